@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from subgnn import Graph, Ragged
+from subgnn.channels import distances
 from subgnn.channels.channel import Work
 from subgnn.channels.distances import own_hops
 from subgnn.channels.table import channel_of
@@ -25,13 +26,13 @@ from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import graph_walks, induced_components
 
 CHANNELS = (ChannelSettings("position", "internal", 50), ChannelSettings("neighborhood", "border", 50))
-SETTINGS = {
-    "exact": PrepareSettings(),
-    "cutoff 2": PrepareSettings(own_hops="bounded", hop_cutoff=2),
-    "cutoff 4, 256 edges": PrepareSettings(own_hops="bounded", hop_edges=256),
-    "cutoff 4, 1,024 edges": PrepareSettings(own_hops="bounded"),
-    "cutoff 6, 16,384 edges": PrepareSettings(own_hops="bounded", hop_cutoff=6, hop_edges=16_384),
-    "cutoff 4, 8 landmarks": PrepareSettings(own_hops="bounded", landmarks=8),
+SETTINGS = {  # hops up to which distances are exact, edges that a search may visit, landmarks; None for exact distances
+    "exact": None,
+    "cutoff 2": (2, 1024, 64),
+    "cutoff 4, 256 edges": (4, 256, 64),
+    "cutoff 4, 1,024 edges": (4, 1024, 64),
+    "cutoff 6, 16,384 edges": (6, 16_384, 64),
+    "cutoff 4, 8 landmarks": (4, 1024, 8),
 }
 
 
@@ -77,7 +78,10 @@ def compare(graph: Graph, sets: Ragged) -> list[dict[str, object]]:
         work = Work(graph, PrepareSettings(), channel, layers=2, seed=0)
         own = channel_of(channel).sample_own(work, sets, components)
         exact = None
-        for name, settings in SETTINGS.items():
+        for name, bounds in SETTINGS.items():
+            if bounds is not None:
+                distances.HOP_CUTOFF, distances.HOP_EDGES, distances.LANDMARKS = bounds
+            settings = PrepareSettings(own_hops="exact" if bounds is None else "bounded")
             begin = time.process_time()
             near = own_hops(replace(work, settings=settings), components.nodes, own)
             seconds = time.process_time() - begin

@@ -62,8 +62,8 @@ def run_recipe(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from subgnn import Ragged, read_dataset
+    from subgnn.api.train_recipe import train
     from subgnn.config.recipes import find_recipe
-    from subgnn.experiments.train import train
     from subgnn.inference.predictor import Predictor
     from subgnn.models.registry import MODELS
     from subgnn.training.options import Callbacks

@@ -33,9 +33,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from subgnn import Graph, SubgraphSet, read_dataset
 from subgnn.config.recipes import find_recipe
 from subgnn.data.splits import NAMED_SPLITS, named_split
-from subgnn.inference.without_labels import fit_without_labels
-from subgnn.models.vector_space import in_standard_units
-from subgnn.models.views import bag_of_nodes
+from subgnn.inference.open import fit_without_labels
+from subgnn.models.kernel_machines.vector_space import in_standard_units
+from subgnn.models.kernel_machines.views import bag_of_nodes
 
 _PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _FOLDS = 5
@@ -77,7 +77,6 @@ def node_vectors(mean: bool) -> Callable[[Graph, SubgraphSet, np.ndarray, int], 
 
 VECTORS = {
     "unsupervised": label_free("unsupervised"),
-    "contrastive": label_free("contrastive"),
     "sum of node vectors": node_vectors(mean=False),
     "mean of node vectors": node_vectors(mean=True),
 }

@@ -36,12 +36,12 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     import numba
     import torch
 
+    from subgnn.api.train_recipe import train
     from subgnn.config.recipes import find_recipe
     from subgnn.config.settings import ChannelSettings
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
-    from subgnn.experiments.train import train
 
     numba.set_num_threads(job["threads"])
     torch.set_num_threads(job["threads"])

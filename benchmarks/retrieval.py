@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import subgnn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS
 from subgnn.inference.nearest import DISTANCES, Nearest
-from subgnn.models.views import bag_of_nodes
+from subgnn.models.kernel_machines.views import bag_of_nodes
 
 TOP = 10
 Find = Callable[[NDArray[np.int64], NDArray[np.int64], int], NDArray[np.int64]]

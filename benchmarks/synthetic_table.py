@@ -22,10 +22,10 @@ import numpy as np
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
-from subgnn.data.catalog import CATALOG, COLUMNS, counts_agree, means_agree, spreads_agree
 from subgnn.data.describe import describe
 from subgnn.data.synthetic import generate
 from subgnn.kernels import induced_components
+from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, counts_agree, means_agree, spreads_agree
 
 
 def count_row(label: str, paper: int, ours: np.ndarray) -> tuple[str, bool]:

@@ -94,8 +94,8 @@ def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
 
 def time_epoch(options: argparse.Namespace, *, epochs: int = 6) -> dict:
     """Median seconds of an epoch with its validation, the first ones left out."""
+    from subgnn.api.train_recipe import train
     from subgnn.config.recipes import find_recipe
-    from subgnn.experiments.train import train
     from subgnn.training.options import Callbacks
 
     dataset, _ = load(options)
@@ -197,7 +197,7 @@ def time_naive(options: argparse.Namespace, subgraphs: int = 2) -> dict[str, Any
 
 def time_memory(options: argparse.Namespace, times: int) -> dict[str, Any]:
     """Memory of training in addition to the graph, from the first epoch on."""
-    from subgnn.experiments.train import train
+    from subgnn.api.train_recipe import train
     from subgnn.training.options import Callbacks
 
     dataset, recipe = load(options)

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from subgnn.data.real import build
-from subgnn.data.real.builder import Request
+from subgnn.lab.datasets.build import build
+from subgnn.lab.datasets.builder import Request
 
 ORGANS = ("muscle", "nerve", "heart", "liver", "bone", "skin", "eye", "kidney")
 SIGNS = ("Small", "Large", "Pale", "Stiff", "Slow", "Brittle", "Swollen", "Patchy")

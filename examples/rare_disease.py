@@ -26,8 +26,8 @@ from made_up_diseases import build_made_up
 
 import subgnn
 import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components

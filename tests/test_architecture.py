@@ -62,8 +62,30 @@ def test_a_planted_import_is_found() -> None:
     planted = (
         "def f():\n    from subgnn.cli.app import app\n    import subgnn.training.loop\n    import subgnn.errors\n"
     )
-    assert pointing_down("subgnn.models.bag", planted, order()) == ["subgnn.cli.app.app", "subgnn.training.loop"]
+    assert pointing_down("subgnn.models.auto", planted, order()) == [
+        "subgnn.cli.app.app",
+        "subgnn.training.loop",
+    ]
+
+
+def lab_imports(source: str) -> list[str]:
+    """Modules of the laboratory that a source imports, or names in a string, as for an import at first use."""
+    strings = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    named = [*imports(source), *(text for text in strings if isinstance(text, str))]
+    return [name for name in named if re.fullmatch(r"subgnn\.lab(\.\w+)*", name)]
+
+
+def test_only_the_command_line_imports_the_laboratory() -> None:
+    folder = SOURCE / "subgnn"
+    library = [path for path in folder.rglob("*.py") if path.relative_to(folder).parts[0] not in ("cli", "lab")]
+    assert folder / "__init__.py" in library
+    assert {path: found for path in library if (found := lab_imports(path.read_text()))} == {}
+
+
+def test_a_planted_import_of_the_laboratory_is_found() -> None:
+    planted = "def f():\n    from subgnn.lab.tuning import tune\n    import subgnn.labels\nNAMES = ['subgnn.lab']\n"
+    assert lab_imports(planted) == ["subgnn.lab.tuning.tune", "subgnn.lab"]
 
 
 def test_few_modules_are_loose() -> None:
-    assert len(list((SOURCE / "subgnn").glob("*.py"))) <= 8
+    assert len(list((SOURCE / "subgnn").glob("*.py"))) <= 10

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.models.thresholds import Counts, Decision, LabelThreshold
+from subgnn.metrics.thresholds import Counts, Decision, LabelThreshold
 from subgnn.result import RESULTS, Candidate, Member, RunResult, parse_result, read_result
 from tests.results import result
 

@@ -74,10 +74,6 @@ def extra_package(package: str, *, extra: str, feature: str) -> Iterator[None]:
         raise MissingExtra(package, extra=extra, feature=feature) from None
 
 
-class RankDied(SubgnnError):
-    """A process of a training on many devices was killed, and the others with it; the run can go on."""
-
-
 class DataWarning(UserWarning):
     """Something was mended on the way in (a self loop, a repeated node); the message says what and how often."""
 

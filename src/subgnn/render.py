@@ -26,12 +26,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 @cache
-def templates() -> Environment:
-    """The package's templates; all but Markdown escape what is put into them."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def templates(package: str = "subgnn.reports") -> Environment:
+    """The templates of a package and of ``reports``; all but Markdown escape what is put into them."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     found = Environment(
-        loader=PackageLoader("subgnn.reports"),
+        loader=ChoiceLoader([PackageLoader(name) for name in (package, "subgnn.reports")]),
         autoescape=lambda name: name is None or not name.endswith(".md"),
         undefined=StrictUndefined,
         finalize=lambda value: coordinate(value) if isinstance(value, float) else value,
@@ -46,14 +46,14 @@ def templates() -> Environment:
     return found
 
 
-def render(template: str, /, **values: Any) -> str:
+def render(template: str, package: str = "subgnn.reports", /, **values: Any) -> str:
     """Fill a template.
 
     Args:
-        template: a file of ``reports/templates``.
+        template: a file of ``templates/`` in the package, or in ``reports``.
         values: all that its holes name.
     """
-    return _CONTROL.sub("\ufffd", templates().get_template(template).render(**values))
+    return _CONTROL.sub("\ufffd", templates(package).get_template(template).render(**values))
 
 
 def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:

@@ -17,9 +17,9 @@ import rich.console
 
 import subgnn
 from subgnn import Dataset, DataWarning, NodeNames, Ragged, SubgraphSet
+from subgnn.api import progress
 from subgnn.api import train as train_module
 from subgnn.api.inputs import as_recipe
-from subgnn.cli import progress
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.explain import Explanation

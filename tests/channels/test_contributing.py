@@ -12,11 +12,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from subgnn import Ragged, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.channels.table import CHANNELS, SIMILARITIES, check_channels, similarity_of
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.export import export_program, export_run, program_inputs
 from subgnn.inference.open import open_run

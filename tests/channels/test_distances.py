@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -19,11 +17,10 @@ from subgnn.kernels.nearby_distances import UNBOUNDED
 from tests.models.subgnn.examples import random_graph
 
 EXACT = PrepareSettings()
-ROOMY = PrepareSettings(own_hops="bounded", hop_cutoff=1000, hop_edges=10**5)
+BOUNDED = PrepareSettings(own_hops="bounded")
 
 
-def own_measures(graph, components, wanted, *, nearest, settings=EXACT):
-    settings = replace(settings, reduce="min" if nearest else "mean")
+def own_measures(graph, components, wanted, *, settings=EXACT):
     return distances.distances_to(work_on(graph, settings), components, wanted)
 
 
@@ -44,14 +41,12 @@ def draw_sets(data, n):
     return nodes, [data.draw(subsets) for _ in nodes]
 
 
-def expected_measures(hops, nodes, wanted, nearest):
+def expected_measures(hops, nodes, wanted):
     for component, anchors in zip(nodes, wanted, strict=True):
         for a in anchors:
             found = [hops[u][a] for u in component if a in hops[u]]
             if not found:
                 yield 0.0, 0.0
-            elif nearest:
-                yield float(min(found)), 1.0
             else:
                 yield np.float32(np.mean(found)), np.float32(len(found) / len(component))
 
@@ -59,14 +54,13 @@ def expected_measures(hops, nodes, wanted, nearest):
 @settings(max_examples=60, derandomize=True)
 @given(
     seed=st.integers(0, 50),
-    nearest=st.booleans(),
     at_once=st.sampled_from([1, 7, 10**6]),
     large=st.sampled_from([0, 10**9]),
     edges=st.sampled_from([1, 3, 50]),
-    how=st.sampled_from([EXACT, ROOMY]),
+    how=st.sampled_from([EXACT, BOUNDED]),
     data=st.data(),
 )
-def test_measures(seed, nearest, at_once, large, edges, how, data):
+def test_measures(seed, at_once, large, edges, how, data):
     graph = random_graph(seed)
     nodes, wanted = draw_sets(data, graph.num_nodes)
     with pytest.MonkeyPatch.context() as patch:
@@ -75,12 +69,12 @@ def test_measures(seed, nearest, at_once, large, edges, how, data):
             ("OPEN_AT_ONCE", at_once),
             ("_LARGE", large),
             ("_EDGES", edges),
+            ("HOP_CUTOFF", 1000),
+            ("HOP_EDGES", 10**5),
         ):
             patch.setattr(distances, name, value)
-        distance, reached = own_measures(
-            graph, Ragged.from_rows(nodes), Ragged.from_rows(wanted), nearest=nearest, settings=how
-        )
-    expected = list(expected_measures(all_hops(graph), nodes, wanted, nearest))
+        distance, reached = own_measures(graph, Ragged.from_rows(nodes), Ragged.from_rows(wanted), settings=how)
+    expected = list(expected_measures(all_hops(graph), nodes, wanted))
     assert [*zip(distance.tolist(), reached.tolist(), strict=True)] == expected
 
 
@@ -91,10 +85,10 @@ def test_bounded_hops_are_exact_within_the_cut_off_and_upper_bounds_beyond(seed,
     nodes, wanted = draw_sets(data, graph.num_nodes)
     single = [[u] for component in nodes for u in component]
     theirs = [anchors for component, anchors in zip(nodes, wanted, strict=True) for _ in component]
-    how = PrepareSettings(own_hops="bounded", hop_cutoff=cutoff, hop_edges=edges, landmarks=2)
-    distance, reached = own_measures(
-        graph, Ragged.from_rows(single), Ragged.from_rows(theirs), nearest=False, settings=how
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("HOP_CUTOFF", cutoff), ("HOP_EDGES", edges), ("LANDMARKS", 2)):
+            patch.setattr(distances, name, value)
+        distance, reached = own_measures(graph, Ragged.from_rows(single), Ragged.from_rows(theirs), settings=BOUNDED)
     hops = all_hops(graph)
     pairs = [(u, a) for (u,), anchors in zip(single, theirs, strict=True) for a in anchors]
     landmarks = landmark_nodes(graph, 2).tolist()
@@ -124,7 +118,7 @@ def test_no_piece_of_work_is_larger_than_allowed(monkeypatch):
 
     monkeypatch.setattr(distances, "near_hops", noted)
     everything = Ragged.from_rows([np.arange(12), [0, 1], np.arange(12)])
-    own_measures(graph, everything, everything, nearest=False)
+    own_measures(graph, everything, everything)
     assert max(sizes) <= 30
     assert sum(sizes) == 12 * 12 + 4 + 12 * 12
 
@@ -140,7 +134,7 @@ def test_a_search_across_the_graph_goes_from_the_fewer(monkeypatch, turned):
         lambda o, n, sources, rows, **way: asked.append(sources.tolist()) or search(o, n, sources, rows, **way),
     )
     ends = Ragged.from_rows([[0]]), Ragged.from_rows([[5, 9, 14, 19]])
-    distance, _ = own_measures(path, *(ends[::-1] if turned else ends), nearest=False)
+    distance, _ = own_measures(path, *(ends[::-1] if turned else ends))
     assert asked == [[0]]
     assert distance.tolist() == ([47 / 4] if turned else [5.0, 9.0, 14.0, 19.0])
 
@@ -148,7 +142,7 @@ def test_a_search_across_the_graph_goes_from_the_fewer(monkeypatch, turned):
 def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
     monkeypatch.setattr(distances, "pair_distances", None)
     path = Graph.from_edges(range(19), range(1, 20))
-    distance, _ = own_measures(path, Ragged.from_rows([[3, 4, 5]]), Ragged.from_rows([[2, 6]]), nearest=False)
+    distance, _ = own_measures(path, Ragged.from_rows([[3, 4, 5]]), Ragged.from_rows([[2, 6]]))
     assert distance.tolist() == [2.0, 2.0]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -23,18 +21,17 @@ def by_networkx(graph) -> nx.Graph:
     return whole
 
 
-def expected_nearness(hops, component, anchor, reduce):
+def expected_nearness(hops, component, anchor):
     found = [hops[u][anchor] for u in component.tolist() if anchor in hops[u]]
     if not found:
         return 0.0, 0.0
-    return np.float32(min(found) if reduce == "min" else np.mean(found)), np.float32(len(found) / len(component))
+    return np.float32(np.mean(found)), np.float32(len(found) / len(component))
 
 
-@pytest.mark.parametrize("reduce", ["mean", "min"])
 @pytest.mark.parametrize("seed", range(3))
-def test_hops_are_those_of_networkx(seed, reduce):
+def test_hops_are_those_of_networkx(seed):
     channels = (ALL_CHANNELS[0], ALL_CHANNELS[1], ALL_CHANNELS[3])
-    graph, found = prepare_example(seed, layers=2, channels=channels, settings=replace(SMALL, reduce=reduce))
+    graph, found = prepare_example(seed, layers=2, channels=channels)
     hops = dict(nx.all_pairs_shortest_path_length(by_networkx(graph)))
     for shared_row, layer in zip(found.frame.shared, found.inputs, strict=True):
         for shared, inputs in zip(shared_row, layer, strict=True):
@@ -45,15 +42,13 @@ def test_hops_are_those_of_networkx(seed, reduce):
                     expected = [(0.0, 0.0)] * near.distance.shape[1]
                 else:
                     anchors = shared.nodes if inputs.own is None else inputs.own.nodes[c]
-                    expected = [expected_nearness(hops, component, a, reduce) for a in anchors.tolist()]
+                    expected = [expected_nearness(hops, component, a) for a in anchors.tolist()]
                 assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
             np.testing.assert_allclose(near.similarity, near.reached / (1 + near.distance), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("cost", "normalize"), [("absolute", False), ("ratio", True), ("ratio", False)])
-def test_structure_is_the_warping_of_sorted_degrees(cost, normalize):
-    settings = replace(SMALL, dtw_cost=cost, dtw_normalize=normalize)
-    graph, found = prepare_example(2, channels=ALL_CHANNELS[4:], settings=settings)
+def test_structure_is_the_warping_of_sorted_degrees():
+    graph, found = prepare_example(2, channels=ALL_CHANNELS[4:])
     whole = by_networkx(graph)
 
     def degrees(nodes, side):
@@ -66,7 +61,7 @@ def test_structure_is_the_warping_of_sorted_degrees(cost, normalize):
                 Ragged.from_rows([degrees(row, channel.side) for row in rows])
                 for rows in (found.components.nodes, shared.patches)
             )
-            expected = dtw(ours, theirs, cost=cost, normalize=normalize)
+            expected = dtw(ours, theirs, cost="ratio")
             np.testing.assert_array_equal(inputs.measured.distance, expected.astype(np.float32))
             assert (inputs.measured.reached == 1).all()
             assert inputs.measured.reached.shape == inputs.measured.distance.shape
@@ -90,8 +85,7 @@ def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     for drawn, near in zip(anchors, found, strict=True):
         for c, component in enumerate(rows):
             expected = [
-                expected_nearness(hops, component, a, "mean") if present[c] else (0.0, 0.0)
-                for a in drawn.nodes[c].tolist()
+                expected_nearness(hops, component, a) if present[c] else (0.0, 0.0) for a in drawn.nodes[c].tolist()
             ]
             assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
         assert near.distance.flags.c_contiguous

@@ -60,7 +60,6 @@ def test_json(folder, tmp_path):
     [
         (("--time", "soon"), "--time: the duration is 'soon'; accepted: 90, 90s, 5m, 1h"),
         (("--recipe", "bag", "--time", "5m"), "--time: the recipe bag has no budget of time"),
-        (("--devices", "2"), "--devices: the method auto is fitted on one device"),
         (("--set", 'auto.only=["bags"]'), "^--set: auto.only has 'bags'; accepted: .*did you mean 'bag'"),
         (("--set", "training.epoch=5"), "--set: unknown setting 'training.epoch'"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from subgnn.cli.output import command_line
 from subgnn.data.formats.folder import write_folder
 from tests.cli.command import call
-from tests.experiments.suites.examples import SMALL as SUITE_SMALL
+from tests.lab.suites.examples import SMALL as SUITE_SMALL
 from tests.training.examples import dataset
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from subgnn import read_dataset
 from subgnn.cli.create import build_dataset
 from subgnn.errors import UserError
-from tests.data.real_samples import fitness_records, workout, write_hpo, write_ppi, write_records
+from tests.lab.datasets.samples import fitness_records, workout, write_hpo, write_ppi, write_records
 
 app = typer.Typer()
 app.command()(build_dataset)

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from subgnn import read_dataset, write_bundle, write_folder
-from subgnn.data.catalog import CATALOG
+from subgnn.lab.datasets.catalog import CATALOG
 from tests.cli.command import call
 from tests.data.samples import WHOLE, assert_same, tree, whole_dataset, write_files, write_sample
 

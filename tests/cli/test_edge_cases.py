@@ -28,8 +28,6 @@ SMALL = [
     "prepare.walk_length=3",
     "model.head=[4, 4]",
     "baseline.classifier=forest",
-    "baseline.doc2vec_epochs=1",
-    "baseline.link_steps=2",
 ]
 
 

@@ -57,7 +57,7 @@ def test_every_form_of_a_graph_gives_the_vectors_that_python_gives(folder, tmp_p
 
 def test_the_model_is_kept_for_further_subgraphs_which_may_lack_nodes(folder, tmp_path):
     first, again, new = (tmp_path / name for name in ("first.npy", "again.npy", "new.parquet"))
-    model, given = tmp_path / "model.safetensors", ("--recipe", "contrastive", "--set", "vectors.steps=3", *SMALL)
+    model, given = tmp_path / "model.safetensors", ("--recipe", "unsupervised", *SMALL)
     done = call("embed", folder / "alone", *given, "--subgraphs", folder / "sets.csv", "--out", first, "--model", model)
     assert done.out.splitlines()[-2:] == [
         f"{first}: vectors of 24 numbers for 30 subgraphs",
@@ -94,7 +94,7 @@ def test_a_run_of_the_recipe_has_the_same_vectors_whatever_the_labels_are(folder
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("--recipe", "bag"), "--recipe: the recipe bag learns its vectors from labels; accepted: contrastive, unsup"),
+        (("--recipe", "bag"), "--recipe: the recipe bag learns its vectors from labels; accepted: unsupervised"),
         (("--recipe", "unsupervise"), "--recipe: unknown recipe 'unsupervise'"),
         (("--recipe", "unsupervised", "--data", "x"), "--data: this option has no meaning here: --recipe is given"),
         (("--recipe", "unsupervised", "--set", "vectors.width=3"), "--set: vectors.width is 3; accepted: a whole num"),

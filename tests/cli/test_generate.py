@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from subgnn.cli.create import generate_dataset
 from subgnn.data.formats import read_dataset
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 
 SMALL = ("--num-nodes", 500, "--num-subgraphs", 24, "--subgraph-size", 10)
 
@@ -51,15 +51,6 @@ def test_json_is_one_object_with_the_settings_and_the_paper_s_numbers(tmp_path: 
     assert (tmp_path / "d" / "edge_list.txt.gz").is_file()
 
 
-def test_a_task_beyond_the_paper_has_no_paper_line(tmp_path: Path) -> None:
-    options = (*SMALL[2:], "--num-nodes", 900)
-    result = run("density-and-position", "--out", tmp_path / "d", *options, "--set", "bridge-length=10")
-    assert not any(line.strip().startswith("paper") for line in result.stdout.splitlines())
-    assert read_dataset(tmp_path / "d").card["settings"]["bridge_length"] == 10
-    shown = run("density-and-position", "--out", tmp_path / "e", *options, "--json").stdout
-    assert json.loads(shown)["paper"] is None
-
-
 def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     run("density", "--out", tmp_path / "d", *SMALL)
     before = (tmp_path / "d" / "subgraphs.tsv").read_bytes()
@@ -75,13 +66,13 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     [
         (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
         (("density", "--min-core", 2), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
-        (("density", "--set", "max_depth=x"), "max_depth is 'x'; a whole number is needed"),
+        (("density", "--set", "max_depth=x"), "max_depth is 'x'; accepted: a whole number"),
         (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
         (("density", "--set", "=3"), "KEY=VALUE is accepted"),
         (("density", "--bins", 100, "--max-density", 0.2), "different values for 100 bins; use fewer bins"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(tmp_path: Path, arguments: tuple[Any, ...], says: str) -> None:
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(UserError, match=says):
         run(*arguments, "--out", tmp_path / "d")
     assert list(tmp_path.iterdir()) == []

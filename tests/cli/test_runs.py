@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn import NodeNames, write_folder
-from subgnn.experiments.train import train
+from subgnn.api.train_recipe import train
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 

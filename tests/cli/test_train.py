@@ -106,7 +106,7 @@ def test_a_folder_that_holds_no_run(tmp_path):
 
 def test_a_baseline_that_cannot_predict_new_subgraphs_says_so(run, tmp_path):
     folder, _ = run
-    few = ("--set", "baseline.link_steps=2", "--set", "embeddings.dim=4", "--set", "training.epochs=1")
+    few = ("--set", "embeddings.dim=4", "--set", "training.epochs=1")
     assert call("train", folder / "data", "--recipe", "mn-gin", *few, "--out", tmp_path / "run").code == 0
     assert call("evaluate", tmp_path / "run").code == 0
     known = (folder / "data" / "subgraphs.tsv").read_text().splitlines()[0].split("\t")[0]
@@ -124,7 +124,7 @@ def test_a_baseline_that_cannot_predict_new_subgraphs_says_so(run, tmp_path):
 
 def test_evaluate_on_a_split_with_subgraphs_that_a_baseline_does_not_know(run, tmp_path):
     folder, _ = run
-    few = ("--set", "baseline.link_steps=2", "--set", "embeddings.dim=4", "--set", "training.epochs=1")
+    few = ("--set", "embeddings.dim=4", "--set", "training.epochs=1")
     assert call("train", folder / "data", "--recipe", "mn-gin", *few, "--out", tmp_path / "run").code == 0
     data = dataset()
     nodes = [row.tolist() for row in data.subgraphs.nodes]

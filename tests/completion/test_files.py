@@ -12,9 +12,8 @@ import pytest
 import subgnn
 from subgnn import DataWarning, NodeNames, write_folder
 from subgnn.api.inputs import as_members
-from subgnn.completion.completer import Completer, Ranker
+from subgnn.completion.completer import Completer, Ranker, completion_table, read_candidates
 from subgnn.completion.features import NAMES
-from subgnn.completion.files import completion_table, read_candidates
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.matching import match_nodes
 from subgnn.data.strings import Strings

@@ -18,32 +18,20 @@ PROBABILITIES = {
     "model.dropout",
     "model.lstm_dropout",
     "pretrain.dropout",
-    "pretrain.val_fraction",
     "pretrain.fraction",
-    "pretrain.matched",
     "training.plateau_factor",
     "message_passing.ratio",
     "s2n.edge_dropout",
     "s2n.alpha",
     "s2n.sub_alpha",
-    "vectors.drop",
-    "vectors.grow",
 }
-POWERS = {"prepare.giving", "prepare.taking"}
 FROM_ONE = {
-    *(
-        f"prepare.{name}"
-        for name in ("hops", "walks", "walk_length", "patch_length", "draws", "hop_cutoff", "hop_edges", "landmarks")
-    ),
-    *(f"pretrain.{name}" for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots", "walk_length")),
-    *(f"baseline.{name}" for name in ("walks", "walk_length", "bins", "doc2vec_epochs", "link_batch", "link_edges")),
+    *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length", "draws")),
+    *(f"pretrain.{name}" for name in ("hidden", "batch_size", "epochs", "steps", "walk_length")),
     *(f"baseline.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
     "training.repeats",
-    "training.encode_every",
-    "vectors.references",
-    "vectors.steps",
     "training.batch_size",
     "training.epochs",
     "training.members",
@@ -63,21 +51,20 @@ def numbers():
 
 NUMBERS = dict(numbers())
 SIZES = """
-    prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks pretrain.hidden pretrain.batch_size
-    pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
-    baseline.link_batch baseline.push_nodes message_passing.walks message_passing.walk_length
+    prepare.patch_length prepare.walks prepare.walk_length pretrain.hidden pretrain.batch_size
+    pretrain.walk_length
+    baseline.push_nodes message_passing.walks message_passing.walk_length
 """
-DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
+DEPTHS = "prepare.draws model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
-HIGHEST |= {"wlks.hops": 100, "s2n.sub_layers": 100, "s2n.span": 1000}
-HIGHEST |= {"prepare.damping": 0.99, "baseline.damping": 0.99}
+HIGHEST |= {"s2n.sub_layers": 100, "s2n.span": 1000}
+HIGHEST |= {"baseline.damping": 0.99}
 HIGHEST |= {"training.focal": 10, "training.threshold_folds": 100}
-HIGHEST |= {"vectors.references": 10**6, "vectors.width": 2**16, "vectors.views": 1000}
-HIGHEST |= {"vectors.temperature": 1000, "vectors.batch_size": 10**6}
+HIGHEST |= {"vectors.width": 2**16}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
 LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1, "message_passing.ratio": 0.5, "s2n.span": 1e-3}
-LOWEST |= {"vectors.width": 19, "vectors.views": 2, "vectors.temperature": 1e-3, "vectors.batch_size": 2}
+LOWEST |= {"vectors.width": 19}
 
 
 def parse(*overrides):
@@ -90,13 +77,13 @@ def value(recipe, path):
 
 
 def test_the_lists_above_name_settings():
-    assert set(NUMBERS) >= PROBABILITIES | POWERS | FROM_ONE
+    assert set(NUMBERS) >= PROBABILITIES | FROM_ONE
 
 
 @pytest.mark.parametrize("path", NUMBERS)
 def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
     kind, low = NUMBERS[path], LOWEST.get(path, 0)
-    usual = 1 if path in PROBABILITIES else 4 if path in POWERS else 10**9 if kind is int else 1e30
+    usual = 1 if path in PROBABILITIES else 10**9 if kind is int else 1e30
     high = HIGHEST.get(path, usual)
     words = f"a {'whole ' if kind is int else ''}number from {low}" + f" to {high:,}"
     beyond = [low - 1, "inf", "nan"] if kind is float else [low - 1]

@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
-from subgnn.experiments.train import train
 from subgnn.training.optimizer import set_rate
 from tests.training.examples import dataset
 

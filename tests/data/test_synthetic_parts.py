@@ -18,19 +18,13 @@ from subgnn.data.synthetic.coreness import DegreeBlocks, draw_core_graph
 from subgnn.data.synthetic.density import MAX_TRIES, TOLERANCE, set_densities
 from subgnn.data.synthetic.edges import (
     add_border_edges,
-    connect_parts,
     largest_part,
-    set_internal_edges,
-    subgraphs_of_nodes,
     with_edges,
 )
 from subgnn.data.synthetic.placement import (
-    Search,
     bfs_subgraphs,
-    bfs_subgraphs_apart,
     plant,
     planting_nodes,
-    smallest_fan_out,
     staple,
 )
 from subgnn.data.synthetic.recipe import class_sizes, quantile_bins, spread_targets
@@ -88,7 +82,7 @@ def test_a_duplication_divergence_graph_is_connected_and_bipartite() -> None:
         graph = duplication_divergence(300, retention, rng())
         assert graph.num_nodes == 300
         assert nx.is_connected(as_networkx(graph))
-        # A copy is never connect_parts to its original, so the two sides of the first edge never mix.
+        # A copy is never joined to its original, so the two sides of the first edge never mix.
         assert nx.is_bipartite(as_networkx(graph))
 
 
@@ -253,36 +247,6 @@ def test_the_largest_part_and_the_subgraphs_get_the_same_new_numbers() -> None:
     assert [row.tolist() for row in subgraphs] == [[0, 2], [], [1, 3, 4]]
 
 
-def test_breadth_first_search_stays_within_its_depth() -> None:
-    graph = barabasi_albert(2_000, 3, rng())
-    oracle = as_networkx(graph)
-    for depth in (1, 2, 3):
-        for nodes in bfs_subgraphs_apart(graph, 10, Search(12, depth, max_uses=3), rng()):
-            inside = oracle.subgraph(nodes.tolist())
-            assert nx.is_connected(inside)
-            assert nx.radius(inside) <= depth
-
-
-def test_breadth_first_search_on_a_path_takes_the_path() -> None:
-    assert bfs_subgraphs_apart(PATH, 1, Search(6, 5, fan_out=2), rng())[0].tolist() == [0, 1, 2, 3, 4, 5]
-    two = bfs_subgraphs_apart(PATH, 2, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 6)
-    assert sorted(nodes.tolist() for nodes in two) == [[0, 1, 2], [3, 4, 5]]
-    left = bfs_subgraphs_apart(PATH, 1, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 3)
-    assert left[0].tolist() == [0, 1, 2]
-
-
-def test_breadth_first_search_says_how_many_there_are() -> None:
-    with pytest.raises(DataError, match="at most 1 are possible"):
-        bfs_subgraphs_apart(PATH, 2, Search(4, 3, fan_out=2), rng())
-    with pytest.raises(DataError, match="0 of 1 subgraphs of 6 nodes could be found"):
-        bfs_subgraphs_apart(PATH, 1, Search(6, 1), rng())
-
-
-@pytest.mark.parametrize(("size", "depth", "fan_out"), [(20, 3, 3), (4, 1, 3), (2, 5, 1), (15, 3, 2), (16, 3, 3)])
-def test_the_fan_out_is_the_smallest_that_reaches(size: int, depth: int, fan_out: int) -> None:
-    assert smallest_fan_out(size, depth) == fan_out
-
-
 def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
     graph = barabasi_albert(300, 3, rng())
     sites = planting_nodes(graph, 30, size=8, rng=rng(), max_uses=2, max_degree=20)
@@ -290,16 +254,6 @@ def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
     assert np.bincount(sites.reshape(-1)).max() <= 2
     assert np.diff(graph.offsets)[sites].max() <= 20
     assert all(len(set(a) & set(b)) <= 1 for i, a in enumerate(sites.tolist()) for b in sites.tolist()[:i])
-
-
-def test_inside_edges_are_set_exactly_and_nothing_else_moves() -> None:
-    graph = barabasi_albert(200, 4, rng())
-    subgraphs = bfs_subgraphs_apart(graph, 12, Search(9, 3, max_uses=4), rng())
-    wanted = np.array([0, 36, 5, 20, 8, 8, 12, 36, 1, 30, 18, 9])
-    edited = set_internal_edges(graph, subgraphs, wanted, rng())
-    assert shapes(*edited.csr, subgraphs).edges.tolist() == wanted.tolist()
-    inside = {(u, v) for row in subgraphs for u in row.tolist() for v in row.tolist() if u < v}
-    assert edges_of(edited) ^ edges_of(graph) <= inside
 
 
 def test_border_edges_are_added_exactly_and_nothing_inside_moves() -> None:
@@ -323,25 +277,6 @@ def test_more_border_edges_than_pairs_are_refused() -> None:
 def test_edges_are_added_and_removed_in_either_orientation() -> None:
     graph = with_edges(PATH, np.array([5, 0]), np.array([0, 1]), removed=(np.array([3, 4]), np.array([2, 5])))
     assert edges_of(graph) == {(0, 1), (1, 2), (3, 4), (0, 5)}
-
-
-def test_parts_are_joined_outside_subgraphs_and_within_regions() -> None:
-    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], num_nodes=8)
-    subgraphs = Ragged.from_rows([[0, 1, 2, 3, 6]])
-    for seed in range(20):
-        together = connect_parts(graph, subgraphs, stream(seed, "joins"), regions=np.zeros(8, np.int64))
-        assert nx.is_connected(as_networkx(together))
-        assert together.num_edges == 7
-        assert set(together.neighbors_of(6).tolist()) <= {4, 5}
-        regional = connect_parts(graph, subgraphs, stream(seed, "joins"), regions=np.array([0, 0, 0, 0, 0, 1, 1, 0]))
-        assert regional.neighbors_of(6).tolist() == [5]
-        assert 5 not in regional.neighbors_of(7)
-
-
-def test_a_part_that_may_be_joined_to_nothing_stays_cut_off() -> None:
-    graph = Graph.from_edges([0], [1], num_nodes=3)
-    assert connect_parts(graph, Ragged.from_rows([[0, 1, 2]]), rng(), regions=np.zeros(3, np.int64)).num_edges == 1
-    assert [row.tolist() for row in subgraphs_of_nodes(Ragged.from_rows([[0, 2], [2]]), 4)] == [[0], [], [0, 1], []]
 
 
 def test_quantile_bins_follow_ranks() -> None:

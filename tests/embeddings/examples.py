@@ -20,5 +20,5 @@ def blocks(num_blocks: int = 6, size: int = 25, *, inside: float = 0.5, seed: in
 
 def quick(**changes: object) -> PretrainSettings:
     """Few and small steps."""
-    small = {"hidden": 32, "batch_size": 512, "steps": 5, "epochs": 20, "patience": 0, "roots": 40, "walk_length": 3}
-    return PretrainSettings(**{**small, "lr": 0.02, "val_fraction": 0.1, **changes})
+    small = {"hidden": 32, "batch_size": 512, "steps": 5, "epochs": 20, "walk_length": 3}
+    return PretrainSettings(**{**small, "lr": 0.02, **changes})

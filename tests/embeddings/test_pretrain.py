@@ -35,7 +35,7 @@ def messages(adjacency, sources, rows):
 
 
 def untrained_auroc(graph, method, settings):
-    split = split_edges(graph, val_fraction=settings.val_fraction, seed=settings.seed)
+    split = split_edges(graph, val_fraction=0.05, seed=settings.seed)
     make_encoder, make_sampler = METHODS[method]
     torch.manual_seed(0)
     encoder = make_encoder(graph.num_nodes, DIM, settings)
@@ -50,7 +50,7 @@ def test_it_learns_blocks_that_random_vectors_do_not_tell(method):
     found = pretrain(graph, method, dim=DIM, settings=settings, device="cpu")
     assert found.val_auroc > 0.9
     assert found.vectors.shape == (graph.num_nodes, DIM)
-    split = split_edges(graph, val_fraction=settings.val_fraction, seed=settings.seed)
+    split = split_edges(graph, val_fraction=0.05, seed=settings.seed)
     vectors = torch.from_numpy(found.vectors)
     assert link_auroc(vectors, split.val, split.val_non_edges) == pytest.approx(found.val_auroc)
     assert link_auroc(vectors, split.val, split.val_matched) == pytest.approx(found.val_matched_auroc)
@@ -143,7 +143,7 @@ def test_every_parameter_moves(method):
 @pytest.mark.parametrize("stop", [0, 3])
 def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SECONDS_BETWEEN_SAVES", 0.0)
-    graph, settings, state = blocks(3, 12), quick(epochs=5), tmp_path / "state.pt"
+    graph, settings, state = blocks(3, 12), quick(epochs=5), tmp_path / "state.safetensors"
     whole = pretrain(graph, method, dim=DIM, settings=settings, device="cpu")
 
     def interrupt(record):
@@ -177,8 +177,8 @@ def test_the_seed_decides(method):
 
 
 def test_it_stops_when_validation_does_not_improve():
-    found = pretrain(blocks(3, 12), "gin", dim=DIM, settings=quick(epochs=60, patience=2), device="cpu")
-    assert found.epochs == found.selected_epoch + 3 < 60
+    found = pretrain(blocks(3, 12), "gin", dim=DIM, settings=quick(epochs=60), device="cpu")
+    assert found.epochs == found.selected_epoch + 6 < 60
 
 
 @BOTH
@@ -204,10 +204,11 @@ def test_a_step_on_all_neighbours_is_the_pass_over_all_nodes():
 
 
 @pytest.mark.slow
-def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph():
+def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph(monkeypatch):
     """The mean over samples of a node's weighted messages is that of all its neighbours."""
     graph = blocks(2, 10)
-    settings = quick(roots=6, walk_length=2)
+    monkeypatch.setattr("subgnn.embeddings.graphsaint._ROOTS", 6)
+    settings = quick(walk_length=2)
     split = split_edges(graph, val_fraction=0.1, seed=0)
     sampler = METHODS["graphsaint"][1](split, settings)
     whole = sampler.rows(slice(0, graph.num_nodes)).matrix.to_dense()
@@ -228,8 +229,6 @@ def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph():
         ({"fraction": 0.0}, "pretrain.fraction is 0.0"),
         ({"fraction": 1.5}, "pretrain.fraction is 1.5"),
         ({"dropout": 1.0}, "pretrain.dropout is 1.0"),
-        ({"val_fraction": 0.0}, "pretrain.val_fraction is 0.0"),
-        ({"matched": 1.5}, "pretrain.matched is 1.5"),
         ({"steps": 0}, "pretrain.steps is 0"),
     ],
 )
@@ -274,5 +273,5 @@ def test_without_pytorch_geometric_the_extra_is_named(method, monkeypatch, tmp_p
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
     with pytest.raises(MissingExtra, match=r"pretraining.*torch_geometric.*pip install 'subgnn\[pyg\]'"):
-        pretrain(blocks(2, 5), method, dim=DIM, settings=quick(), device="cpu", state=tmp_path / "state.pt")
+        pretrain(blocks(2, 5), method, dim=DIM, settings=quick(), device="cpu", state=tmp_path / "state.safetensors")
     assert list(tmp_path.iterdir()) == []

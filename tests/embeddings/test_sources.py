@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from subgnn.api.train_recipe import train
 from subgnn.config.settings import EmbeddingSettings
 from subgnn.embeddings import pretrain as module
 from subgnn.embeddings import sources
 from subgnn.embeddings.sources import node_vectors, source_vectors
 from subgnn.errors import DataError, DataWarning, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 from subgnn.rng import stream

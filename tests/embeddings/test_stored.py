@@ -151,9 +151,8 @@ def test_many_missing_nodes_are_counted_and_the_first_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["e.safetensors", "e.npy", "e.txt"])
 def test_a_file_that_is_not_there(tmp_path, name):
-    with pytest.raises(
-        DataError, match=r"no such file; embeddings\.source is random, gin, graphsaint, gin-untrained, or a file"
-    ):
+    wanted = r"no such file; embeddings\.source is random, gin, graphsaint, gin-untrained, or a file"
+    with pytest.raises(DataError, match=wanted):
         read_vectors(tmp_path / name, GRAPH)
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer, Explanation
 from subgnn.explain.explainer import Subgraphs
 from subgnn.inference.predictor import Predictor
@@ -35,8 +35,6 @@ def baseline(name: str) -> tuple[Dataset, Predictor]:
     small = {"bag": [], "topology": ["baseline.classifier=forest"]}.get(
         name, ["embeddings.dim=8", "embeddings.source=random", "training.epochs=2"]
     )
-    if name.startswith("mn"):
-        small += ["baseline.link_steps=3"]
     return data, run_of(data, find_recipe(name, small))
 
 

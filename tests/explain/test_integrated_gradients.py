@@ -17,9 +17,9 @@ ROW = [0, 1, 2, 10, 11, 20]
 MODELS = [
     {},
     {"layers": 2, "output": "both", "topology": True},
-    {"size_aware": True, "readout": "attention", "norm": "none"},
+    {"readout": "attention", "norm": "none"},
     {"aggregation": "max", "readout": "max", "initial": False},
-    {"learned_similarity": True, "trainable_components": True},
+    {"trainable_components": True},
 ]
 
 

@@ -40,6 +40,7 @@ def carried(data: Dataset, settings: Recipe) -> dict[str, float]:
     return dict(zip(names, np.mean(numbers, axis=0).tolist(), strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:.*the same nodes")
 def test_density_hangs_on_structure():
     """The paper's all-channel settings for DENSITY, with fewer epochs."""
     settings = Recipe(

@@ -19,34 +19,36 @@ import numpy as np
 import torch
 
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.config.files import read_recipe
-from subgnn.data.archives import unpack_dataset
-from subgnn.data.real.em_user import read_workouts
-from subgnn.data.real.genes import read_annotations, read_gene_symbols, read_interactome
-from subgnn.data.real.hpo import read_hpo
-from subgnn.data.real.obo import read_obo
-from subgnn.data.real.orphanet import read_orphapackets
+from subgnn.embeddings.pretrain import STATE
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
-from subgnn.experiments.search_space import read_space
-from subgnn.experiments.suites.spec import find_suite
-from subgnn.experiments.train import train
 from subgnn.inference.answers import Files, write_predictions
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
+from subgnn.lab.datasets.archives import unpack_dataset
+from subgnn.lab.datasets.em_user import read_workouts
+from subgnn.lab.datasets.genes import read_annotations, read_gene_symbols, read_interactome
+from subgnn.lab.datasets.hpo import read_hpo
+from subgnn.lab.datasets.obo import read_obo
+from subgnn.lab.datasets.orphanet import read_orphapackets
+from subgnn.lab.suites.spec import find_suite
+from subgnn.lab.tuning.search_space import read_space
 from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
-from subgnn.storage.torch_file import load, save
+from subgnn.storage.state import load_state, save_state
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress
-from subgnn.training.run_dir import CHECKPOINT, read_run_recipe
+from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe
 from tests.cli.command import call
-from tests.data import real_samples, samples
-from tests.data.packed import dataset_files, tar_of, zip_of
+from tests.data import samples
 from tests.fuzz import mutations, requests
 from tests.fuzz.kind import Kind
+from tests.lab.datasets import samples as real_samples
+from tests.lab.datasets.packed import dataset_files, tar_of, zip_of
 from tests.models.subgnn.examples import prepare_example
 from tests.training import examples
 
@@ -196,11 +198,12 @@ def tensors(content: Any) -> str:
 
 def make_state(folder: Path) -> Path:
     """A file of tensors and values, as a pretraining leaves it."""
-    save(
+    save_state(
         {"owner": {"dim": 4}, "encoder": {"w": torch.arange(12.0).reshape(3, 4)}, "progress": {"epoch": 1}},
-        folder / "s.pt",
+        folder / "s.safetensors",
+        STATE,
     )
-    return folder / "s.pt"
+    return folder / "s.safetensors"
 
 
 @cache
@@ -392,16 +395,16 @@ KINDS: dict[str, Kind] = {
     "embeddings.vec": Kind(make_text_vectors, embeddings),
     "prepared": Kind(make_prepared, read_prepared_file, mutations.inside_header, signed=True),
     CHECKPOINT: Kind(of_run(CHECKPOINT), answer, mutations.inside_header, signed=True),
-    "last.pt": Kind(copy_of("cut/last.pt"), lambda p: tensors(load_progress(p)), mutations.inside_zip, signed=True),
-    "pretraining.pt": Kind(make_state, lambda p: tensors(load(p)), mutations.inside_zip, signed=True),
+    LAST: Kind(copy_of(f"cut/{LAST}"), lambda p: tensors(load_progress(p)), mutations.inside_header, signed=True),
+    "pretraining": Kind(make_state, lambda p: tensors(load_state(p, STATE)), mutations.inside_header, signed=True),
     "run.json": Kind(of_run("run.json"), report),
     "recipe.json": Kind(of_run("recipe.json"), resume_settings),
     "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),
     "export with graph": Kind(copy_of("whole.safetensors"), answer_of_export, mutations.inside_header, signed=True),
     "export without graph": Kind(copy_of("bare.safetensors"), answer_of_export, mutations.inside_header, signed=True),
     "recipe.toml": Kind(packaged("config/recipes/structure.toml"), lambda p: repr(read_recipe(p))),
-    "suite.toml": Kind(packaged("experiments/suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
-    "search space.toml": Kind(packaged("experiments/spaces/paper.toml"), lambda p: repr(read_space(p))),
+    "suite.toml": Kind(packaged("lab/suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
+    "search space.toml": Kind(packaged("lab/tuning/spaces/paper.toml"), lambda p: repr(read_space(p))),
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),
     "ontology.obo": Kind(ppi("go.obo"), lambda p: repr(read_obo(p).ancestors())),
     "gene2go.tsv": Kind(ppi("gene2go.tsv"), lambda p: repr(read_annotations(p, excluded_evidence=()))),

@@ -13,9 +13,9 @@ import pytest
 from pyarrow import parquet
 
 from subgnn import NodeNames, Ragged, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.dataset import Dataset
-from subgnn.experiments.train import train
 from subgnn.inference.open import open_run
 from tests.cli.command import call
 from tests.training.examples import dataset

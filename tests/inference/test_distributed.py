@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.experiments.train import train
+from subgnn.api.train_recipe import train
 from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
 from subgnn.models.subgnn import build, fitted

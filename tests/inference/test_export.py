@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.export import export_run, write_export
 from subgnn.inference.open import EXPORT, open_run

@@ -11,22 +11,22 @@ import torch
 from fastapi.testclient import TestClient
 
 from subgnn import DataError, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.metrics import metrics
 from subgnn.reports.run_page import run_report
 from subgnn.result import Candidate, read_result
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
+from subgnn.task import task_of
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
 
@@ -90,8 +90,8 @@ def test_scores_count_labels_above_their_thresholds(run):
 def test_thresholds_change_the_scores():
     data, predictor = opened("multi-label")
     outputs, targets = torch.from_numpy(predictor.outputs(data.subgraphs.nodes)), torch.tensor(data.subgraphs.targets)
-    never = metrics(outputs, targets, "multi-label", thresholds=np.ones(4, np.float32))
-    always = metrics(outputs, targets, "multi-label", thresholds=-0.5)
+    never = task_of("multi-label").metrics(outputs, targets, thresholds=np.ones(4, np.float32))
+    always = task_of("multi-label").metrics(outputs, targets, thresholds=-0.5)
     share = float(targets.double().mean())
     assert (never["micro_f1"], always["micro_f1"]) == (0, pytest.approx(2 * share / (1 + share)))
 

@@ -105,13 +105,11 @@ def test_a_long_path_is_searched_to_its_end() -> None:
 hops = st.integers(-1, 40)
 
 
-def reduced(distances: list[int], nearest: bool) -> tuple[float, float]:
+def reduced(distances: list[int]) -> tuple[float, float]:
     """Distance and fraction for the hops of a component's nodes to one anchor."""
     reaching = [d for d in distances if d >= 0]
     if not reaching:
         return 0.0, 0.0
-    if nearest:
-        return float(min(reaching)), 1.0
     return float(np.float32(sum(reaching) / len(reaching))), float(np.float32(len(reaching) / len(distances)))
 
 
@@ -120,22 +118,22 @@ def offsets(lengths: list[int]) -> np.ndarray:
 
 
 @many
-@given(nearest=st.booleans(), data=st.data())
-def test_shared_anchors(nearest: bool, data: st.DataObject) -> None:
+@given(data=st.data())
+def test_shared_anchors(data: st.DataObject) -> None:
     nodes, anchors = data.draw(st.integers(1, 12)), data.draw(st.integers(0, 5))
     row = st.lists(hops, min_size=anchors, max_size=anchors)
     table = np.array(data.draw(st.lists(row, min_size=nodes, max_size=nodes)), np.int32).reshape(nodes, anchors)
     components = data.draw(st.lists(st.lists(st.integers(0, nodes - 1), min_size=1, max_size=8), max_size=6))
     slots = np.array([slot for component in components for slot in component], np.int64)
-    distance, fraction = reduce_table(table, slots, offsets([len(c) for c in components]), nearest=nearest)
-    wanted = [[reduced(table[component, a].tolist(), nearest) for a in range(anchors)] for component in components]
+    distance, fraction = reduce_table(table, slots, offsets([len(c) for c in components]))
+    wanted = [[reduced(table[component, a].tolist()) for a in range(anchors)] for component in components]
     assert distance.tolist() == [[d for d, _ in row] for row in wanted]
     assert fraction.tolist() == [[f for _, f in row] for row in wanted]
 
 
 @many
-@given(nearest=st.booleans(), data=st.data())
-def test_anchors_of_a_component_s_own(nearest: bool, data: st.DataObject) -> None:
+@given(data=st.data())
+def test_anchors_of_a_component_s_own(data: st.DataObject) -> None:
     shapes = data.draw(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=6))
     runs = [data.draw(st.lists(hops, min_size=size, max_size=size)) for size, count in shapes for _ in range(count)]
     flat = np.array([d for run in runs for d in run], np.int32)
@@ -146,7 +144,7 @@ def test_anchors_of_a_component_s_own(nearest: bool, data: st.DataObject) -> Non
     # What was left out of the runs comes pair by pair, in any order.
     slots = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
     tally.add_pairs(flat[later][::-1], slots[later][::-1])
-    distance, fraction = tally.measures(np.repeat(sizes, counts), nearest=nearest)
-    wanted = [reduced(run, nearest) for run in runs]
+    distance, fraction = tally.measures(np.repeat(sizes, counts))
+    wanted = [reduced(run) for run in runs]
     assert distance.tolist() == [d for d, _ in wanted]
     assert fraction.tolist() == [f for _, f in wanted]

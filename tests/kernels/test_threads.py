@@ -51,9 +51,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "induced_block": lambda: induced_block(*CSR, SETS[0]),
     "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
-    "reduce_table": lambda: reduce_table(
-        kernels.hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets, nearest=False
-    ),
+    "reduce_table": lambda: reduce_table(kernels.hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets),
     "induced_core_numbers": lambda: kernels.induced_core_numbers(*CSR, ROWS),
     "inside_degrees": lambda: kernels.inside_degrees(*CSR, ROWS),
     "shapes": lambda: kernels.shapes(*CSR, ROWS),

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.training.run_dir import CHECKPOINT
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from subgnn import Dataset, NodeNames, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import EmbeddingSettings, Recipe
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec

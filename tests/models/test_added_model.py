@@ -39,7 +39,7 @@ def entered(tmp_path, monkeypatch):
     """The page's file, imported, and its line, entered in the table."""
     file = tmp_path / "degrees.py"
     file.write_text(re.search(r"```python\n(.*?)```", SECTION, re.DOTALL)[1])
-    spec = importlib.util.spec_from_file_location("subgnn.models.degrees", file)
+    spec = importlib.util.spec_from_file_location("subgnn.models.baselines.degrees", file)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)

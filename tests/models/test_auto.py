@@ -13,7 +13,6 @@ from subgnn import DataError, Graph, Ragged, UserError
 from subgnn.config.method_settings import AutoSettings, CandidateSettings
 from subgnn.config.recipes import find_recipe
 from subgnn.inference.predictor import Predictor
-from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
 from subgnn.models.registry import check_recipe, unused_data
 from tests.models.portfolios import SHARES, named_dataset, opened, portfolio, trained
@@ -89,18 +88,6 @@ def test_the_cosine_of_vectors_is_the_mean_of_the_members_cosines():
         expected += share * unit @ unit.T
     np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
     assert vectors.shape[1] == sum(predictor.part(name).embeddings(rows).shape[1] for name in SHARES)
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_outputs_and_scores_are_inverse(task):
-    values = np.random.default_rng(0).normal(size=(5, 3))
-    scores = scores_from(values, task)
-    np.testing.assert_allclose(scores_from(outputs_from(scores, task), task), scores)
-
-
-def test_certain_members_have_finite_outputs():
-    assert np.isfinite(outputs_from(np.array([[1.0, 0.0]]), "multi-class")).all()
-    assert np.isfinite(outputs_from(np.array([[1.0, 0.0]]), "multi-label")).all()
 
 
 def test_labels_are_those_above_their_thresholds():

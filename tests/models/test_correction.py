@@ -11,13 +11,13 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Graph, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import ModelSettings, Recipe
 from subgnn.data.splits import draw_folds
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models import correction
 from subgnn.models.correction import scores_of

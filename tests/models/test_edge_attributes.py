@@ -9,10 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from examples.planted import generate_planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.table import channel_of
@@ -20,19 +22,17 @@ from subgnn.channels.topology import direction_statistics, num_statistics, subgr
 from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
 from subgnn.data.dataset import Dataset
-from subgnn.data.synthetic import generate
 from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.node_pooling import NodeSets
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.peers.whole_graph import WholeGraph
 from subgnn.models.registry import MODELS, check_recipe, unused_data
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
-from subgnn.models.whole_graph import WholeGraph
 
 
 @st.composite
@@ -167,7 +167,7 @@ def test_views_along_edges_depend_on_direction(view):
 
 @cache
 def planted(name: str) -> Dataset:
-    return generate(name, seed=0, num_subgraphs=120, subgraph_size=6, region_size=30)
+    return generate_planted(name, seed=0, num_subgraphs=120, subgraph_size=6, region_size=30)
 
 
 PLANTED = {
@@ -371,7 +371,7 @@ def test_messages_inside_subgraphs_have_the_weights_of_their_edges():
 @pytest.mark.parametrize("method", ["gin", "graphsaint"])
 def test_messages_of_pretraining_have_the_weights_of_edges(method):
     graph = weighted_graph(1, 14)
-    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6, roots=30)
+    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6)
     split = split_edges(graph, val_fraction=0.1, seed=0, weighted=True)
     kept = signed(graph)
     kept[split.val[0], split.val[1]] = kept[split.val[1], split.val[0]] = 0

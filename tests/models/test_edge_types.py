@@ -7,19 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from examples.planted import TYPES, generate_planted
 from torch.nn import functional
 
 from subgnn import Dataset, Ragged, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic import generate
-from subgnn.data.synthetic.planted import TYPES
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, compute_view
 from subgnn.models.registry import MODELS, check_recipe, unused_line
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, compute_view
 from subgnn.parallel.memory import within
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
@@ -29,7 +28,7 @@ from tests.models.examples import training_data
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
-PLANTED = generate("type-planted", seed=1, num_subgraphs=90, subgraph_size=8, region_size=30)
+PLANTED = generate_planted("type-planted", seed=1, num_subgraphs=90, subgraph_size=8, region_size=30)
 
 
 def test_a_view_of_a_type_is_that_of_its_graph():

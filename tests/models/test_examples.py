@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
-from subgnn.models.metrics import loss, metrics
-from subgnn.models.weighting import Weighting
+from subgnn.task import task_of
 from subgnn.training.global_batch import outputs_over_ranks
 
 ROWS = np.array([4, 0, 2, 6, 1])
@@ -92,15 +92,15 @@ def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():
     given = examples(inputs=Rows(table().flip(1) * 0.1), weighting=weights)
     outputs, targets = (2 * given.inputs.table[ROWS]).float(), given.targets[ROWS]
     value, found = evaluate(Network(), given, ROWS, 2)
-    assert value == pytest.approx(float(loss(outputs, targets, "multi-class", weights)))
-    assert value != pytest.approx(float(loss(outputs, targets, "multi-class")))
-    assert found == metrics(outputs, targets, "multi-class")
+    assert value == pytest.approx(float(task_of("multi-class").loss(outputs, targets, weights.classes, weights.focal)))
+    assert value != pytest.approx(float(task_of("multi-class").loss(outputs, targets)))
+    assert found == task_of("multi-class").metrics(outputs, targets)
 
 
 def test_errors_are_in_units_of_the_label():
     given = examples(inputs=Rows(table()[:, :1]), targets=torch.arange(7.0), task="regression", unit=5.0)
     found = evaluate(Network(), given, ROWS, 2)[1]
-    assert found == metrics(2 * table()[ROWS, :1], given.targets[ROWS], "regression", unit=5.0)
+    assert found == task_of("regression").metrics(2 * table()[ROWS, :1], given.targets[ROWS], unit=5.0)
 
 
 def test_small_batches_are_judged_many_at_a_time():

@@ -11,14 +11,15 @@ import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.api.estimator import SubgraphClassifier
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
-from subgnn.models import checkpoint, message_passing
+from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.peers import message_passing
 from subgnn.models.registry import MODELS, names_where
 from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume
@@ -71,7 +72,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_overfits_twenty_subgraphs(tmp_path, name):
-    fast = ("training.epochs=80", "model.dropout=0.0", "baseline.link_steps=30", "training.patience=30")
+    fast = ("training.epochs=80", "model.dropout=0.0", "training.patience=30")
     results = train(shapes_and_homes(), recipe(name, *fast), tmp_path / "run")
     assert results.val["micro_f1"] == 1.0  # validation repeats the training subgraphs
 
@@ -259,5 +260,5 @@ def test_recipes_take_the_settings_of_training(name):
 
 
 def test_an_unknown_option_is_refused():
-    with pytest.raises(UserError, match=r"unknown setting 'baseline.walk'; accepted: .*did you mean 'walks'"):
-        find_recipe("s2v-n", ["baseline.walk=3"])
+    with pytest.raises(UserError, match=r"unknown setting 'baseline.view'; accepted: .*did you mean 'views'"):
+        find_recipe("diffusion", ["baseline.view=3"])

@@ -63,11 +63,7 @@ def test_structure_does_not_look_at_direction():
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_diffusion_alone_looks_at_weights(name):
-    unused = (
-        []
-        if name == "auto" or name.startswith(("diffusion", "profiles", "unsupervised", "contrastive"))
-        else ["edge weights"]
-    )
+    unused = [] if name == "auto" or name.startswith(("diffusion", "profiles", "unsupervised")) else ["edge weights"]
     assert unused_data(find_recipe(name), rich(directed=False, features=False)) == unused
 
 

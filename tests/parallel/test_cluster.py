@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import socket
 import sys
-import threading
-from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from subgnn.errors import MissingExtra, UserError
-from subgnn.parallel import cluster
-from subgnn.parallel.cluster import RayEngine, check_answers, open_engine
+from subgnn.parallel.cluster import RayEngine, open_engine
 from subgnn.parallel.engine import LocalEngine
 from subgnn.parallel.memory import share, within
 from tests.cli.command import call
 
 
-@contextmanager
-def server(answer: bytes | None):
-    """Somebody who takes a connection and says this, or nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve():
-            connection, _ = listening.accept()
-            with connection:
-                if answer is not None:
-                    connection.sendall(answer)
-                with suppress(ConnectionError):
-                    while connection.recv(100):
-                        pass
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-        thread.join()
-
-
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:1", "127.0.0.1:", ":6379", "127.0.0.1:x"])
 def test_what_is_no_address(address):
     with pytest.raises(UserError, match=r"--address: '.*'; accepted: HOST:PORT of the cluster's head, or auto"):
-        check_answers(address)
+        RayEngine(address)
 
 
 @pytest.fixture
@@ -52,27 +31,17 @@ def files(monkeypatch, tmp_path):
         (tmp_path / name).touch()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.usefixtures("files")
-def test_nobody_answers(monkeypatch):
-    monkeypatch.setattr(cluster, "_SECONDS_TO_ANSWER", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = f"127.0.0.1:{taken.getsockname()[1]}"
-    with pytest.raises(UserError, match=rf"--address: no answer from '{free}' \(.*refused\); is the cluster up"):
-        check_answers(free)
-    with pytest.raises(UserError, match=r"no answer from '127\.0\.0\.1:70000'"):
-        check_answers("127.0.0.1:70000")
-    with server(None) as silent, pytest.raises(UserError, match=r"no answer from .* \(timed out\)"):
-        check_answers(silent)
-    called = call("predict", "RUN", "--subgraphs", "S", "--out", "p", "--engine", "ray", "--address", free)
+def test_nobody_answers():
+    """Ray's own error, in one line, after the 40 seconds that it waits."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        called = call("predict", "RUN", "--subgraphs", "S", "--out", "p", "--engine", "ray", "--address", address)
     assert called.code == 2
-    assert called.error.startswith(f"--address: no answer from '{free}'")
-
-
-def test_somebody_else_answers():
-    with server(b"HTTP/1.1 400 Bad Request\r\n") as web, pytest.raises(UserError, match="is not a Ray cluster"):
-        check_answers(web)
-    with server(bytes([0, 0, 6, 4, 0, 0, 0, 0, 0])) as settings:
-        check_answers(settings)
+    assert called.error.startswith(f"--address: no connection to '{address}' (Failed to connect")
+    assert len(called.error.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("files")

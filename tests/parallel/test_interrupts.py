@@ -148,7 +148,8 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     _, errors = process.communicate("\n" * 9)
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert (process.returncode, errors) == (143, f"interrupted; continue with: {again}\n")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["last.pt", "metrics.jsonl", "recipe.json"]
+    written = ["last.safetensors", "metrics.jsonl", "recipe.json", "subgraphs.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == written
     assert call(*arguments, "--resume").code == 0
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5
 
@@ -183,7 +184,8 @@ def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert process.communicate() == ("", f"interrupted; continue with: {again}\n")
     assert process.returncode == 143
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["candidates", "recipe.json"]
+    written = ["candidates", "recipe.json", "subgraphs.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == written
     assert [path.name for path in (tmp_path / "run" / "candidates").iterdir()] == ["bag.safetensors"]
     resumed = call(*arguments, "--resume", "--json")
     assert (resumed.code, resumed.json.get("interrupted")) == (0, None)

@@ -59,7 +59,9 @@ def test_chunks_of_predictions_are_whole_batches():
 
 @pytest.mark.parametrize("how", ["exact", "bounded"])
 def test_results_do_not_depend_on_the_limit(monkeypatch, how):
-    settings = replace(SMALL, own_hops=how, hop_edges=3, hop_cutoff=3, landmarks=2)
+    settings = replace(SMALL, own_hops=how)
+    for name, value in (("HOP_EDGES", 3), ("HOP_CUTOFF", 3), ("LANDMARKS", 2)):
+        monkeypatch.setattr(distances, name, value)
     _, whole = prepare_example(4, settings=settings)
     monkeypatch.setattr(distances, "PAIRS_AT_ONCE", 3)
     monkeypatch.setattr(distances, "share", lambda part: 1)

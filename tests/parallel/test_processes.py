@@ -30,9 +30,8 @@ def answer(parent, word: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_child_answers_until_it_ends(tmp_path):
-    log = tmp_path / "log"
-    leaving, killed = (Process(answer, word, memory=2 * 10**9, log=log) for word in ("one", "two"))
+def test_a_child_answers_until_it_ends():
+    leaving, killed = (Process(answer, word, memory=2 * 10**9) for word in ("one", "two"))
     assert leaving.receive() == ("one", 2 * 10**9)
     assert killed.receive() == ("two", 2 * 10**9)
     leaving.send(3)
@@ -49,12 +48,12 @@ def test_a_child_answers_until_it_ends(tmp_path):
     assert str(Ended(-15)) == "was killed (SIGTERM)"
 
 
-def test_an_idle_child_is_ended(tmp_path):
-    child = Process(answer, "idle", memory=10**9, log=tmp_path / "log")
+def test_an_idle_child_is_ended(capfd):
+    child = Process(answer, "idle", memory=10**9)
     assert child.receive()[0] == "idle"
     child.end()
     assert not child.is_alive()
-    assert (tmp_path / "log").read_text() == "here is idle\n"
+    assert capfd.readouterr().out == "here is idle\n"
 
 
 @pytest.mark.parametrize("error", [DataError("x", where="f:3", hint="y"), MissingExtra("p", extra="e", feature="f")])

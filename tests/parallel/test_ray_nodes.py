@@ -15,14 +15,14 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.experiments.suites.remote import RemoteEngine
+from subgnn.lab.suites.remote import RemoteEngine
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
 from subgnn.prepare.distributed import DistributedMeasuring, place_graph
 from subgnn.prepare.measure import Plan, prepare
 from tests.cli.command import call
-from tests.experiments.suites import examples as suites
+from tests.lab.suites import examples as suites
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
 from tests.pages import ROOT
 from tests.prepared_equal import assert_same

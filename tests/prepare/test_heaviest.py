@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.channels import neighborhood
-from subgnn.channels.channel import Work
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
@@ -61,10 +60,10 @@ def test_memory_bounds_how_many_are_weighed_at_once(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
-    settings = replace(HEAVY, giving=0.5, taking=2.0, hops=2)
+    settings = replace(HEAVY, hops=2)
     graph, found = prepare_example(seed, layers=3, settings=settings)
     components = found.components.nodes
-    nodes, weights = heaviest_borders(*graph.csr, components, most=3, giving=0.5, taking=2.0)
+    nodes, weights = heaviest_borders(*graph.csr, components, most=3, giving=1.0, taking=0.25)
     present = border_sets(*graph.csr, components, hops=1).lengths > 0
     assert not present.all()  # one subgraph is the whole graph
     for layer in range(3):
@@ -91,15 +90,6 @@ def test_other_channels_are_as_with_drawn_ones():
             if i != BORDER:
                 assert_same(ours[i], theirs[i])
         assert not np.array_equal(ours[BORDER].measured.similarity, theirs[BORDER].measured.similarity)
-
-
-def test_drawn_ones_are_drawn_whatever_the_powers():
-    graph, plain = prepare_example(1)
-    _, powers = prepare_example(1, settings=replace(SMALL, border_anchors="drawn", giving=3.0, taking=2.0))
-    assert_same(plain.inputs, powers.inputs)
-    work = Work(graph, SMALL, ALL_CHANNELS[BORDER], layers=2, seed=plain.frame.seed)
-    own = neighborhood.sample_border(work, random_subgraphs(1), plain.components)
-    assert_same([layer[BORDER].own for layer in plain.inputs], own)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
@@ -129,14 +119,14 @@ def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
         assert np.array_equal(ours[BORDER].own.present, theirs[BORDER].own.present[rows])
 
 
-def test_the_cache_gives_the_same_and_tells_powers_apart(tmp_path, monkeypatch):
+def test_the_cache_gives_the_same_and_tells_drawn_anchors_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path))
     options = {"channels": ALL_CHANNELS[3:4], "layers": 2, "seed": 0}
     first, second = (prepare_cached(*case(), Plan(**options, settings=HEAVY)) for _ in range(2))
     assert (first.found, second.found) == (False, True)
     assert_same(first.prepared, second.prepared)
-    for changes in ({"border_anchors": "drawn"}, {"giving": 0.0}, {"taking": 0.0}):
-        assert not prepare_cached(*case(), Plan(**options, settings=replace(HEAVY, **changes))).found
+    drawn = replace(HEAVY, border_anchors="drawn")
+    assert not prepare_cached(*case(), Plan(**options, settings=drawn)).found
     settings = recipe(2, channels=ALL_CHANNELS[3:4])
     draws = replace(settings, prepare=replace(HEAVY, draws=2))
     ours, theirs = (each.prepared for each in prepare_draws_cached(draws, *case(), seed=0))
@@ -176,7 +166,7 @@ def test_the_similarity_that_the_network_sees_is_the_weight():
 
 
 @pytest.mark.quick(2)
-@pytest.mark.parametrize("options", [{}, {"aggregation": "mean"}, {"aggregation": "max"}, {"learned_similarity": True}])
+@pytest.mark.parametrize("options", [{}, {"aggregation": "mean"}, {"aggregation": "max"}])
 def test_logits_and_gradients_equal_the_naive_network(options):
     compare(prepare_example(3, settings=HEAVY)[1], **options)
 
@@ -188,7 +178,7 @@ def run(tmp_path_factory):
     data = dataset()
     write_folder(data, folder / "data")
     settings = recipe(2, layers=2)
-    settings = replace(settings, prepare=replace(settings.prepare, border_anchors="heaviest", taking=0.5))
+    settings = replace(settings, prepare=replace(settings.prepare, border_anchors="heaviest"))
     train(data, settings, folder / "run", device="cpu", source=str(folder / "data"), cache=False, report=False)
     return data, folder / "run"
 

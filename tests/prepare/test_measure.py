@@ -147,22 +147,6 @@ def test_nodes_of_a_component_have_similarity_1():
     assert not np.array_equal(found.inputs[0][0].own.nodes, found.inputs[1][0].own.nodes)
 
 
-@pytest.mark.parametrize("kind", ["internal", "border"])
-def test_anchors_of_a_position_are_sorted_with_their_numbers(kind):
-    """Each anchor keeps its distance and reached fraction, and equal ones their order."""
-    channels = (ALL_CHANNELS[0] if kind == "internal" else ALL_CHANNELS[3],)
-    _, plain = prepare_example(4, channels=channels)
-    _, ordered = prepare_example(4, channels=channels, settings=replace(SMALL, sort_anchors=True))
-    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
-        for c in range(len(plain.components.nodes)):
-            rows = [
-                list(zip(-x.measured.similarity[c], x.measured.distance[c], x.own.nodes[c], strict=True))
-                for x in (before[0], after[0])
-            ]
-            assert rows[1] == (sorted(rows[0], key=lambda row: row[0]) if kind == "internal" else rows[0])
-        assert np.array_equal(before[0].own.present, after[0].own.present)
-
-
 def test_measuring_can_be_done_by_another():
     graph, subgraphs, asked = random_graph(4), random_subgraphs(4), []
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from subgnn import Graph
+from subgnn.api.train_recipe import train
 from subgnn.data.layout import lay_out
-from subgnn.experiments.train import train
 from subgnn.reports.classes import class_charts, class_rows
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.predictions import confusion_values, drawing_values

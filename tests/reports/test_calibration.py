@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from subgnn.models.significance import wilson
+from subgnn.metrics.significance import wilson
 from subgnn.reports.calibration import calibration
 
 

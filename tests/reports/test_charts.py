@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from subgnn.experiments.train import train
+from subgnn.api.train_recipe import train
 from subgnn.reports.charts import HEIGHT, WIDTH, Chart, Line, Scale, bar, number_axes, padded_range, row_axes, thin
 from subgnn.reports.run_page import epoch_chart
 from subgnn.training.run_dir import METRICS

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from subgnn.reports.evaluation import contributions, scores
+from subgnn.task import task_of
 
 
 def head(weight):
@@ -27,7 +28,7 @@ def test_two_classes_by_hand():
         vectors=vectors,
         means=means,
         targets=torch.tensor([0, 1]),
-        task="multi-class",
+        task=task_of("multi-class"),
     )
 
     def log_probability(right, wrong):
@@ -53,12 +54,12 @@ def test_real_values_by_hand():
         vectors=torch.tensor([[1.0], [2.0], [3.0]]),
         means=torch.tensor([2.0]),
         targets=torch.tensor([1.0, 2.0, 3.0]),
-        task="regression",
+        task=task_of("regression"),
     )
     assert found.score == pytest.approx(1.0)
     assert found.fit == pytest.approx(math.sqrt(2 / 3))
 
 
 def test_the_log_probability_of_several_labels_is_a_mean_over_them():
-    _, fit = scores(torch.tensor([[0.0, math.log(3)]]), torch.tensor([[1, 0]]), "multi-label")
+    _, fit = scores(torch.tensor([[0.0, math.log(3)]]), torch.tensor([[1, 0]]), task_of("multi-label"))
     assert fit == pytest.approx((math.log(1 / 2) + math.log(1 / 4)) / 2)

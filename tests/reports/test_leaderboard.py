@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.result import Candidate

@@ -14,14 +14,20 @@ import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA
-from sklearn.metrics import average_precision_score, confusion_matrix, precision_recall_fscore_support, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    f1_score,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from subgnn import Dataset, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.files import parse_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
 from subgnn.reports.classes import class_charts
@@ -50,7 +56,7 @@ def made(tmp_path_factory):
             # More to score than to learn from, so that there are mistakes.
             splits = np.repeat([0, 1, 2], [10, 5, 15]).astype(np.int8)
             data = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
-            train(data, recipe(4, topology=True, size_aware=True), folder)
+            train(data, recipe(4, topology=True), folder)
             kept[task] = folder, data, (folder / "report.html").read_text(encoding="utf-8")
         return kept[task]
 
@@ -254,7 +260,7 @@ def test_the_published_number_stands_beside_ours_with_the_gap(tmp_path):
 def test_the_settings_on_the_page_are_those_of_the_run(made, task):
     page = read(made(task)[2])
     settings = tomllib.loads(page.one("details").one("code").text)
-    assert parse_recipe(settings, "page") == recipe(4, topology=True, size_aware=True)
+    assert parse_recipe(settings, "page") == recipe(4, topology=True)
     assert dataset(task).graph.content_hash in page.one("section", id="reproduce").text
     assert torch.__version__.split("+")[0] in page.one("section", id="reproduce").text
 
@@ -372,3 +378,19 @@ def test_another_dataset_is_refused(made):
 def test_a_run_that_names_no_dataset_asks_for_one(made):
     with pytest.raises(DataError, match="say where it is with --data"):
         write_report(made("binary")[0])
+
+
+def test_the_baseline_of_labels_is_the_one_of_the_leaderboard(made):
+    """The labels that are best together, not the most frequent label alone, as Task.constant chooses them."""
+    _, data, text = made("multi-label")
+    subgraphs, targets = data.subgraphs, data.subgraphs.targets
+    train, test = (targets[subgraphs.indices(split)] for split in ("train", "test"))
+    order = np.argsort(-train.sum(axis=0, dtype=int), kind="stable")
+    sets = [np.isin(np.arange(train.shape[1]), order[: k + 1]).astype(int) for k in range(train.shape[1])]
+    scores = [f1_score(train, np.broadcast_to(one, train.shape), average="micro", zero_division=0) for one in sets]
+    chosen = sets[int(np.argmax(scores))]
+    assert chosen.sum() > 1
+    expected = f1_score(test, np.broadcast_to(chosen, test.shape), average="micro", zero_division=0)
+    page = read(text)
+    assert {row[0]: row[-1] for row in cells(page.one("table", class_="scores"))}["micro-F1"] == f"{expected:.3f}"
+    assert "always the most frequent labels" in page.one(class_="tiles").text

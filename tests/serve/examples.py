@@ -17,10 +17,10 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.strings import NodeNames
-from subgnn.experiments.train import train
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import ServedRun, open_runs
@@ -31,7 +31,7 @@ HOST = "http://127.0.0.1"
 NAMES = [f"GENE{i}" for i in range(22)] + ["HLA-A", "Ö-SMA"]
 SOME = ["GENE0", "GENE1", "GENE2", "#9", "HLA-A"]
 SOME_IDS = [0, 1, 2, 9, 22]
-SMALL = ["embeddings.dim=8", "training.epochs=2", "baseline.link_steps=3"]
+SMALL = ["embeddings.dim=8", "training.epochs=2"]
 
 
 @cache

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import subgnn.experiments.train
+import subgnn.api.train_recipe
 import subgnn.reports  # noqa: F401
 from subgnn.cli.app import main
 from subgnn.training import resume

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import special
 from sklearn.metrics import f1_score
 
-from subgnn.training.calibration import best_threshold, calibrate
+from subgnn.task import task_of
+from subgnn.training.calibration import calibrate
 
 
 def certain(n: int = 500, sharpen: float = 3.0, seed: int = 0):
@@ -67,7 +68,7 @@ def test_the_threshold_is_the_best_of_all(seed, labels, n):
     def score(cut):
         return f1_score(whole, (chances > cut).ravel(), zero_division=0)
 
-    found = best_threshold(chances, truth)
+    found = task_of("multi-label").best_threshold(chances, truth)
     assert 0 <= found < 1
     assert (
         score(found) == pytest.approx(max(score(cut) for cut in [0.05, *(np.unique(chances) + 0.05)]), abs=1e-9)

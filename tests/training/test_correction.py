@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from subgnn import Ragged
+from subgnn.api.train_recipe import train
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.formats.folder import write_folder
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint

@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from subgnn.api.train_recipe import train
 from subgnn.cli.app import app
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
-from subgnn.data.splits import split_subgraphs
+from subgnn.data.splits import first_held_out, split_subgraphs, time_split
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.data.time_splits import first_held_out, time_split
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.models.registry import unused_line

@@ -10,7 +10,8 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score, mean_squared_error, r2_score, roc_auc_score
 from sklearn.metrics import log_loss as slow_log_loss
 
-from subgnn.models.significance import score_interval, standard_error
+from subgnn.metrics.significance import score_interval, standard_error
+from subgnn.task import task_of
 from subgnn.training.ensemble_selection import (
     PATIENCE,
     STEPS,
@@ -19,7 +20,6 @@ from subgnn.training.ensemble_selection import (
     choose,
     clearly_behind,
     ensemble,
-    log_loss,
     prediction_terms,
     score_of,
     score_samples,
@@ -61,7 +61,7 @@ def test_scores(task):
     given = example(task)
     for one in given.predictions:
         assert prediction_terms(one, given.targets, task).score == pytest.approx(slow_score(one, given.targets, task))
-        assert math.isfinite(log_loss(one, given.targets, task))
+        assert math.isfinite(task_of(task).log_loss(one, given.targets))
 
 
 def slow_ensemble(given: OutOfFold) -> list[float]:
@@ -92,7 +92,7 @@ def test_greedy_selection_is_that_of_the_slow_way(task, seed):
     given = example(task, m=3, n=24, seed=seed)
     weights = ensemble(given)
     assert weights.sum() == pytest.approx(1)
-    found, slow = log_loss(given.mixed(weights), given.targets, task), slow_ensemble(given)
+    found, slow = task_of(task).log_loss(given.mixed(weights), given.targets), slow_ensemble(given)
     assert found == pytest.approx(min(slow), abs=1e-9)
 
 

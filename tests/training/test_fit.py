@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.training.fit import HELD_OUT, FitHooks, Stopped, fit

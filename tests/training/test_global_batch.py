@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from subgnn.models.metrics import loss
 from subgnn.models.subgnn.layer import StateNorm
-from subgnn.models.weighting import Weighting
+from subgnn.task import task_of
 from subgnn.training.global_batch import GlobalDropout, global_modules, part_of_loss, share_of, use_global_batch
 
 
@@ -38,14 +37,14 @@ def test_parts_of_the_loss_add_up_to_it_and_so_do_gradients(task, weighted, tota
         "regression": torch.randn(total, dtype=torch.float64),
     }[task]
     weights = torch.tensor([0.5, 2.0, 7.0], dtype=torch.float64) if weighted and task != "regression" else None
-    expected = loss(outputs, targets, task, Weighting(weights))
+    expected = task_of(task).loss(outputs, targets, weights)
     (gradient,) = torch.autograd.grad(expected, outputs)
     found = torch.zeros((), dtype=torch.float64)
     for rank in range(size):
         share = share_of(total, rank, size)
         own = slice(share.begin, share.end)
         part = part_of_loss(share, targets, task=task, weights=weights, size=size)
-        found = found + loss(outputs[own], targets[own], task, Weighting(weights)) * part
+        found = found + task_of(task).loss(outputs[own], targets[own], weights) * part
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(torch.autograd.grad(found, outputs)[0], gradient)
 

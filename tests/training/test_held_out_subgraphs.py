@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.embeddings.sources import node_vectors
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of
@@ -33,10 +33,6 @@ SMALL = (
     "prepare.patch_length=2",
     "prepare.walks=1",
     "prepare.walk_length=2",
-    "baseline.link_steps=3",
-    "baseline.walks=4",
-    "baseline.walk_length=5",
-    "baseline.doc2vec_epochs=2",
 )
 CLIQUES, SIZE = 300, 8
 OWN = 20  # the first clique that a test subgraph may have to itself
@@ -141,7 +137,7 @@ def test_training_is_the_same_without_test_subgraphs(name, tmp_path, monkeypatch
         ["embeddings.trainable=true", "model.trainable_components=true", "training.clip=0.5"],
         ["embeddings.trainable=true", "training.class_weights=true"],
         ["embeddings.trainable=true", "prepare.draws=2", "prepare.ensemble=true"],
-        ["embeddings.trainable=true", "training.members=2", "model.topology=true", "model.size_aware=true"],
+        ["embeddings.trainable=true", "training.members=2", "model.topology=true"],
     ],
 )
 def test_options_change_nothing_of_that(settings, tmp_path, monkeypatch):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from subgnn.config.recipes import find_recipe
+from subgnn.metrics.significance import score_terms
 from subgnn.models.registry import model_of
-from subgnn.models.significance import score_terms
 from subgnn.training.label_signal import Judged, signal_of
 
 N = 60

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from subgnn.api.train_recipe import train
 from subgnn.config.settings import TrainingSettings
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.weighting import EVEN, Weighting
 from subgnn.models.examples import Examples, evaluate
-from subgnn.models.subgnn import patch_encoder
-from subgnn.models.weighting import EVEN, Weighting
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
 from subgnn.training.loop import Progress, run_epochs
@@ -57,7 +55,7 @@ def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, resume=
     model = Linear(examples.inputs.table.shape[1], outputs)
     settings = TrainingSettings(**{"epochs": 10, "batch_size": 2, "lr": 0.1} | settings)
     told = {"after_epoch": after_epoch, "first_as_it_is": first_as_it_is, "resume": resume}
-    return run_epochs(model, Fitting(examples, settings, 0, make_fabric("cpu", "32-true")), **told)
+    return run_epochs(model, Fitting(examples, settings, 0, make_fabric("cpu")), **told)
 
 
 def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
@@ -242,15 +240,3 @@ def test_an_epoch_shows_every_training_subgraph_as_often_as_asked(monkeypatch):
     data = example([0, 1, 1])
     run_fit(data, epochs=1, repeats=3)
     assert sorted(seen[0]) == sorted(3 * data.train.tolist())
-
-
-@pytest.mark.parametrize("every", [1, 2, 5])
-def test_patches_are_encoded_in_every_nth_step_of_an_epoch(tmp_path, monkeypatch, every):
-    modes, encode = [], patch_encoder.lstm_states
-    monkeypatch.setattr(patch_encoder, "lstm_states", lambda lstm, *a: modes.append(lstm.training) or encode(lstm, *a))
-    once = recipe(2, channels=CHANNELS[4:], lstm_layers=1)
-    settings = replace(once.training, batch_size=4, encode_every=every)  # 5 steps
-    found = train(dataset(), replace(once, training=settings), tmp_path / "run", report=False)
-    epoch = [True] * -(-5 // every) + [False]
-    assert modes[: 2 * len(epoch)] == 2 * epoch
-    assert found.epochs == 2

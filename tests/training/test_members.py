@@ -12,15 +12,14 @@ import torch
 
 from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.estimator import SubgraphClassifier
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.distributed import Workers
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice
-from subgnn.models.metrics import metrics
 from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import build
@@ -29,6 +28,7 @@ from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
+from subgnn.task import task_of
 from subgnn.training import loop, resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_mean(done, predictor):
     for split in ("val", "test"):
         rows = data.indices(split)
         outputs = torch.from_numpy(predictor.outputs(data.nodes.take(rows)))
-        expected = metrics(outputs, torch.from_numpy(np.array(data.targets))[rows], "multi-class")
+        expected = task_of("multi-class").metrics(outputs, torch.from_numpy(np.array(data.targets))[rows])
         assert {name: results[split][name] for name in expected} == pytest.approx(expected)
     assert len(results["members"]) == 3
     assert results["selected_epoch"] == results["members"][0]["selected_epoch"]
@@ -258,21 +258,6 @@ def test_an_explanation_is_the_mean_of_those_of_each(predictor):
     assert all(found.keys() == anchors(one).keys() for one in each)
     for key, value in found.items():
         np.testing.assert_allclose(value, np.mean([anchors(one)[key] for one in each], axis=0), atol=1e-5)
-
-
-def test_learned_similarities_of_anchors_are_the_mean_of_those_of_each(tmp_path):
-    small = replace(several(2, learned_similarity=True), prepare=PAIRED)
-    train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
-    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
-
-    def similar(predictor):
-        anchors = Explainer(predictor, max_anchors=1000).explain([[3]])[0].by_anchor
-        return {(a.draw, a.channel, a.layer, a.nodes): a.similarity for a in anchors}
-
-    whole, (one, other) = similar(found), (similar(alone(found, i)) for i in range(2))
-    assert whole == {key: pytest.approx((one[key] + other[key]) / 2, abs=1e-6) for key in one}
-    assert {draw for draw, *_ in whole} == {0, 1}
-    assert one != other
 
 
 @pytest.mark.slow

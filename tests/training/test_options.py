@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.api.train_recipe import train
 from subgnn.channels.channel import draw_seed
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
@@ -63,8 +63,6 @@ VARIANTS = {
         trainable_components=True,
         layers=2,
         output="hidden",
-        channel_aggregation="mean",
-        layer_aggregation="sum",
     ),
 }
 
@@ -244,7 +242,6 @@ def test_a_learned_state_is_found_again_at_load_time(tmp_path):
     ("chosen", "message"),
     [
         (changed(prepare={"draws": 0}), "prepare.draws is 0; accepted: a whole number from 1"),
-        (changed(channel_aggregation="sum"), "model.channel_aggregation: 'sum' of subchannels whose outputs differ"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, chosen, message):
@@ -280,5 +277,5 @@ def test_a_network_that_sees_nothing_is_refused(tmp_path):
     check_recipe(blind, dataset().graph)  # a search may start from it
     check_sight(replace(blind, method="bag"))
     check_sight(find_recipe("structure", ["model.initial=false"]))
-    for name in ("initial", "topology", "size_aware"):
+    for name in ("initial", "topology"):
         check_sight(replace(blind, model=replace(blind.model, **{name: True})))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.result import RESULTS
 from subgnn.training import portfolio as judging

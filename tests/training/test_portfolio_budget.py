@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.training import portfolio_run
 from subgnn.training.portfolio import Budget
 from tests.training.examples import dataset

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from subgnn import Graph
+from subgnn.api.train_recipe import train
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
@@ -48,7 +48,7 @@ def test_it_overfits_twenty_subgraphs(tmp_path):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
 def test_every_task_trains_and_is_scored(tmp_path, task):
-    results = train(dataset(task), recipe(3, topology=True, size_aware=True), tmp_path / "run")
+    results = train(dataset(task), recipe(3, topology=True), tmp_path / "run")
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
     expected |= {"auprc"} if task in ("binary", "multi-label") else set()
     assert set(results.test) == expected

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -17,12 +15,11 @@ from tests.models.subgnn.examples import build_model, prepare_example
 class Recorded(GraphedSteps):
     """Steps that note what happens in place of a GPU's work."""
 
-    def __init__(self, *, fails: bool = False, every: int = 1) -> None:
+    def __init__(self, *, fails: bool = False) -> None:
         self.seen, self.captured, self.refused = {}, {}, False
-        self.steps = SimpleNamespace(reuse_patches=lambda number: number % every > 0)
         self.fails, self.events = fails, []
 
-    def _run_directly(self, inputs, rows, number):
+    def _run_directly(self, inputs, rows):
         self.events.append(("plain", rows.tolist()))
         return torch.zeros(())
 
@@ -54,15 +51,6 @@ def test_after_three_steps_of_a_size_it_is_captured_and_replayed_on_each_batch(i
     kinds = [kind for kind, _ in step.events]
     assert kinds == ["plain"] * 3 + ["replay"] * 2 + ["plain"]
     assert [rows for _, rows in step.events] == [[0, 1], [1, 2], [2, 3], [4, 0], [3, 1], [2]]
-
-
-def test_steps_that_reuse_patches_are_captured_apart(inputs):
-    step = Recorded(every=2)
-    for number in range(9):
-        step(inputs, np.array([0, 1]), number=number)
-    assert [kind for kind, _ in step.events] == ["plain"] * 6 + ["replay"] * 3
-    room = inputs.room(np.array([0, 1]))
-    assert list(step.captured) == [(0, 2, False, room), (0, 2, True, room)]
 
 
 def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(inputs):

@@ -15,14 +15,14 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.trial import run_trial, without_test
 from subgnn.inference.predictor import Predictor
+from subgnn.lab.tuning.trial import run_trial, without_test
+from subgnn.metrics.thresholds import Counts
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
-from subgnn.models.metrics import decide
-from subgnn.models.thresholds import Counts
 from subgnn.reports import run_report
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
+from subgnn.task import task_of
 from subgnn.training.run_dir import CHECKPOINT
 from tests.cli.command import call
 
@@ -130,7 +130,7 @@ def test_out_of_fold_thresholds_see_no_subgraph_they_were_fitted_to(task):
     assert (found.chosen_on, found.labels[0].chosen.subgraphs) == ("out-of-fold", 120)
     assert [one.label for one in found.labels] == (["fraud"] if task == "binary" else list(run.classes))
     scores, _ = scores_of(run, data, "test")
-    predicted = decide(scores, task, run.predictor.thresholds)
+    predicted = task_of(task).decide(scores, run.predictor.thresholds)
     rows = [data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")]
     column = found.labels[0].test
     positive = predicted == 0 if task == "binary" else predicted[:, 0] > 0

@@ -14,8 +14,8 @@ from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.matching import match_nodes
 from subgnn.inference.answers import AnswerTable, Asked, vector_table
+from subgnn.inference.open import fit_without_labels
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.without_labels import fit_without_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ def embed_subgraphs(
     Args:
         graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
         subgraphs: as for :class:`~subgnn.api.run.Run`.
-        recipe: ``unsupervised`` or ``contrastive``, or a .toml file.
+        recipe: ``unsupervised``, or a .toml file.
         settings: overrides, as ``{"vectors.width": 64}``.
         seed: of references and of training.
         unknown: what to do with nodes that are not in the graph.

@@ -26,9 +26,9 @@ from subgnn.data.matching import match_nodes
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.models.metrics import decide
 from subgnn.models.registry import model_of
 from subgnn.ragged import Ragged
+from subgnn.task import task_of
 
 _SEEDS = 2**31 - 1
 
@@ -90,7 +90,6 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             time=self.time,
             seed=int(seed),
             device=self.device,
-            devices=1,
             cache=model_of(recipe).is_portfolio,  # whose folds share what is prepared
             report=False,
             progress=None if self.verbose else False,
@@ -192,8 +191,8 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
     def predict(self, X: Subgraphs) -> NDArray[Any]:
         """Classes (n,); for several labels a subgraph, 0 and 1 for each class (n, classes)."""
         scores = self._scores(X)
-        found = decide(scores, self.run_.task, self.run_.predictor.thresholds)
-        chosen: NDArray[Any] = found if self.run_.task == "multi-label" else self.classes_[found]
+        found = task_of(self.run_.task).decide(scores, self.run_.predictor.thresholds)
+        chosen: NDArray[Any] = found if task_of(self.run_.task).several else self.classes_[found]
         return chosen
 
     def score(self, X: Subgraphs, y: Any = None, sample_weight: Any = None) -> float:
@@ -242,9 +241,10 @@ class SubgraphRegressor(RegressorMixin, _SubgraphEstimator):  # type: ignore[mis
 def _labels_of(subgraphs: SubgraphSet) -> Any:
     """The labels of a set as y: names of classes, lists of them, or numbers."""
     targets, classes = np.asarray(subgraphs.targets), np.array(subgraphs.classes)
-    if subgraphs.task == "multi-label":
+    task = task_of(subgraphs.task)
+    if task.several:
         return [classes[row.astype(bool)].tolist() for row in targets]
-    return targets if subgraphs.task == "regression" else classes[targets]
+    return targets if task.real else classes[targets]
 
 
 def _is_lists(y: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.cli.tables import TableOptions
+from subgnn.api.table_options import TableOptions
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data import read_tables as tables

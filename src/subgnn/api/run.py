@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from subgnn.api.answers import answer_frame, as_asked, vector_frame
 from subgnn.api.inputs import Subgraphs
+from subgnn.api.train_recipe import write_run_page
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.experiments.train import write_run_page
 from subgnn.inference.answers import Asked, prediction_table
 from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run
@@ -25,8 +25,9 @@ from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice, KnownSubgraphs, SearchAnswers
 from subgnn.ragged import Ragged
 from subgnn.render import render
-from subgnn.reports.run_page import METRIC_NAMES, score_text
+from subgnn.reports.run_page import score_text
 from subgnn.storage.files import temporary_folder
+from subgnn.task import TaskName, metric_name
 from subgnn.training.run_dir import PAGE
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Run:
         self._completer: Completer | None = None
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskName:
         """The task: binary, multi-class, multi-label or regression."""
         return self.predictor.spec.task
 
@@ -145,8 +146,7 @@ class Run:
             top: how many nodes to suggest for each subgraph, at most.
             among: suggest these nodes only: a list, or the path of a text file with one a line.
         """
-        from subgnn.completion.completer import Completer
-        from subgnn.completion.files import completion_table, read_candidates
+        from subgnn.completion.completer import Completer, completion_table, read_candidates
 
         if top < 1:
             raise UserError(f"{top} nodes to suggest", where="top", hint="accepted: from 1")
@@ -233,7 +233,7 @@ class Run:
         """Metrics of a split in words: those named, or all but the loss."""
         scores = self.result.scores(split)
         shown = {name: value for name, value in scores.items() if (name in names if names else name != "loss")}
-        return ", ".join(f"{METRIC_NAMES.get(name, name)} {score_text(value, name)}" for name, value in shown.items())
+        return ", ".join(f"{metric_name(name)} {score_text(value, name)}" for name, value in shown.items())
 
     def __repr__(self) -> str:
         scores = {split: self._scores(split, "micro_f1", "r2") for split in ("test", "val")}

@@ -11,13 +11,13 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from subgnn.api.inputs import Settings, as_recipe
+from subgnn.api.progress import progress_bar
 from subgnn.api.run import Run, load
-from subgnn.cli.progress import progress_bar
+from subgnn.api.train_recipe import train as train_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataWarning, UserError
-from subgnn.experiments.train import train as train_recipe
 from subgnn.models.registry import unused_line
 
 
@@ -34,7 +34,6 @@ def train(
     edges_until: float | str | None = None,
     allow_look_ahead: bool = False,
     device: str = "auto",
-    devices: int | None = None,
     resume: bool = False,
     cache: bool = True,
     loggers: Sequence[str] = (),
@@ -56,7 +55,6 @@ def train(
         edges_until: leave out edges that are later than this time, a number or an ISO date, here and in predictions.
         allow_look_ahead: train although the split is by time and edges are later than its first held-out subgraph.
         device: ``auto``, ``cpu`` or ``cuda``.
-        devices: how many to train on, a process each.
         resume: continue an interrupted run in ``out``.
         cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
         loggers: of ``tensorboard``, ``mlflow`` and ``wandb``, those to log to.
@@ -92,7 +90,6 @@ def train(
             edges_until=edges_until,
             allow_look_ahead=allow_look_ahead,
             device=device,
-            devices=devices,
             resume=resume,
             source=source,
             keep_data=not source and out is not None,

@@ -227,7 +227,6 @@ class Channel:
             and of the node set that is drawn from, so that neither the batch nor the order of lines matters; by layer.
         patches: whether shared anchors are patches (:class:`PatchAnchors`), not nodes.
         output: what the network reads off: one number an anchor, or the state h.
-        sorts: whether ``prepare.sort_anchors`` puts a component's own anchors in the order of their similarity.
     """
 
     similarity: str | Callable[[PrepareSettings], str]
@@ -235,7 +234,6 @@ class Channel:
     sample_own: Callable[[Work, Ragged, Components], list[OwnAnchors]] = _not_given
     patches: bool = False
     output: Literal["anchors", "state"] = "anchors"
-    sorts: bool = False
 
     def __post_init__(self) -> None:
         if (self.sample_shared is _not_given) == (self.sample_own is _not_given):

@@ -42,6 +42,8 @@ from subgnn.ragged import Ragged
 
 EXACT_NODES = 2**17
 """Nodes of a graph up to which diffusions of a few sets are exact; of larger graphs, they are by local push."""
+DAMPING = 0.6
+"""The probability that the walk of a component goes on."""
 PUSH_EDGES, PUSH_NODES = 1_000_000, 4096
 """Edges that the local push of a set follows, and nodes that it gives, at most."""
 TOLERANCE = 1e-7
@@ -278,7 +280,7 @@ def largest_lifts(work: Work, components: Ragged, most: int) -> tuple[NDArray[np
 
 def _component_lifts(work: Work, components: Ragged) -> Iterator[tuple[slice, Any]]:
     """Lifts of some components at a time: dense (components, N), or sparse with the nodes that local push keeps."""
-    graph, damping = work.graph, work.settings.damping
+    graph, damping = work.graph, DAMPING
     walks = walks_of(graph)
     for part in work.pieces(len(components), step=COLUMNS, most=32 * COLUMNS, what="diffusion of components"):
         some = components.take(np.arange(part.start, part.stop))

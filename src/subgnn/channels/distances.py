@@ -1,7 +1,7 @@
 """Similarity by hops: gamma = reached / (1 + d), d the mean hops of a component's nodes to an anchor (section 4.2).
 
 Nodes that cannot reach the anchor are left out: the mean is over the others, and gamma is multiplied by their fraction;
-it is 0 if none can. ``prepare.reduce = "min"`` takes the nearest node instead of the mean.
+it is 0 if none can.
 
 Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components
 (:mod:`subgnn.channels.stored_hops`).
@@ -47,6 +47,10 @@ OWN_AT_ONCE = 1_000_000  # components
 PAIRS_AT_ONCE = 2_000_000
 OPEN_AT_ONCE = 8_000_000
 _BYTES_DRAWN = 48  # of a drawn anchor while equal ones are found
+HOP_CUTOFF, HOP_EDGES = 4, 1024
+"""Bounded hops are exact up to this many, as far as two searches of this many edges each reach."""
+LANDMARKS = 64
+"""Nodes with most neighbours, by which the detours of bounded hops go."""
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
 _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
 _EDGES = 1024
@@ -64,9 +68,7 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     _, backward = both_ways(work.graph, work.settings)
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
         hops = hops_from(work, backward, sources[part], nodes)
-        distance[:, part], reached[:, part] = reduce_table(
-            hops, slots, components.offsets, nearest=work.settings.reduce == "min"
-        )
+        distance[:, part], reached[:, part] = reduce_table(hops, slots, components.offsets)
     return _by_layer(distance, reached, anchors)
 
 
@@ -136,7 +138,7 @@ def _add_open(work: Work, tally: Tally, pairs: list[_Pairs]) -> None:
     """Find the distances of open pairs and add them to the tally."""
     slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     if work.settings.own_hops == "bounded":
-        detour = landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, work.settings.landmarks))
+        detour = landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, LANDMARKS))
         hops = np.minimum(bounds, detour)
         hops[hops == UNBOUNDED] = -1
     else:
@@ -158,7 +160,7 @@ def distances_to(
     """
     graph, settings = work.graph, work.settings
     bounded = settings.own_hops == "bounded"
-    cutoff, cap = (settings.hop_cutoff, settings.hop_edges) if bounded else (UNBOUNDED, _EDGES)
+    cutoff, cap = (HOP_CUTOFF, HOP_EDGES) if bounded else (UNBOUNDED, _EDGES)
     if not bounded and len(graph.neighbors) < _LARGE:
         cutoff = 2
     tally, left = Tally.zeros(len(wanted.values)), list[_Pairs]()
@@ -192,7 +194,7 @@ def distances_to(
             left = []
         begin = end
     report(len(owner))
-    return tally.measures(np.repeat(components.lengths, wanted.lengths), nearest=settings.reduce == "min")
+    return tally.measures(np.repeat(components.lengths, wanted.lengths))
 
 
 def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

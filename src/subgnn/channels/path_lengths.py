@@ -64,7 +64,7 @@ def shared_lengths(
     """
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
     for anchor, lengths in _searches(work, np.unique(sources)):
-        found = _reduced(lengths[components.values], components, nearest=work.settings.reduce == "min")
+        found = _reduced(lengths[components.values], components)
         for column in np.flatnonzero(sources == anchor):
             distance[:, column], reached[:, column] = found
     return distance, reached
@@ -86,7 +86,7 @@ def own_lengths(work: Work, components: Ragged, wanted: Ragged) -> tuple[NDArray
     for i, (_, lengths) in enumerate(_searches(work, anchors)):
         slots = order[ends[i] : ends[i + 1]]
         rows = components.take(owner[slots])
-        found = _reduced(lengths[rows.values], rows, nearest=work.settings.reduce == "min")
+        found = _reduced(lengths[rows.values], rows)
         distance[slots], reached[slots] = found
     return distance, reached
 
@@ -103,15 +103,9 @@ def _searches(work: Work, anchors: NDArray[np.int32]) -> Iterator[tuple[int, NDA
         )
 
 
-def _reduced(
-    lengths: NDArray[np.float64], rows: Ragged, *, nearest: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean or least length of each row over the nodes that reach the anchor, and their fraction; 0 if none does."""
+def _reduced(lengths: NDArray[np.float64], rows: Ragged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean length of each row over the nodes that reach the anchor, and their fraction; 0 if none does."""
     finite = np.isfinite(lengths)
     counts = np.bincount(rows.row_ids[finite], minlength=len(rows))
-    if nearest:
-        found = np.full(len(rows), np.inf)
-        np.minimum.at(found, rows.row_ids, lengths)
-    else:
-        found = np.bincount(rows.row_ids[finite], lengths[finite], len(rows)) / np.maximum(counts, 1)
+    found = np.bincount(rows.row_ids[finite], lengths[finite], len(rows)) / np.maximum(counts, 1)
     return np.where(counts > 0, found, 0.0), counts / np.maximum(rows.lengths, 1)

@@ -31,6 +31,6 @@ def sample_subgraphs(work: Work, subgraphs: Ragged, components: Components) -> l
 
 
 SIDES = {
-    "internal": Channel(similarity="hops", sample_own=sample_subgraphs, sorts=True),
+    "internal": Channel(similarity="hops", sample_own=sample_subgraphs),
     "border": Channel(similarity="hops", sample_shared=sample_graph),
 }

@@ -30,7 +30,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
 
     Components with equal sequences are compared once.
     """
-    csr, settings, side = work.graph.csr, work.settings, 0 if work.channel.side == "internal" else 1
+    csr, side = work.graph.csr, 0 if work.channel.side == "internal" else 1
     ours = sorted_rows(inside_degrees(*csr, components)[side])
     representative, place = distinct_rows(ours)
     some = ours.take(representative)
@@ -41,7 +41,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
         what = f"{work.channel.name}, layer {layer + 1}: time warping"
         for part in work.pieces(len(some), step=256, what=what):
             rows = some.take(np.arange(part.start, part.stop))
-            warped[part] = dtw(rows, theirs, cost=settings.dtw_cost, normalize=settings.dtw_normalize)
+            warped[part] = dtw(rows, theirs, cost="ratio")
         found.append(Distances(warped[place], np.ones((len(ours), len(theirs)), np.float32)))
     return found
 

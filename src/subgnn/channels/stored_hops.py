@@ -23,7 +23,7 @@ from subgnn.channels.channel import Work
 from subgnn.errors import DataError
 from subgnn.kernels.distances import BYTES_A_NODE, NO_PATH, WORD, hop_distances, hops_to_all
 from subgnn.parallel.memory import share, workers
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]
@@ -70,8 +70,7 @@ def _hops_of_word(
         kept = np.empty((0, len(sources)), np.uint8) if table is None else table
         sums = [zlib.crc32(kept[begin : begin + BLOCK].data) for begin in range(0, len(kept), BLOCK)]
         parts = encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED)
-        size = sum(memoryview(part).nbytes for part in parts)
-        store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+        store(path, parts)
         found = None if table is None else _as_hops(table[nodes])
     if found is None or len(found) < len(nodes):
         return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
@@ -93,7 +92,7 @@ def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> N
     Raises:
         DataError: if the file is damaged where it is read, or does not fit.
     """
-    arrays = read_arrays(path, _STORED, mapped="r").arrays
+    arrays = read_arrays(path, _STORED, mapped="r", verify=False).arrays
     hops, sums = (arrays.get(name, np.empty(0)) for name in ("hops", "sums"))
     rows = len(hops)
     if hops.dtype != np.uint8 or hops.shape[1:] != (width,) or rows not in (0, num_nodes):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from subgnn.api.table_options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     DataPath,
@@ -21,7 +22,6 @@ from subgnn.cli.options import (
     with_option_groups,
 )
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
-from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.errors import UserError
 from subgnn.storage.files import STANDARD_STREAM
 
@@ -118,7 +118,7 @@ def embed_subgraphs(
     ],
     recipe: Annotated[
         str | None,
-        Option("--recipe", help="Vectors that need no labels, of a graph: unsupervised, contrastive, or a .toml file."),
+        Option("--recipe", help="Vectors that need no labels, of a graph: unsupervised, or a .toml file."),
     ] = None,
     settings: Settings = None,
     seed: Annotated[int, Option(help="With --recipe: seed of references and of training.")] = 0,
@@ -265,7 +265,7 @@ def complete_subgraphs(
     Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
     """
     options.check(run, subgraphs, out)
-    from subgnn.completion.files import complete_file
+    from subgnn.completion.completer import complete_file
 
     files, notes = options.files(subgraphs, out)
     form = files.output_format(default="tsv") or "tsv"

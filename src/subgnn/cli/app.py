@@ -30,7 +30,7 @@ from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
 from subgnn.cli.train import train_run
 from subgnn.cli.tune import tune_recipe
-from subgnn.errors import RankDied, UserError
+from subgnn.errors import UserError
 from subgnn.parallel.interrupts import exit_code
 from subgnn.versions import __version__
 
@@ -124,9 +124,6 @@ def _report(error: Exception) -> int:
     if isinstance(error, UserError):
         print_error(str(error))
         return 2
-    if isinstance(error, RankDied):
-        print_error(str(error))
-        return 1
     if isinstance(error, OSError) and error.filename is not None:
         print_error(f"{error.filename}: {error.strerror or error}; check the path and what may be written there")
         return 2

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
+from subgnn.api.progress import progress_bar
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import CacheFlag, DeviceChoice, IdBase, JsonFlag, MemoryLimit, Settings, with_option_groups
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
-from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import train_run
 from subgnn.errors import UserError
-from subgnn.experiments.suites import suite_names
+from subgnn.lab.suites import suite_names
 
 SUITES = ("quick", *suite_names())
 _WHERE = "benchmark run"
@@ -83,11 +83,11 @@ def run_benchmark(
 
     subgnn benchmark run quick my_folder --out look
     """
-    from subgnn.experiments.suites.page import failure_text
-    from subgnn.experiments.suites.plan import Request
-    from subgnn.experiments.suites.remote import RemoteEngine
-    from subgnn.experiments.suites.run import run_suite
-    from subgnn.experiments.suites.spec import find_suite
+    from subgnn.lab.suites.page import failure_text
+    from subgnn.lab.suites.plan import Request
+    from subgnn.lab.suites.remote import RemoteEngine
+    from subgnn.lab.suites.run import run_suite
+    from subgnn.lab.suites.spec import find_suite
     from subgnn.parallel.engine import LocalEngine
 
     if suite == "quick":
@@ -144,7 +144,7 @@ def report_suite(
 
     Example: subgnn benchmark report results
     """
-    from subgnn.experiments.suites.report import write_suite_report
+    from subgnn.lab.suites.report import write_suite_report
 
     _print_report(write_suite_report(out), out, json)
 
@@ -153,8 +153,8 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     if json:
         print_json(report)
         return
-    from subgnn.experiments.suites.page import failure_text
-    from subgnn.experiments.suites.tables import by_dataset, change_table, short_table, short_title, standings_table
+    from subgnn.lab.suites.page import failure_text
+    from subgnn.lab.suites.tables import by_dataset, change_table, short_table, short_title, standings_table
 
     for rows in by_dataset(report["rows"]).values():
         print_table(short_title(rows), *short_table(rows))

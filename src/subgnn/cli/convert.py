@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from subgnn.api.progress import progress_bar
+from subgnn.api.table_options import TableOptions
 from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag, with_option_groups
 from subgnn.cli.output import print_json, print_line, print_next, print_notes
-from subgnn.cli.progress import progress_bar
-from subgnn.cli.tables import TableOptions
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.memory import parse_size
 

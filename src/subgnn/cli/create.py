@@ -13,23 +13,14 @@ from typer import Argument, Option
 
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values, with_option_groups
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
-from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
+from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, differences_from_paper
 from subgnn.parallel.progress import ignore
 
 if TYPE_CHECKING:
-    from subgnn.data.fetch import Progress
-    from subgnn.data.real.builder import BuiltDataset, OnStep
+    from subgnn.lab.datasets.builder import BuiltDataset, OnStep
+    from subgnn.lab.datasets.fetch import Progress
 
-GENERATED = (
-    "density",
-    "cut-ratio",
-    "coreness",
-    "component",
-    "density-and-position",
-    "weight-planted",
-    "direction-planted",
-    "type-planted",
-)
+GENERATED = ("density", "cut-ratio", "coreness", "component")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
 GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
 SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
@@ -108,11 +99,11 @@ def generate_dataset(
     found = describe(dataset)
     if json:
         keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
-        paper = {key: getattr(CATALOG[name], key) for key in keys} if name in CATALOG else None
+        paper = {key: getattr(CATALOG[name], key) for key in keys}
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
     _print_tables(name, found)
-    as_in_paper = name in CATALOG and resolved == find_recipe(name).settings()
+    as_in_paper = resolved == find_recipe(name).settings()
     if as_in_paper and (unlike := differences_from_paper(name, [found])):
         listed = ", ".join(sorted(unlike))
         print_line(f"note: unlike the paper's tables: {listed}; docs/datasets.md says by how much, and why")
@@ -199,8 +190,8 @@ def build_dataset(
 
     subgnn data build em-user --records endomondoHR.json.gz --out em_user
     """
-    from subgnn.data.real import build
-    from subgnn.data.real.builder import Request
+    from subgnn.lab.datasets.build import build
+    from subgnn.lab.datasets.builder import Request
     from subgnn.storage.files import refuse_existing
 
     flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
@@ -264,7 +255,7 @@ def download(
 
     Example: subgnn data download ppi-bp --out ppi_bp
     """
-    from subgnn.data.download import download_dataset
+    from subgnn.lab.datasets.download import download_dataset
 
     with _progress_bar(name) as progress:
         found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from subgnn.api.table_options import MembersTable, TableOptions
 from subgnn.cli.convert import convert_dataset
 from subgnn.cli.create import (
     GRAPH_KEYS,
@@ -22,9 +23,8 @@ from subgnn.cli.create import (
 )
 from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName, with_option_groups
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
-from subgnn.cli.tables import MembersTable, TableOptions
-from subgnn.data.catalog import CATALOG
 from subgnn.errors import DataError, UserError, excerpt
+from subgnn.lab.datasets.catalog import CATALOG
 
 if TYPE_CHECKING:
     from subgnn.data.subgraphs import SubgraphSet

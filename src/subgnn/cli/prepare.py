@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
+from subgnn.api.progress import progress_bar
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     CacheFlag,
@@ -24,7 +25,6 @@ from subgnn.cli.options import (
     with_option_groups,
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
-from subgnn.cli.progress import progress_bar
 from subgnn.errors import DataError, UserError
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def pretrain_nodes(
             dim=dim,
             settings=chosen,
             device=device,
-            state=out.with_suffix(".state.pt"),
+            state=out.with_suffix(".state.safetensors"),
             resume=resume,
             on_epoch=bar.pretrain,
         )

@@ -108,7 +108,7 @@ def list_runs(
     subgnn runs runs --page compare.html
     """
     from subgnn.reports.compare import HEADER, by_dataset, read_runs, write_comparison
-    from subgnn.reports.run_page import METRIC_NAMES
+    from subgnn.task import metric_name
 
     runs, problems = read_runs(folder)
     for problem in problems:
@@ -120,7 +120,7 @@ def list_runs(
         print_json(finite({"runs": [run.to_json() for run in runs], "problems": problems} | written))
         return
     for (dataset, metric), some in by_dataset(runs).items():
-        title = f"{dataset}: {METRIC_NAMES[metric]} with its 95 % interval, the best on validation first"
+        title = f"{dataset}: {metric_name(metric)} with its 95 % interval, the best on validation first"
         header, *rows = ([*row[:2], *row[3:]] for row in (HEADER, *(run.cells() for run in some)))  # without the data
         print_table(title, header, rows)
     if page is None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
+from subgnn.api.progress import leaderboard_table, progress_bar
+from subgnn.api.table_options import MembersTable, TableOptions
 from subgnn.cli.options import (
     CacheFlag,
     DeviceChoice,
@@ -27,8 +29,6 @@ from subgnn.cli.output import (
     print_notes,
     print_table,
 )
-from subgnn.cli.progress import leaderboard_table, progress_bar
-from subgnn.cli.tables import MembersTable, TableOptions
 from subgnn.storage.parsing import finite
 
 if TYPE_CHECKING:
@@ -69,9 +69,6 @@ def train_run(
     ] = False,
     settings: Settings = None,
     device: DeviceChoice = "auto",
-    devices: Annotated[
-        int | None, Option(metavar="N", min=1, help="Number of processes or GPUs to train on together.")
-    ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
     mlflow: Annotated[
@@ -110,13 +107,13 @@ def train_run(
     command = "subgnn train EDGES MEMBERS --out RUN"
     dataset = tables.read(path, members, tables.reading(id_base, notes.append), command=command, seed=seed)
 
-    from subgnn.experiments.train import train
+    from subgnn.api.train_recipe import train
     from subgnn.models.registry import unused_line
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
 
     quiet_lightning()
-    prints = (ranks := current_ranks(devices)) is None or not ranks.rank  # of several ranks, only one
+    prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
         print_notes(notes)
         print_line(task_line(dataset.subgraphs))
@@ -135,7 +132,7 @@ def train_run(
             edges_until=edges_until,
             allow_look_ahead=allow_look_ahead,
             device=device,
-            devices=devices,
+            ranks=ranks,
             resume=resume,
             source=str(path.resolve()),
             keep_data=members is not None,
@@ -171,7 +168,7 @@ def print_leaderboard(result: RunResult) -> None:
 
 def print_result(result: RunResult) -> None:
     """Print the scores of a run by split."""
-    from subgnn.models.metrics import metric_text
+    from subgnn.task import metric_text
 
     if result.is_portfolio:
         print_leaderboard(result)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
+from subgnn.api.progress import progress_bar
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     CacheFlag,
@@ -20,7 +21,6 @@ from subgnn.cli.options import (
     with_option_groups,
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
-from subgnn.cli.progress import progress_bar
 
 _MAX_ROWS = 10
 
@@ -76,13 +76,13 @@ def tune_recipe(
     """
     from subgnn.config.recipes import find_recipe
     from subgnn.data.formats import read_dataset
-    from subgnn.experiments.search_space import find_space
-    from subgnn.experiments.study import require_optuna
+    from subgnn.lab.tuning.search_space import find_space
+    from subgnn.lab.tuning.study import require_optuna
 
     require_optuna()
     chosen = find_recipe(recipe, settings or ())
     wanted = None if space is None else find_space(space)
-    from subgnn.experiments.tune import tune
+    from subgnn.lab.tuning.tune import tune
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
@@ -115,7 +115,7 @@ def tune_recipe(
 
 
 def _print_result(found: dict[str, Any], path: Path) -> None:
-    from subgnn.experiments.trial import judged_on
+    from subgnn.lab.tuning.trial import judged_on
 
     best, importance = found["best"], found["importance"]
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)

@@ -9,30 +9,50 @@ Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (doc
 set so that, over all nodes, as many members are expected as were left out. So a score is the probability that a node
 belongs to a subgraph that has lost a fifth of its members. Its log odds are the sum of the constant and of one term a
 feature, w_i (x_i - mean of x_i over nodes), which tell what carries it.
+
+:func:`complete_file` completes the subgraphs of a file: a table with a row for each suggested node.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.completion.features import GROUPS, NAMES, Floats, PairFeatures
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.members import Members
+from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
+from subgnn.data.matching import match_nodes
+from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError
-from subgnn.inference.open import OpenedRun
-from subgnn.models.convex import fit_linear
+from subgnn.inference.answers import AnswerTable, Asked, Files
+from subgnn.inference.open import OpenedRun, open_run
+from subgnn.kernels.diffusion import COLUMNS
+from subgnn.models.kernel_machines.convex import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+from subgnn.storage.arrays import Format
+from subgnn.storage.cache import cache_path, cached
+from subgnn.storage.parsing import json_digest
+from subgnn.storage.tables import Column, Part, distinct
 
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
+_DEFAULTS = ReadOptions()
+_OWN = [
+    Column("rank", int),
+    Column("node"),
+    Column("probability", float),
+    Column("neighbours", int),
+    Column("reason"),
+    *(Column(name, float) for name in GROUPS),
+]
 _FORMAT = Format(
     name="subgnn-completion",
     noun="file of a completion model",
@@ -123,21 +143,16 @@ class Completer:
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
-        if not cache or cache_limit() == 0:
+        if not cache:
             return cls(features, _fit(features, groups, seed))
-        path = cache_path("completion", _key(graph, known, groups, seed))
-
-        def read() -> Ranker:
-            file = read_arrays(path, _FORMAT)
-            file.verify()
-            return Ranker.from_arrays(file.arrays, str(path))
-
-        ranker = lookup(path, read)
-        if ranker is None:
-            ranker = _fit(features, groups, seed)
-            parts = encode_arrays(ranker.arrays(), _FORMAT)
-            size = sum(memoryview(part).nbytes for part in parts)
-            store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+        ingredients = [graph.content_hash, known.digest, groups.tolist(), seed]
+        ranker = cached(
+            cache_path("completion", json_digest(ingredients)),
+            _FORMAT,
+            compute=lambda: _fit(features, groups, seed),
+            arrays=Ranker.arrays,
+            read=lambda file: Ranker.from_arrays(file.arrays, file.where),
+        )
         return cls(features, ranker)
 
     @classmethod
@@ -181,14 +196,6 @@ class Completer:
             parts = [part.sum(axis=1) for part in np.split(terms, ends, axis=1)]
             links = self.features.links(query.nodes, best)
             yield Completion(best, 1 / (1 + np.exp(-odds)), links, np.stack(parts, axis=1))
-
-
-def _key(graph: Graph, known: Ragged, groups: NDArray[np.int64], seed: int) -> str:
-    digest = hashlib.sha256(f"{_FORMAT.name} {_FORMAT.version} {graph.content_hash} {seed}".encode())
-    for array in (known.values.astype("<i4"), known.offsets.astype("<i8"), groups.astype("<i8")):
-        digest.update(f"{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -251,3 +258,62 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
     scores, wanted = table @ weight, np.count_nonzero(found.belongs)
     bias = brentq(lambda constant: found.counts @ expit(scores + constant) - wanted, -1000, 1000)
     return Ranker(weight / deviations, means, float(bias))
+
+
+def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOptions = _DEFAULTS) -> NDArray[np.int64]:
+    """The nodes of a file with one a line (before its first tab), or of a list; sorted, each once.
+
+    Raises:
+        DataError: for nodes that are not in the graph, unless ``options.unknown`` drops them; and if none is left.
+    """
+    where = str(source) if isinstance(source, Path) else "among"
+    if isinstance(source, Path):
+        texts = [line.split("\t")[0].strip() for _, line in read_lines(source, encoding=options.encoding)]
+    else:
+        texts = [str(node) for node in source]
+    texts = list(dict.fromkeys(text for text in texts if text))
+    members = Members(where, [where], texts, Ragged.from_rows([np.arange(len(texts))]), rows=[1], unit="line")
+    matched = match_nodes(members, graph, unknown=options.unknown)
+    matched.warn()
+    if not len(matched.nodes[0]):
+        raise DataError("no nodes to choose from", where=where, hint="give one node a line")
+    return matched.nodes[0].astype(np.int64)
+
+
+def _rows(names: NodeNames | None, found: Completion) -> list[tuple[Any, ...]]:
+    """The suggested nodes of one subgraph, with the values of :data:`_OWN`."""
+    nodes = [str(node) if names is None else names.written(node) for node in found.nodes.tolist()]
+    numbers = (found.probabilities.tolist(), found.links.tolist(), found.reasons, *found.contributions.T.tolist())
+    return list(zip(range(1, len(nodes) + 1), nodes, *numbers, strict=True))
+
+
+def completion_table(
+    completer: Completer, asked: Asked, *, top: int, among: NDArray[np.int64] | None = None
+) -> AnswerTable:
+    """Suggested nodes, a row each, the likeliest of a subgraph first; one without a node where there is none."""
+    asked.refuse_empty()
+    joined, names = asked.joined(), completer.features.graph.names
+    shown = None if names is None else names.readable()
+    columns = [(Column("subgraph"), ""), *((column, "") for column in _OWN), *((c, prefix) for c, prefix, _ in joined)]
+    titles = distinct((column.title, prefix) for column, prefix in columns)
+
+    def parts() -> Iterator[Part]:
+        for rows, there, nodes in asked.parts(COLUMNS):
+            answers, known = completer.complete(nodes, top=top, among=among), set(there.tolist())
+            for place, row in enumerate(rows):
+                own = _rows(shown, next(answers)) if place in known else []
+                rest = [values[row] for _, _, values in joined]
+                listed = [(asked.text(row), *some, *rest) for some in own or [(None,) * len(_OWN)]]
+                yield list(zip(*listed, strict=True))
+
+    return AnswerTable([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
+
+
+def complete_file(run: Path, files: Files, *, top: int, among: Path | None = None) -> tuple[AnswerTable, int]:
+    """:func:`completion_table` of a file of subgraphs, and how many these are."""
+    opened = open_run(run, files.data)
+    graph = opened.predictor.graph
+    asked = files.read(graph)
+    candidates = None if among is None else read_candidates(among, graph, files.reading)
+    completer = Completer.of_run(opened, str(run))
+    return completion_table(completer, asked, top=top, among=candidates), len(asked)

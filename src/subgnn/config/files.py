@@ -17,6 +17,7 @@ Any setting is overridden by ``--set section.key=value``.
 
 from __future__ import annotations
 
+import numbers
 import re
 import types
 import typing
@@ -138,21 +139,63 @@ def parse_table(kind: type[Table], content: Any, where: str) -> Table:
     return typing.cast("Table", _build(kind, content, lambda _: where, ""))
 
 
+def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    """Values for each of several dataclasses: every option goes to the one that has such a field.
+
+    Text is read as ``--set`` reads it; the items of a list need no brackets, only commas.
+
+    Args:
+        kinds: the dataclasses, by a name for each; no two have a field in common.
+
+    Raises:
+        UserError: for an option that no dataclass has, or a value that its field does not accept.
+    """
+    owner = {field: name for name, kind in kinds.items() for field, hint in _types(kind).items() if _is_plain(hint)}
+    found: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for option, given in options.items():
+        if option not in owner:
+            raise UserError(f"no option '{option}'", where=where, hint=choices(option, owner))
+        hint = _types(kinds[owner[option]])[option]
+        value: Any = given
+        if isinstance(given, str):
+            value = _from_text(given, hint)
+        elif isinstance(given, numbers.Real) and not isinstance(given, bool):  # of NumPy, too
+            value = int(value) if value == value // 1 else float(value)
+        found[owner[option]][option] = _value(hint, value, lambda _: where, option)
+    return found
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether a field can be given as one text: numbers, words and lists of them, not further settings."""
+    kind, _ = with_bounds(hint)
+    return kind in (int, float, bool, str) or typing.get_origin(kind) in (tuple, Literal, types.UnionType)
+
+
+def _from_text(text: str, annotated: Any = None) -> Any:
+    """A value in the syntax of TOML; plain words need no quotes, and lists of a known type no brackets."""
+    kind, _ = with_bounds(annotated)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return [_from_text(part, arguments[0]) for part in text.strip(" []").split(",") if part.strip()]
+    if kind is str or origin is Literal:
+        return text.strip()
+    try:
+        return parse_toml(f"value = {text}", "--set")["value"]
+    except UserError:
+        return text.strip()
+
+
 def _override(content: dict[str, Any], override: str) -> list[str]:
     """Change a setting; returns what changed: the setting, and its section if that is new."""
     key, sign, text = override.partition("=")
     section, dot, name = (part.strip() for part in key.partition("."))
     if not sign or not dot:
         raise UserError(f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, as training.epochs=5")
-    try:
-        value = parse_toml(f"value = {text}", "--set")["value"]
-    except UserError:
-        value = text.strip()
     changed = [f"{section}.{name}"] + ([section] if section not in content else [])
     content.setdefault(section, {})
     if not isinstance(content[section], dict):
         raise UserError(f"{section} is not a section", where="--set", hint="channels are changed in the recipe file")
-    content[section][name] = value
+    content[section][name] = _from_text(text)
     return changed
 
 
@@ -194,7 +237,7 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
             return _value(arguments[0], value, where, path)
     if is_dataclass(kind) and isinstance(kind, type):
         return _build(kind, value, where, path)
-    if kind is float and type(value) is int:
+    if type(value) is int and (kind is float or (float in arguments and int not in arguments)):
         value = float(value)
     if origin is Literal:
         fits = value in arguments
@@ -203,7 +246,7 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
     elif origin is dict:
         fits = isinstance(value, Mapping)
     elif origin in _UNIONS:
-        fits = type(value) in arguments
+        fits, bounds = type(value) in arguments, with_bounds(type(value))[1]
     else:
         fits = type(value) is kind
     if not fits:
@@ -228,6 +271,6 @@ def describe(annotated: Any) -> str:
         return f"a list of {count}" + re.sub("(number|table|list)", r"\1s", describe(inner[0]).removeprefix("a "))
     if typing.get_origin(kind) in _UNIONS:
         return ", or ".join(map(describe, typing.get_args(kind)))
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    names = {types.NoneType: "nothing", int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     found = names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"
     return found if bounds is None else f"{found} {bounds}"

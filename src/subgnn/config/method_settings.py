@@ -19,12 +19,10 @@ class BaselineSettings:
     tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn,
     s2v, gc). classifier is fitted to the statistics (topology). normalize scales the rows of a bag to length one
     (bag), and inverse_penalty is C of the regression (bag, diffusion). views, kernel and loss are those of a kernel
-    machine (:mod:`subgnn.models.kernel_machine`); damping is the probability that the walk of a subgraph goes on,
+    machine (``kernel_machines/kernel_machine.py``); damping is the probability that the walk of a subgraph goes on,
     and diffusion how it is computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps
     the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a subgraph and a node
-    (diffusion). walks x walk_length are walked in each subgraph, degrees fall into bins, and doc2vec sees them for
-    doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta nodes are embedded: steps,
-    edges to predict and edges to send messages over in each (mn).
+    (diffusion).
 
     weighted and directed say whether what counts edges or spreads over them uses their weights and their direction,
     where the graph has these: the bag spread one hop, and the statistics, which have further columns then (bag-1hop,
@@ -44,14 +42,6 @@ class BaselineSettings:
     diffusion: Literal["auto", "exact", "push"] = "auto"
     push_edges: Count = 1_000_000
     push_nodes: Size = 2_000
-    walks: Size = 20
-    walk_length: Size = 20
-    bins: Size = 20
-    doc2vec_epochs: Count = 20
-    link_steps: int = 300
-    link_batch: Size = 4096
-    link_lr: float = 1e-2
-    link_edges: Count = 200_000
     weighted: bool = False
     directed: bool = False
 
@@ -93,27 +83,24 @@ class MessagePassingSettings:
 
 @dataclass(frozen=True, slots=True)
 class WLKSSettings:
-    """WLKS (:mod:`subgnn.models.wlks`).
+    """WLKS (:mod:`subgnn.models.peers.wlks`).
 
     Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
     rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
-    (``auto``: both are tried). mix is the share of the whole graph's kernel, hops the radius of the balls in which
-    subgraphs are refined for the other. embedding_weight is the weight of a third kernel, of summed node embeddings; of
-    it, too, every listed value is tried. inverse_penalty is C of the support vector machines.
+    (``auto``: both are tried). mix is the share of the whole graph's kernel. inverse_penalty is C of the support vector
+    machines.
     """
 
     rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2)
     cumulative: bool = False
     normalize: Literal["auto", "rows", "none"] = "auto"
     mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
-    hops: Annotated[int, Bounds(0, 100)] = 0
-    embedding_weight: tuple[Annotated[float, Bounds(0, 10**9)], ...] = (0.0,)
     inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
 
 
 @dataclass(frozen=True, slots=True)
 class S2NSettings:
-    """S2N (:mod:`subgnn.models.s2n`); model.layers is the number of layers on the graph of subgraphs.
+    """S2N (:mod:`subgnn.models.peers.s2n`); model.layers is the number of layers on the graph of subgraphs.
 
     convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
     (min(w, t + d) - t) / d; those at or below 0 are dropped. sub_layers is the number of layers inside subgraphs before
@@ -146,25 +133,12 @@ class S2NSettings:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphVectorSettings:
-    """Vectors that no label is needed for (:mod:`subgnn.models.unsupervised`).
+    """Vectors that no label is needed for (:mod:`subgnn.models.kernel_machines.unsupervised`).
 
-    width is the length of a vector, 18 numbers of which are statistics. references is the number of training subgraphs
-    that others are compared with; of more, as many are drawn. objective says whether the principal components are the
-    vectors, or a map of them that is trained to tell subgraphs apart. That takes views of each reference, in which
-    nodes are dropped with probability drop and grow times as many nodes of the border as it has nodes are added;
-    temperature divides the cosines of views, and steps, batch_size and lr are those of the training.
+    width is the length of a vector, 18 numbers of which are statistics.
     """
 
     width: Annotated[int, Bounds(19, 65_536)] = 256
-    references: Size = 2048
-    objective: Literal["variance", "contrastive"] = "variance"
-    views: Annotated[int, Bounds(2, 1000)] = 4
-    drop: Probability = 0.3
-    grow: Probability = 0.3
-    temperature: Annotated[float, Bounds(1e-3, 1000)] = 0.2
-    steps: Count = 100
-    batch_size: Annotated[int, Bounds(2, 10**6)] = 256
-    lr: float = 1e-3
 
 
 @dataclass(frozen=True, slots=True)

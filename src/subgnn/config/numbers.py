@@ -52,9 +52,6 @@ Probability = Annotated[float, Bounds(0, 1)]
 Damping = Annotated[float, Bounds(0, 0.99)]
 """The probability that a random walk goes on."""
 
-Power = Annotated[float, Bounds(0, 4)]
-"""A power of degrees: the product of two such powers of any degree is finite and above 0."""
-
 
 AnyNumber = Annotated[float, None]
 """Any number of a result, also below 0, infinite or undefined (NaN)."""

@@ -6,7 +6,7 @@ checks them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from subgnn.config.method_settings import (
@@ -17,7 +17,7 @@ from subgnn.config.method_settings import (
     SubgraphVectorSettings,
     WLKSSettings,
 )
-from subgnn.config.numbers import Bounds, Count, Damping, Depth, Power, Probability, Seed, Size, Width
+from subgnn.config.numbers import Bounds, Count, Depth, Probability, Seed, Size, Width
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,20 @@ class ChannelSettings:
 class PrepareSettings:
     """Anchors and similarities.
 
-    hops is k of the border; reduce how the distances of a component's nodes become one; sort_anchors puts the internal
-    position anchors of each component in the order of their similarity. Patches are the nodes of triangular walks of
+    hops is k of the border. Patches are the nodes of triangular walks of
     patch_length nodes; over each, walks x walk_length are walked. beta is the parameter of the walks.
 
     draws is the number of independent draws of all anchors: epoch e trains on draw e mod draws, so that as many draws
     as epochs are anchors drawn anew every epoch. Each is prepared before training and kept in memory. Validation, test
     and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
 
-    own_hops is the way to compute distances to a component's own anchors: exact, or bounded. Bounded ones are exact up
-    to hop_cutoff as far as two searches of hop_edges edges each reach, and beyond that an upper bound: the shorter of a
-    path through the component and a detour by one of the landmarks, the nodes with most neighbours.
+    own_hops is the way to compute distances to a component's own anchors: exact, or bounded
+    (:mod:`subgnn.channels.distances`).
 
     border_anchors says which nodes around a component its neighborhood/border anchors are: drawn at random from its
     border, as in the paper; the heaviest of its 1-hop border, whatever hops is, with similarities of their own
-    (:mod:`subgnn.kernels.borders`; giving and taking are the powers of degrees in their weights); or those with the
-    largest lifts of its diffusion (:mod:`subgnn.channels.diffusion`). The last two are the same in all layers and
-    draws. damping is the probability that the random walk of a diffusion goes on.
+    (:mod:`subgnn.kernels.borders`); or those with the largest lifts of its diffusion
+    (:mod:`subgnn.channels.diffusion`). The last two are the same in all layers and draws.
 
     directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
     Components and borders are always those of its undirected form. weighted_walks and directed_walks draw the steps of
@@ -68,25 +65,15 @@ class PrepareSettings:
     """
 
     hops: Count = 1
-    reduce: Literal["mean", "min"] = "mean"
-    sort_anchors: bool = False
     patch_length: Size = 50
     walks: Size = 5
     walk_length: Size = 10
     beta: Probability = 0.65
-    dtw_cost: Literal["absolute", "ratio"] = "ratio"
-    dtw_normalize: bool = False
     draws: Depth = 1
     ensemble: bool = False
     own_hops: Literal["exact", "bounded"] = "exact"
-    hop_cutoff: Count = 4
-    hop_edges: Count = 1024
-    landmarks: Size = 64
     directed: bool = False
     border_anchors: Literal["drawn", "heaviest", "lift"] = "drawn"
-    giving: Power = 1.0
-    taking: Power = 0.25
-    damping: Damping = 0.6
     weighted_walks: bool = False
     directed_walks: bool = False
     edge_length: Literal["one", "weight", "inverse weight"] = "one"
@@ -115,29 +102,20 @@ class PretrainSettings:
     """Node embeddings by link prediction (paper, appendix on pretraining); their width is embeddings.dim.
 
     seed is apart from the run's, so that runs of many seeds share one pretraining. An epoch is a number of steps;
-    batch_size edges and as many non-edges make a step. patience is in epochs, 0 to never stop early. fraction of the
-    neighbours and damping are GIN's; roots and walk_length GraphSAINT's. val_fraction of the edges are held out. Of the
-    non-edges, the part matched joins nodes drawn by degree, as the ends of edges are; the rest joins uniform ones.
+    batch_size edges and as many non-edges make a step. fraction of the neighbours is GIN's, walk_length GraphSAINT's.
     weighted multiplies messages by the weights of edges, in units of their mean magnitude, where the graph has weights.
     """
 
     seed: Seed = 0
     hidden: Size = 128
-    layers: Depth = 2
     dropout: Probability = 0.4
     lr: float = 5e-3
     weight_decay: float = 5e-4
     batch_size: Size = 16384
     epochs: Count = 20
     steps: Count = 20
-    patience: int = 5
-    val_fraction: Probability = 0.05
-    matched: Probability = 0.25
     fraction: Probability = 0.3
-    damping: float = 0.5
-    roots: Size = 2000
     walk_length: Size = 16
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     weighted: bool = False
 
 
@@ -146,7 +124,7 @@ class ModelSettings:
     """The network (paper, section 4).
 
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
-    less to memorise. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
+    less to memorise. AGG_C and AGG_L lay subchannels and layers side by side. trainable_components gives every
     component of the training split a learned initial state in the neighborhood channel; the others start at z^(0).
 
     norm is that of z_S before the head. hidden_norm is that of the states h in every layer and subchannel, over the
@@ -160,16 +138,12 @@ class ModelSettings:
     component_init: Literal["sum", "mean", "max"] = "sum"
     aggregation: Literal["sum", "mean", "max"] = "sum"
     output: Literal["property", "hidden", "both"] = "property"
-    channel_aggregation: Literal["concat", "sum", "mean"] = "concat"
-    layer_aggregation: Literal["concat", "last", "sum", "mean"] = "concat"
     trainable_components: bool = False
     initial: bool = True
     readout: Literal["sum", "mean", "max", "attention"] = "sum"
     norm: Literal["none", "batch", "layer"] = "none"
     hidden_norm: Literal["none", "batch"] = "none"
-    learned_similarity: bool = False
     topology: bool = False
-    size_aware: bool = False
     lstm_layers: Depth = 1
     lstm_dropout: Probability = 0.0
     head: tuple[Size, Size] = (64, 32)
@@ -181,21 +155,17 @@ class ModelSettings:
 class TrainingSettings:
     """How the network is fitted.
 
-    cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
-    encode_every encodes the patches of the structure channel in every so many steps, from the first of an epoch on;
-    steps between use the last vectors.
-
     schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
     the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
     epoch that may be selected, and from which patience is counted. repeats is how often an epoch shows every training
     subgraph, to models that see another sample of its surroundings each time.
 
     class_weights are false, ``balanced`` (also true), or weights by class as in ``"fraud=20"``; focal is gamma of the
-    focal loss (:mod:`subgnn.models.weighting`). select_by is the metric that epochs, candidates and trials are
+    focal loss (:mod:`subgnn.metrics.weighting`). select_by is the metric that epochs, candidates and trials are
     selected by: micro_f1, macro_f1, accuracy, auroc, auprc or recall@K; auto is micro-F1, for real values the loss.
 
     threshold is the aim by which the threshold of the rarer of two classes, or of each of several labels, is chosen
-    (:mod:`subgnn.models.thresholds`): precision=0.9, recall=0.8, f1 or cost=fp:1,fn:20; none predicts the likelier
+    (:mod:`subgnn.metrics.thresholds`): precision=0.9, recall=0.8, f1 or cost=fp:1,fn:20; none predicts the likelier
     class, and labels above one half. It is chosen on the validation split, or with threshold_folds on out-of-fold
     predictions of training and validation; a portfolio has out-of-fold predictions anyhow.
 
@@ -212,8 +182,6 @@ class TrainingSettings:
     patience: int = 0
     schedule: Literal["constant", "cosine", "plateau"] = "constant"
     class_weights: bool | str = False
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
-    cuda_graph: bool = True
     members: Depth = 1
     plateau: Literal["train loss", "val loss"] = "train loss"
     plateau_factor: Probability = 0.7
@@ -223,7 +191,6 @@ class TrainingSettings:
     select_by: str = "auto"
     threshold: str = "none"
     threshold_folds: Annotated[int, Bounds(0, 100)] = 0
-    encode_every: Count = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +213,14 @@ class Recipe:
     s2n: S2NSettings = field(default_factory=S2NSettings)
     vectors: SubgraphVectorSettings = field(default_factory=SubgraphVectorSettings)
     published: dict[str, Any] = field(default_factory=dict)
+
+
+def recipe_key(recipe: Recipe) -> dict[str, Any]:
+    """All settings of a recipe but its name, note and published number.
+
+    Of the candidates of a portfolio, those for graphs with certain attributes do not enter: predictions of each are
+    kept under a key of their own.
+    """
+    settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
+    candidates = tuple(one for one in settings["auto"]["candidates"] if not one["for_graphs_with"])
+    return settings | {"auto": settings["auto"] | {"candidates": candidates}}

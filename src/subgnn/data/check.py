@@ -9,9 +9,9 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.describe import label_notes
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.splits import split_warnings
-from subgnn.data.time_splits import refuse_look_ahead
+from subgnn.data.splits import refuse_look_ahead, split_warnings
 from subgnn.errors import DataError
+from subgnn.task import task_of
 
 
 def check(
@@ -45,7 +45,7 @@ def _add_card_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
     """Note what a card, or its absence, means for labels."""
     subgraphs, where = dataset.subgraphs, str(path)
     hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
-    if not dataset.card and subgraphs.task == "multi-label":
+    if not dataset.card and task_of(subgraphs.task).several:
         what = f"labels are split at '-' into {subgraphs.num_classes} classes, since no dataset.json says what they are"
         problems.notes.append(Problem(where, what, 'to keep them whole, write {"task": "multi-class"} there'))
     elif path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:

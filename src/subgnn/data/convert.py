@@ -19,6 +19,7 @@ from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, s
 from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.files import refuse_existing, scratch_folder
+from subgnn.task import task_of
 
 Layout = Literal["folder", "bundle"]
 _READ_DEFAULTS = ReadOptions()
@@ -116,7 +117,7 @@ def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, r
 
 def _relabel(subgraphs: SubgraphSet, labels: LabelFormat, where: str) -> SubgraphSet:
     """Subgraphs whose labels are taken as another task."""
-    task, several = labels.stated_task, subgraphs.task == "multi-label"
+    task, several = labels.stated_task, task_of(subgraphs.task).several
     if subgraphs.targets is None:
         raise DataError("the subgraphs have no labels", where=where, hint="leave --task out")
     if several and task != "multi-label" and (subgraphs.targets.sum(axis=1) != 1).any():

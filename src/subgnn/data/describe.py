@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, is_whole
 from subgnn.kernels import induced_components, shapes
+from subgnn.task import task_of
 
 PPI_BP = "a6cc4618d9a3393a699d49b42fe6b352ac913493a85ee9fd102adfba2975cbeb"
 """Content of the paper's PPI-BP subgraphs, labels and splits, as its authors released them."""
@@ -103,7 +104,7 @@ def task_line(subgraphs: SubgraphSet) -> str:
     """
     if subgraphs.targets is None:
         return "task: none, the subgraphs have no labels"
-    if subgraphs.task == "regression":
+    if task_of(subgraphs.task).real:
         values = subgraphs.targets
         spread = (
             f", values from {values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}" if len(values) else ""

@@ -16,6 +16,7 @@ from subgnn.errors import DataError, extra_package
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
 from subgnn.rng import stream
 from subgnn.storage.files import atomic_write
+from subgnn.task import task_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ def _draw_properties(figure: Figure, dataset: Dataset, seed: int) -> None:
     *axes, last = figure.subplots(2, 3).ravel()
     properties = _properties(dataset.graph.undirected(), subgraphs)
     for axis, (title, (unit, values)) in zip(axes, properties.items(), strict=True):
-        if subgraphs.task == "regression":
+        if task_of(subgraphs.task).real:
             axis.scatter(values, np.asarray(subgraphs.targets), s=12, color=_COLOURS[0], alpha=0.5, linewidths=0)
             axis.set_ylabel("target")
             _scale(axis, "x", values, unit)
@@ -169,9 +170,9 @@ def _draw_key(axis: Axes, dataset: Dataset, groups: dict[str, NDArray[np.int64]]
     lines = [f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges", f"{len(subgraphs):,} subgraphs, {subgraphs.task}"]
     if classes:
         lines += ["box: middle half, line: median", "whiskers: to the last point within 1.5 boxes"]
-    if classes or subgraphs.task == "regression":
+    if classes or task_of(subgraphs.task).real:
         lines.append("point: a subgraph")
-    if subgraphs.task == "multi-label":
+    if task_of(subgraphs.task).several:
         lines.append("each subgraph under its first label")
     if classes and len(groups) < subgraphs.num_classes:
         lines.append(f"the {len(groups)} largest of {subgraphs.num_classes} classes")
@@ -202,7 +203,7 @@ def _draw_subgraphs(figure: Figure, dataset: Dataset, seed: int) -> None:
         layout = lay_out(graph, dataset.subgraphs.nodes[row])
         _draw_subgraph(axis, layout)
         axis.set_title(_title(dataset.subgraphs, row, layout), fontsize=9.5)
-    which = "from low to high targets" if dataset.subgraphs.task == "regression" else "a few of middling size"
+    which = "from low to high targets" if task_of(dataset.subgraphs.task).real else "a few of middling size"
     figure.suptitle(f"Subgraphs of {_shorten(dataset.name, 40)}, {which}", fontsize=14)
     _draw_legend(figure)
 
@@ -211,7 +212,7 @@ def _choose(subgraphs: SubgraphSet, seed: int) -> list[int]:
     """A few subgraphs of every class, of about the median size of their class; of real targets, from low to high."""
     rng = stream(seed, "plot/choice")
     sizes = subgraphs.nodes.lengths
-    if subgraphs.task == "regression":
+    if task_of(subgraphs.task).real:
         order = np.argsort(np.asarray(subgraphs.targets), kind="stable")
         places = np.linspace(0, len(order) - 1, min(9, len(order))).round().astype(np.int64)
         return [int(i) for i in order[places]]

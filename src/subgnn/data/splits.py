@@ -4,27 +4,29 @@ The same node set in two splits is a leak: a model can memorise its label. :func
 subgraphs with equal nodes in one split, or refuses them; :func:`split_warnings` finds them in a given split. In a split
 by time, the order in time comes first: equal nodes at different times may be in two splits.
 
-Another leak is an edge that is later than the subgraphs to be predicted; :mod:`subgnn.data.time_splits` finds it.
+Another leak is an edge that is later than the subgraphs to be predicted; :func:`looks_ahead` finds it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.data.assign_splits import FRACTIONS, draw_units, fill_units, one_hot, stratify_units
+from subgnn.data.assign_splits import FRACTIONS, draw_units, fill_units, one_hot, split_sizes, stratify_units
+from subgnn.data.graph import Graph
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.data.time_splits import time_split
+from subgnn.data.times import time_text
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.kernels import node_set_keys
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
+from subgnn.task import task_of
 
 Method = Literal["random", "stratified", "group", "time"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group", "time")
@@ -73,7 +75,7 @@ def split_subgraphs(
 
     Args:
         method: ``random``; ``stratified``, as :func:`~subgnn.data.assign_splits.stratified_split`; ``group``, which
-            keeps groups whole; or ``time``, as :func:`~subgnn.data.time_splits.time_split`, for subgraphs with times,
+            keeps groups whole; or ``time``, as :func:`~subgnn.data.splits.time_split`, for subgraphs with times,
             which has no use for a seed.
         fractions: of train, val and test.
         groups: with ``group``, the group of each subgraph; groups that share a node set become one.
@@ -151,7 +153,7 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
     """
     unit = split_units(subgraphs, subgraphs.groups)
     sizes = np.bincount(unit)
-    single = subgraphs.task in ("binary", "multi-class")
+    single = task_of(subgraphs.task).one_class
     labels = np.asarray(subgraphs.targets, np.int64) if single else np.zeros(len(unit), np.int64)
     counts = np.zeros((len(sizes), int(labels.max(initial=0)) + 1), np.int64)
     np.add.at(counts, (unit, labels), 1)
@@ -227,7 +229,7 @@ def _divided_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tu
 def _unseen_classes(
     subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]
 ) -> list[tuple[str, str]]:
-    if subgraphs.targets is None or subgraphs.task == "regression":
+    if subgraphs.targets is None or task_of(subgraphs.task).real:
         return []
     seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
     parts = (subgraphs.targets[seen], subgraphs.targets[~seen])
@@ -282,3 +284,60 @@ def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None
     smallest = np.full(size, size)
     np.minimum.at(smallest, joined[own], own)
     return np.unique(smallest[joined[own]], return_inverse=True)[1].astype(np.int64)
+
+
+def time_split(times: NDArray[Any], fractions: Sequence[float]) -> NDArray[np.int8]:
+    """A split in which train is before val and val before test; equal times stay together.
+
+    The sizes are as near to the fractions as that allows.
+
+    Example:
+        >>> time_split(np.array([5, 1, 2, 2, 9, 7]), (0.5, 0.25, 0.25)).tolist()
+        [1, 0, 0, 0, 2, 1]
+    """
+    known, place, counts = np.unique(times, return_inverse=True, return_counts=True)
+    if len(known) < len(SPLITS):
+        hint = "at least 3 are needed, as equal times stay together"
+        raise DataError(f"{len(known)} different times of subgraphs", where="times", hint=hint)
+    ends, wanted = np.cumsum(counts), np.cumsum(split_sizes(len(times), fractions))
+    first = min(int(np.abs(ends - wanted[0]).argmin()), len(known) - 3)
+    second = min(max(int(np.abs(ends - wanted[1]).argmin()), first + 1), len(known) - 2)
+    return np.searchsorted([first, second], place).astype(np.int8)
+
+
+def first_held_out(subgraphs: SubgraphSet) -> float | None:
+    """The earliest time in val and test, where all of train is before that: the split is one by time; else None.
+
+    Example:
+        >>> given = SubgraphSet.from_lists([[0], [1]], splits=["train", "test"], times=[3, 5], num_nodes=2)
+        >>> first_held_out(given)
+        5
+    """
+    if subgraphs.times is None or subgraphs.splits is None:
+        return None
+    train = subgraphs.splits == SPLITS.index("train")
+    if train.all() or not train.any() or subgraphs.times[train].max() >= (first := subgraphs.times[~train].min()):
+        return None
+    found: float = first.item()
+    return found
+
+
+def looks_ahead(graph: Graph, subgraphs: SubgraphSet) -> bool:
+    """Whether the split is one by time, and an edge is later than the earliest subgraph of val and test."""
+    first = first_held_out(subgraphs)
+    return first is not None and graph.times is not None and bool((graph.times > first).any())
+
+
+def refuse_look_ahead(graph: Graph, subgraphs: SubgraphSet) -> None:
+    """Refuse a graph with edges from after the time at which predictions of a split by time begin.
+
+    Raises:
+        DataError: where :func:`looks_ahead`.
+    """
+    if graph.times is None or not looks_ahead(graph, subgraphs):
+        return
+    first = first_held_out(subgraphs) or 0
+    later = int(np.count_nonzero(graph.times > first)) // (1 if graph.directed else 2)
+    what = f"the split is by time, and {later:,} edges are later than the first subgraph of val and test"
+    hint = f"drop them: --edges-until {first!r}; or train with what was not known: --allow-look-ahead"
+    raise DataError(f"{what}, {time_text(first)}", where="train", hint=hint)

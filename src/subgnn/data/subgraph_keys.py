@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.kernels import node_set_keys
 from subgnn.rng import stream_key
+from subgnn.task import task_of
 
 Keys = NDArray[np.int64]
 """(n, 3): a key of the nodes, a key of the label, and the split of each subgraph."""
@@ -24,7 +25,7 @@ def subgraph_keys(subgraphs: SubgraphSet) -> Keys:
     if targets is not None:
         names = [hashlib.sha256(name.encode()).digest()[:8] for name in subgraphs.classes]
         of_class = np.frombuffer(b"".join(names), np.int64)
-        if subgraphs.task == "regression":
+        if task_of(subgraphs.task).real:
             found[:, 1] = targets.astype(np.float64).view(np.int64)
         else:  # a sum of keys, which wraps around, for several labels
             found[:, 1] = targets.astype(np.int64) @ of_class if targets.ndim == 2 else of_class[targets]

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,8 @@ from subgnn.data.strings import Strings, has_leading_zero, is_missing, parse_num
 from subgnn.data.times import check_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
+from subgnn.task import TASKS, TaskName, task_of
 
-Task = Literal["multi-class", "binary", "multi-label", "regression", "unlabelled"]
-TASKS: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression", "unlabelled")
 SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DIGITS = re.compile(r"-?[0-9]+")
@@ -46,7 +45,7 @@ class SubgraphSet:
     """
 
     nodes: Ragged
-    task: Task = "unlabelled"
+    task: TaskName = "unlabelled"
     targets: NDArray[Any] | None = None
     classes: tuple[str, ...] = ()
     splits: NDArray[np.int8] | None = None
@@ -69,7 +68,7 @@ class SubgraphSet:
         splits: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
-        task: Task | None = None,
+        task: TaskName | None = None,
         times: Sequence[float] | NDArray[Any] | None = None,
     ) -> SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
@@ -166,20 +165,17 @@ class SubgraphSet:
         """The label as it is written in subgraphs.tsv."""
         if self.targets is None:
             return ""
-        if self.task == "regression":
+        task = task_of(self.task)
+        if task.real:
             return repr(float(self.targets[row]))
-        if self.task == "multi-label":
-            return label_separator(self.classes).join(self.classes[c] for c in np.flatnonzero(self.targets[row]))
-        return self.classes[int(self.targets[row])]
+        names = task.names(self.targets[row], self.classes)
+        return names[0] if len(names) == 1 else label_separator(self.classes).join(names)
 
     def label_counts(self) -> dict[str, int]:
         """Subgraphs per class."""
-        if self.targets is None or self.task == "regression":
+        if self.targets is None:
             return {}
-        if self.task == "multi-label":
-            counts = self.targets.sum(axis=0, dtype=np.int64)
-        else:
-            counts = np.bincount(self.targets, minlength=self.num_classes)
+        counts = task_of(self.task).counts(self.targets, self.num_classes)
         return dict(zip(self.classes, counts.tolist(), strict=True))
 
     @property
@@ -204,8 +200,10 @@ def encode_splits(splits: Sequence[str]) -> NDArray[np.int8]:
 
 
 def encode_labels(
-    labels: Sequence[Label | None] | None, task: Task | None = None, where: Callable[[int], str] = "subgraph {}".format
-) -> tuple[Task, NDArray[Any] | None, tuple[str, ...]]:
+    labels: Sequence[Label | None] | None,
+    task: TaskName | None = None,
+    where: Callable[[int], str] = "subgraph {}".format,
+) -> tuple[TaskName, NDArray[Any] | None, tuple[str, ...]]:
     """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
 
     Lists of classes are multi-label. Numbers that are not all whole are real values to regress on; whole numbers and
@@ -229,7 +227,7 @@ def encode_labels(
         return "regression", _real_targets(texts, where), ()
     classes, place = _classes(texts)
     codes = np.array([place[t] for t in texts], np.int32)
-    found: Task = "binary" if len(classes) == 2 else "multi-class"
+    found: TaskName = "binary" if len(classes) == 2 else "multi-class"
     if task == "binary" and found != "binary":
         raise DataError(
             f"task '{task}' but the labels have {len(classes)} classes", where="labels", hint=f"they look {found}"
@@ -237,7 +235,7 @@ def encode_labels(
     return found, codes, classes
 
 
-def split_labels(texts: Sequence[str], task: Task | None = None, separator: str | None = "-") -> list[Label]:
+def split_labels(texts: Sequence[str], task: TaskName | None = None, separator: str | None = "-") -> list[Label]:
     """Split joined labels, where the task is multi-label; of other tasks, and without a separator, labels are whole.
 
     Where no task is given, the separator in any label means that labels are joined by it, as ``-`` in the files of the
@@ -271,12 +269,12 @@ def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
     """The entries of a dataset card for labels: the task, and the separator of a multi-label dataset."""
     if subgraphs.task == "unlabelled":
         return {}
-    several = subgraphs.task == "multi-label"
+    several = task_of(subgraphs.task).several
     joined = {"label_separator": label_separator(subgraphs.classes)} if several else {}
     return {"task": subgraphs.task, **joined}
 
 
-def parse_task(text: str, where: str, accepted: Sequence[Task] = TASKS) -> Task:
+def parse_task(text: str, where: str, accepted: Sequence[TaskName] = tuple(TASKS)) -> TaskName:
     """A task by its name, with or without its hyphen.
 
     Raises:

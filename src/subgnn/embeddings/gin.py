@@ -8,8 +8,8 @@ neighbourhoods of the ends of its pairs, a block a layer, and nothing of the res
 
 With ``pretrain.weighted`` x_u is multiplied by the weight of the edge, in units of the mean magnitude of weights.
 
-*Differs from the paper:* the sum is divided by the square root of the degree (``pretrain.damping``; 0 for the plain
-sum). Degrees run from one to thousands, and so would the sums.
+*Differs from the paper:* the sum is divided by the square root of the degree. Degrees run from one to thousands, and so
+would the sums.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.config.settings import PretrainSettings
-from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
+from subgnn.embeddings.link_prediction import LAYERS, Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import extra_package
 from subgnn.kernels.sampling import Block, find_entries, sample_neighbors
 from subgnn.rng import stream, stream_key
+
+_DAMPING = 0.5  # the power of the degree that the sum over neighbours is divided by
 
 
 def gin_encoder(
@@ -42,7 +44,7 @@ def gin_encoder(
             nn.Linear(settings.hidden, width),
         )
 
-    widths = [settings.hidden] * (settings.layers - 1) + [dim]
+    widths = [settings.hidden] * (LAYERS - 1) + [dim]
     layers = gin_layers((mlp(width) for width in widths), extra="pyg", feature="pretraining")
     return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
 
@@ -99,7 +101,7 @@ class GINSampler:
         ends, places = np.unique(pairs, return_inverse=True)
         adjacencies: list[Adjacency] = []
         nodes = ends.astype(np.int32)
-        for layer in reversed(range(settings.layers)):
+        for layer in reversed(range(LAYERS)):
             key = stream_key(seed, f"pretrain/neighbors/{step}/{layer}")
             block = sample_neighbors(*self.split.csr, nodes, fraction=settings.fraction, key=key)
             adjacencies.insert(0, self._adjacency(block, nodes))
@@ -129,5 +131,5 @@ class GINSampler:
         """For every entry: degree / sample size / degree^damping."""
         taken = np.diff(offsets)
         degrees = np.maximum(self.degrees[rows], 1)
-        weights = degrees ** (1 - self.settings.damping) / np.maximum(taken, 1)
+        weights = degrees ** (1 - _DAMPING) / np.maximum(taken, 1)
         return np.repeat(weights.astype(np.float32), taken)

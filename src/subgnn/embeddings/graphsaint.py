@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.config.settings import PretrainSettings
-from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
+from subgnn.embeddings.link_prediction import LAYERS, Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import extra_package
 from subgnn.kernels.sampling import Block, induced_block, walk_nodes
 from subgnn.ragged import Ragged
@@ -38,6 +38,7 @@ from subgnn.rng import stream, stream_key
 
 _SAMPLES_BEFOREHAND = 50
 _LARGEST_WEIGHT = 10.0
+_ROOTS = 2000  # walks of a sample
 
 
 def gcn_encoder(
@@ -60,7 +61,7 @@ def gcn_encoder(
         def propagate(self, edge_index: Adjacency, size: Any = None, *, x: Tensor, edge_weight: None = None) -> Tensor:
             return edge_index @ x
 
-    layers: list[nn.Module] = [Layer(settings.hidden, last=False) for _ in range(settings.layers - 1)]
+    layers: list[nn.Module] = [Layer(settings.hidden, last=False) for _ in range(LAYERS - 1)]
     layers.append(Layer(dim, last=True))
     return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
 
@@ -84,7 +85,7 @@ class GraphSAINTSampler:
     def _sample(self, name: str) -> tuple[Block, NDArray[np.int64]]:
         key = stream_key(self.settings.seed, f"pretrain/walks/{name}")
         csr = self.split.csr
-        members = walk_nodes(*csr, roots=self.settings.roots, length=self.settings.walk_length, key=key)
+        members = walk_nodes(*csr, roots=_ROOTS, length=self.settings.walk_length, key=key)
         return induced_block(*csr, members)
 
     def rows(self, run: slice) -> Adjacency:
@@ -123,7 +124,7 @@ class GraphSAINTSampler:
         ]
         return Batch(
             nodes=torch.from_numpy(block.nodes.astype(np.int64)),
-            adjacencies=[self._adjacency(block, entries, tails)] * settings.layers,
+            adjacencies=[self._adjacency(block, entries, tails)] * LAYERS,
             pairs=torch.from_numpy(np.concatenate([edges, others], axis=1).astype(np.int64)),
             targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
             weights=torch.from_numpy(np.concatenate(weights)),

@@ -29,6 +29,11 @@ from subgnn.rng import stream, stream_key
 _ENTRIES_AT_A_TIME = 2**24
 _SPREAD = 0.3
 
+LAYERS = 2
+"""Layers of an encoder."""
+MATCHED = 0.25
+"""The part of the non-edges that join nodes drawn by degree, as the ends of edges are; the others join uniform ones."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeSplit:
@@ -59,7 +64,7 @@ class EdgeSplit:
     def draw_non_edges(
         self, settings: PretrainSettings, step: int, *, uniform: NDArray[np.int32], by_degree: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Pairs without an edge for one step, the part ``matched`` of them between nodes drawn by degree.
+        """Pairs without an edge for one step, the part :data:`MATCHED` of them between nodes drawn by degree.
 
         Args:
             uniform: nodes, each once.
@@ -68,7 +73,7 @@ class EdgeSplit:
         Shapes:
             returns: (2, m) places in ``uniform`` and (2, n) places in ``by_degree``.
         """
-        count = round(settings.matched * settings.batch_size)
+        count = round(MATCHED * settings.batch_size)
         keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
         return (
             sample_non_edges(*self.csr, uniform, pairs=settings.batch_size - count, key=keys[0]),

@@ -28,24 +28,33 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
+from subgnn.config.files import parse_recipe
 from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings
-from subgnn.embeddings.stored import read_vectors, write_vectors
+from subgnn.embeddings.stored import encode_vectors, read_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
+from subgnn.storage.arrays import Damaged, Format
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.parsing import json_digest
-from subgnn.storage.torch_file import CHECKSUM, Damaged, load, save
+from subgnn.storage.state import load_state, save_state
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
-_HEADER = 4096  # bytes, more than a file has beside the vectors
+STATE = Format(
+    name="subgnn-pretraining",
+    noun="state of a pretraining",
+    make="an interrupted pretraining leaves one",
+    again="leave out --resume",
+)
+_HELD_OUT = 0.05  # of the edges, to select the epoch
+_PATIENCE = 5  # epochs without an improvement before it stops
 Sampler = GINSampler | GraphSAINTSampler
 Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
 METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
@@ -117,13 +126,13 @@ def pretrain(
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=settings.val_fraction, seed=settings.seed, weighted=settings.weighted)
+    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed, weighted=settings.weighted)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
-    fabric = Fabric(accelerator=device, devices=1, precision=settings.precision)
+    fabric = Fabric(accelerator=device, devices=1)
     owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
     before = _read_state(state, owner) if resume and state is not None and state.is_file() else None
     saved_at = time.monotonic()
@@ -132,7 +141,7 @@ def pretrain(
         nonlocal saved_at
         if state is not None and time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
             try:
-                save({"owner": owner, **everything()}, state)
+                save_state({"owner": owner, **everything()}, state, STATE)
             except DataError as error:
                 what = f"{error.where}: {error.what}; pretraining goes on, but cannot be resumed from here"
                 warnings.warn(what, DataWarning, stacklevel=2)
@@ -160,28 +169,16 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     """Raise :class:`UserError` for an unknown method or settings out of range."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
-    positive = {
-        name: getattr(settings, name) for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots")
-    }
-    for name, value in {"embeddings.dim": dim, **{f"pretrain.{name}": n for name, n in positive.items()}}.items():
-        if value < 1:
-            raise UserError(f"{name} is {value}", where="pretrain", hint="accepted: a whole number from 1")
-    right = {
-        "fraction": 0 < settings.fraction <= 1,
-        "val_fraction": 0 < settings.val_fraction < 1,
-        "dropout": 0 <= settings.dropout < 1,
-        "matched": 0 <= settings.matched <= 1,
-    }
-    for name in right:
+    # Refuses what is out of the bounds of each setting.
+    parse_recipe({"pretrain": asdict(settings), "embeddings": {"dim": dim}}, "pretrain")
+    for name, refused in {"fraction": (0,), "dropout": (1,)}.items():
         value = getattr(settings, name)
-        if not right[name]:
+        if value in refused:
             raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
 
 
 def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
-    found = load(state)
-    if CHECKSUM not in found:
-        raise Damaged(state, "its checksum is missing")
+    found = load_state(state, STATE)
     if found.get("owner") != owner:
         hint = "give the same graph, method and settings, or leave out --resume"
         raise DataError("this is the state of another pretraining", where=str(state), hint=hint)
@@ -236,7 +233,7 @@ class _Fitting:
                 progress.epoch = epoch + 1
                 progress.seconds += time.perf_counter() - begin
                 after_epoch(record | {"val_auroc": uniform, "val_matched_auroc": matched}, state)
-                if settings.patience and epoch - progress.best_epoch >= settings.patience:
+                if epoch - progress.best_epoch >= _PATIENCE:
                     break
         return progress
 
@@ -315,7 +312,7 @@ def pretrained_vectors(
     vectors = lookup(file, lambda: read_vectors(file, graph))
     if vectors is not None:
         return vectors
-    state = file.with_suffix(".state.pt")
+    state = file.with_suffix(".state.safetensors")
     with try_lock(state) as locked:
         try:
             found = compute(state if locked else None)
@@ -324,10 +321,5 @@ def pretrained_vectors(
             warnings.warn(what, DataWarning, stacklevel=2)
             state.unlink()
             found = compute(state)
-    graph_hash = graph.content_hash
-    store(
-        file,
-        found.vectors.nbytes + _HEADER,
-        lambda: write_vectors(file, found.vectors, found.about(), graph_hash=graph_hash, overwrite=True),
-    )
+    store(file, encode_vectors(found.vectors, found.about(), graph_hash=graph.content_hash))
     return found.vectors

@@ -21,7 +21,7 @@ from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, write_parts
 
 _STORED = Format(
     name="subgnn-embeddings",
@@ -41,23 +41,26 @@ def vectors_hash(vectors: NDArray[np.float32]) -> str:
     return digest.hexdigest()
 
 
-def write_vectors(
-    path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
-) -> None:
-    """Write embeddings as .safetensors, atomically.
+def encode_vectors(vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str) -> Parts:
+    """The parts of a .safetensors file of embeddings.
 
     Args:
         about: how they were computed; plain values.
     """
-    arrays, metadata = {"vectors": vectors.astype("<f4", copy=False)}, {"graph_hash": graph_hash}
-    parts = encode_arrays(arrays, _STORED, metadata=metadata | {"about": json.dumps(about)})
-    write_parts(path, parts, overwrite=overwrite, sync=False)
+    metadata = {"graph_hash": graph_hash, "about": json.dumps(about)}
+    return encode_arrays({"vectors": vectors.astype("<f4", copy=False)}, _STORED, metadata=metadata)
+
+
+def write_vectors(
+    path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
+) -> None:
+    """Write embeddings as .safetensors, atomically."""
+    write_parts(path, encode_vectors(vectors, about, graph_hash=graph_hash), overwrite=overwrite, sync=False)
 
 
 def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
     """The vectors of a .safetensors file that :func:`write_vectors` wrote, and its metadata; verified."""
     file = read_arrays(path, _STORED)
-    file.verify()
     vectors = file.arrays.get("vectors")
     typed = vectors is not None and vectors.dtype == np.float32 and vectors.ndim == 2
     if vectors is None or not typed or not isinstance(file.metadata.get("graph_hash"), str):
@@ -77,7 +80,9 @@ def require_file(path: Path) -> str:
         hint = f"random, gin, graphsaint, {', '.join(accepted)}"
         raise DataError(f"unknown kind of embeddings '{path}'", where="embeddings.source", hint=hint)
     if not path.is_file():
-        raise _missing_file(path)
+        known = "random, gin, graphsaint, gin-untrained"
+        hint = f"embeddings.source is {known}, or a file that subgnn pretrain wrote or you did"
+        raise DataError("no such file", where=str(path), hint=hint)
     return suffix
 
 
@@ -112,13 +117,6 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     return vectors
 
 
-def _missing_file(path: Path) -> DataError:
-    hint = (
-        "embeddings.source is random, gin, graphsaint, gin-untrained, or a file that subgnn pretrain wrote or you did"
-    )
-    return DataError("no such file", where=str(path), hint=hint)
-
-
 def _read_npy(path: Path) -> NDArray[np.float32]:
     array = read_npy(path)
     if array.ndim != 2:
@@ -139,9 +137,9 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
             raise DataError(f"{dim:,} numbers", where=f"{path}:{number}", hint=f"at most {_MAX_DIM:,} a node")
         if vectors is None:
             vectors = np.zeros((graph.num_nodes, max(dim, 0)), np.float32)
-        node = _node(" ".join(fields[: len(fields) - dim]), graph)
-        if node is None:
-            continue
+        node = find_node(" ".join(fields[: len(fields) - dim]), graph.num_nodes, graph.names)
+        if node is None or node < 0:
+            continue  # a word that is not a node, such as word2vec's end of sentence
         try:
             vectors[node] = fields[len(fields) - dim :]
         except ValueError:
@@ -159,9 +157,3 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
             what, where=str(path), hint="every node needs a line, by its name, or by its id where it has none"
         )
     return vectors
-
-
-def _node(name: str, graph: Graph) -> int | None:
-    """The node of a line; None for a word that is not a node, such as word2vec's end of sentence."""
-    found = find_node(name, graph.num_nodes, graph.names)
-    return None if found is None or found < 0 else found

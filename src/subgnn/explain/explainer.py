@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.explain.explanation import VALUE, ComponentContribution, Explanation, NodeContribution, names_of, to_values
+from subgnn.explain.explanation import ComponentContribution, Explanation, NodeContribution, names_of, to_values
 from subgnn.explain.integrated_gradients import attribute
 from subgnn.explain.leave_one_out import Compare, Outputs, components_of, differences, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
 from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor
-from subgnn.models.metrics import decide
 from subgnn.ragged import Ragged
+from subgnn.task import task_of
 
 _BATCH = 64
 
@@ -164,12 +164,11 @@ class Explainer:
         """
         predictor, checkpoint = self.predictor, self.predictor.checkpoint
         scores = predictor.scores(whole[None])[0]
-        real = checkpoint.spec.task == "regression"
+        task = task_of(checkpoint.spec.task)
         nodes = sorted(int(node) for part in components for node in part)
         masking = None
         if masked is not None and self._source is not None:
-            one = checkpoint.spec.task in ("multi-class", "binary")
-            leading = int(decide(scores[None], checkpoint.spec.task, predictor.thresholds)[0]) if one else None
+            leading = int(task.decide(scores[None], predictor.thresholds)[0]) if task.one_class else None
             masking = AnchorMasking(
                 self._source, masked.inputs, compare=masked.compare, leading=leading, max_anchors=self.max_anchors
             )
@@ -179,9 +178,9 @@ class Explainer:
             method=checkpoint.spec.method,
             task=checkpoint.spec.task,
             label=predictor.label_text(scores),
-            classes=(VALUE,) if real else checkpoint.spec.classes,
-            logits=to_values(scores if real else whole),
-            probabilities=() if real else to_values(scores),
+            classes=task.columns(checkpoint.spec.classes),
+            logits=to_values(scores if task.real else whole),
+            probabilities=() if task.real else to_values(scores),
             notes=tuple(self._notes(len(nodes), len(components), masking, attributions)),
         )
         if masking is None or masked is None:

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
+from subgnn.task import TaskName, task_of
 
 Values = tuple[float, ...]
-VALUE = "value"
 _DIGITS = 6
 
 
@@ -131,7 +130,7 @@ class Explanation:
     nodes: tuple[int, ...]
     names: tuple[str, ...]
     method: str
-    task: Task
+    task: TaskName
     label: str
     classes: tuple[str, ...]
     logits: Values
@@ -154,7 +153,7 @@ class Explanation:
     @property
     def leading(self) -> int:
         """The index of the predicted class; where there may be several, of the highest logit."""
-        if self.task in ("binary", "multi-class"):
+        if task_of(self.task).one_class:
             return self.classes.index(self.label)
         return max(range(len(self.logits)), key=self.logits.__getitem__)
 

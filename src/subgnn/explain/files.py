@@ -8,7 +8,6 @@ from typing import IO, Any
 
 from subgnn.explain.explainer import Explainer
 from subgnn.explain.explanation import (
-    VALUE,
     AnchorContribution,
     ChannelContribution,
     ComponentContribution,
@@ -18,6 +17,7 @@ from subgnn.explain.explanation import (
 )
 from subgnn.inference.answers import Asked, Files
 from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
+from subgnn.task import task_of
 
 FORMAT, VERSION = "subgnn-explanations", 1
 _TITLES = ("subgraph", "label", "by", "kind", "item")
@@ -83,7 +83,7 @@ def _write_json(file: IO[bytes], asked: Asked, items: Items, *, lines: bool) -> 
 
 def _table(explainer: Explainer, asked: Asked, items: Items) -> tuple[list[Column], Iterator[Part]]:
     spec = explainer.predictor.checkpoint.spec
-    classes = (VALUE,) if spec.task == "regression" else spec.classes
+    classes = task_of(spec.task).columns(spec.classes)
     named = [("name", "subgraph_")] if asked.members.named else []
     titles = distinct([*((title, "") for title in _TITLES), *((title, "class_") for title in classes), *named])
     kinds = [str] * len(_TITLES) + [float] * len(classes) + [str] * len(named)

@@ -8,8 +8,7 @@ mean of the training split. With F the logit of a class and x the inputs,
 
 and they add up to F(x) - F(0). As a message is gamma_ci a_i, scaling similarities or anchors' vectors by t is the same
 path: the attribution of a similarity is that of the anchor's vector, too. Vectors of patches are taken as the LSTM gave
-them. The counts of size_aware are not scaled: the baseline has the subgraph's size. Nor are the scores of a baseline
-model that the network corrects: F(0) has them.
+them. The scores of a baseline model that the network corrects are not scaled: F(0) has them.
 
 The integral is a sum over steps; it is not exact where relu bends, so the steps rise until the residual is small.
 """

@@ -16,6 +16,7 @@ from subgnn.explain.explanation import ComponentContribution, NodeContribution, 
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
 from subgnn.ragged import Ragged
+from subgnn.task import task_of
 
 _BATCH_NODES = 100_000  # nodes of the smaller subgraphs that are prepared together
 
@@ -45,7 +46,7 @@ def differences(predictor: Predictor, whole: Outputs, without: Outputs) -> list[
         whole: (outputs,). without: (items, outputs).
     """
     logits = (whole - without) * target_scale(predictor)
-    if predictor.checkpoint.spec.task == "regression":
+    if task_of(predictor.checkpoint.spec.task).real:
         return [{"contributions": to_values(row)} for row in logits]
     changes = predictor.scores(whole[None]) - predictor.scores(without)
     return [

@@ -24,9 +24,8 @@ from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
 from subgnn.data.matching import Matched, match_nodes
 from subgnn.errors import DataError, UserError
-from subgnn.inference.open import open_run
+from subgnn.inference.open import fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.without_labels import fit_without_labels
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.engine import Engine
@@ -34,6 +33,7 @@ from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
+from subgnn.task import task_of
 
 NPY = ".npy"
 _DEFAULTS = ReadOptions()
@@ -167,10 +167,11 @@ def prediction_table(predictor: Predictor, asked: Asked, *, top: int | None = No
         top: give this many classes, the likeliest first, with their probabilities, in place of a column a class.
     """
     spec = predictor.spec
-    classes = ("value",) if spec.task == "regression" else spec.classes
+    task = task_of(spec.task)
+    classes = task.columns(spec.classes)
     own = [(Column("label"), ""), *((Column(title, float), _CLASS) for title in classes)]
     if top is not None:
-        if spec.task == "regression":
+        if task.real:
             raise UserError("the labels are values, not classes", where="--top", hint="leave it out")
         most = min(top, len(classes))
         pairs = [(Column(f"class_{k + 1}"), Column(f"probability_{k + 1}", float)) for k in range(most)]

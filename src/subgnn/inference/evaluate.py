@@ -13,10 +13,10 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.thresholds import Counts
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.metrics import metrics
-from subgnn.models.thresholds import Counts
 from subgnn.result import RunResult
+from subgnn.task import task_of
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult:
@@ -63,7 +63,7 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "aut
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
-    scores = metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), **options)
+    scores = task_of(spec.task).metrics(outputs, targets, unit=label_unit(spec.standards), **options)
     if spec.decision is None:
         return Scored(scores, [])
     return Scored(scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes))
@@ -73,8 +73,9 @@ def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
     """Targets by the order of other classes."""
     targets = np.asarray(subgraphs.targets)
     places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)
-    if subgraphs.task == "multi-label":
+    task = task_of(subgraphs.task)
+    if task.several:
         wide = np.zeros((len(targets), len(classes)), targets.dtype)
         wide[:, places] = targets
         return wide
-    return targets if subgraphs.task == "regression" else places[targets].astype(targets.dtype)
+    return targets if task.real else places[targets].astype(targets.dtype)

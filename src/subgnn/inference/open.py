@@ -1,4 +1,4 @@
-"""Open a finished run: its folder, or a file that ``subgnn export`` wrote.
+"""Open a finished run: its folder, or a file that ``subgnn export`` wrote; or fit one to subgraphs without labels.
 
 An exported run is one file of arrays (:mod:`subgnn.storage.arrays`). Nothing in it is pickled, compressed or named like
 a file: there is no code to run, nothing to unpack and no path to follow. Its checksum is compared, and everything that
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import unpack_dataset
@@ -23,15 +26,17 @@ from subgnn.data.subgraph_keys import Keys
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import Tables
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack
+from subgnn.models.interface import TrainingData
+from subgnn.models.registry import check_edges, check_recipe, model_of, set_up_model
 from subgnn.models.spec import Checkpoint
 from subgnn.parallel.engine import Engine
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
-from subgnn.result import RunResult, parse_result, read_result
+from subgnn.result import RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, read_arrays
 from subgnn.training.run_dir import (
     CHECKPOINT,
@@ -40,6 +45,7 @@ from subgnn.training.run_dir import (
     dataset_path,
     read_subgraph_keys,
 )
+from subgnn.versions import versions
 
 EXPORT = Format(
     name="subgnn-export",
@@ -154,7 +160,6 @@ def _read_export(path: Path) -> tuple[Checkpoint, RunResult, Graph | None, Array
     """Checkpoint, result, the graph if the file has it, and the arrays of an exported run."""
     where = str(path)
     file = read_arrays(path, EXPORT)
-    file.verify()
     arrays = file.arrays
     unknown = [
         name for name in arrays if not re.fullmatch(r"(checkpoint|graph)\..*|vectors(\.\d+)?|reference|subgraphs", name)
@@ -195,3 +200,52 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
         what = "its node embeddings are not those the run was trained with"
         raise DataError(what, where=str(path), hint=EXPORT.again)
     return tables
+
+
+def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0) -> OpenedRun:
+    """A model that gives vectors, and no predictions, fitted to subgraphs without labels.
+
+    Args:
+        subgraphs: sets of nodes, none of them empty.
+        seed: of the draw of references where there are more subgraphs than those.
+
+    Raises:
+        UserError: for a recipe whose vectors are learned from labels.
+    """
+    model = model_of(recipe)
+    if model.vectors_need_labels:
+        free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]
+        hint = f"accepted: {', '.join(free)}; or train it, and give the run in place of the graph"
+        raise UserError(f"the recipe {recipe.name} learns its vectors from labels", where="--recipe", hint=hint)
+    graph = graph.undirected()
+    check_recipe(recipe, graph)
+    check_edges(recipe, graph)
+    known = SubgraphSet(subgraphs, splits=np.zeros(len(subgraphs), np.int8))
+    data = TrainingData(graph, known, seed, torch.device("cpu"))
+    candidate = set_up_model(data, recipe).candidates[0]
+    checkpoint = replace(candidate.checkpoint, weights=model.stored_weights(candidate.network.state_dict()))
+    result = RunResult(
+        run="",
+        dataset="",
+        source="",
+        split="stored",
+        recipe=recipe.name,
+        method=recipe.method,
+        seed=seed,
+        task=known.task,
+        fitted_to=("train",),
+        unused=(),
+        selected_epoch=0,
+        epochs=1,
+        val={},
+        test={},
+        intervals={},
+        published={},
+        seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=0.0),
+        peak_memory_mb=0.0,
+        device="cpu",
+        devices=1,
+        versions=versions(),
+        date="",
+    )
+    return OpenedRun(Predictor(checkpoint, graph), result)

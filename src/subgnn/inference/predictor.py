@@ -20,12 +20,12 @@ from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, Opening
-from subgnn.models.metrics import Thresholds, decide, probabilities
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
+from subgnn.task import Thresholds, task_of
 
 _MEAN_OF = 256  # subgraphs, at most
 
@@ -130,7 +130,7 @@ class Predictor:
         Shapes:
             outputs: (n, outputs). returns: (n, classes) or (n, 1).
         """
-        scores = probabilities(torch.from_numpy(outputs), self.spec.task).numpy()
+        scores = task_of(self.spec.task).probabilities(torch.from_numpy(outputs)).numpy()
         target = self.spec.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
@@ -145,13 +145,10 @@ class Predictor:
         Shapes:
             scores: (classes,) or (1,), as :meth:`scores` gives them.
         """
-        spec = self.spec
-        if spec.task == "regression":
-            return f"{scores[0]:.6g}"
-        (found,) = decide(scores[None], spec.task, self.thresholds)
-        if spec.task == "multi-label":
-            return label_separator(spec.classes).join(spec.classes[label] for label in np.flatnonzero(found))
-        return spec.classes[int(found)]
+        task, classes = task_of(self.spec.task), self.spec.classes
+        (found,) = task.decide(scores[None], self.thresholds)
+        names = task.names(found, classes)
+        return names[0] if len(names) == 1 else label_separator(classes).join(names)
 
     def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""

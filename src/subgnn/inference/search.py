@@ -30,7 +30,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import pack
 from subgnn.models.interface import BATCH
 from subgnn.ragged import Ragged
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.tables import Column, Part, distinct
 
@@ -156,10 +156,8 @@ class KnownSubgraphs:
     def _path(self, nodes: Ragged) -> Path:
         arrays, content = pack(self._predictor.checkpoint)
         head = encode_arrays(arrays, _STORED, content)[0]  # which has a checksum of it all
-        digest = hashlib.sha256(bytes(head))
-        for array in (nodes.values.astype("<i4", copy=False), nodes.offsets.astype("<i8", copy=False)):
-            digest.update(np.ascontiguousarray(array).data)
-        return cache_path("subgraph_vectors", digest.hexdigest())
+        key = hashlib.sha256(bytes(head) + nodes.digest.encode())
+        return cache_path("subgraph_vectors", key.hexdigest())
 
     def _stored(self, nodes: Ragged) -> NDArray[np.float32] | None:
         if cache_limit() == 0:
@@ -168,7 +166,6 @@ class KnownSubgraphs:
 
         def read() -> NDArray[np.float32]:
             file = read_arrays(path, _STORED)
-            file.verify()
             found = file.arrays.get("vectors")
             if found is None or found.ndim != 2 or len(found) != len(nodes) or found.dtype != np.float32:
                 raise DataError("it does not fit the subgraphs", where=str(path))
@@ -178,9 +175,7 @@ class KnownSubgraphs:
 
     def _store(self, nodes: Ragged, vectors: NDArray[np.float32]) -> None:
         if cache_limit():
-            path, parts = self._path(nodes), encode_arrays({"vectors": vectors}, _STORED)
-            size = sum(memoryview(part).nbytes for part in parts)
-            store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+            store(self._path(nodes), encode_arrays({"vectors": vectors}, _STORED))
 
 
 _COLUMNS = [

@@ -266,33 +266,29 @@ def pair_distances(
 
 
 @compiled
-def _reduce(total: float, reached: int, size: int, lowest: int, nearest: bool) -> tuple[float, float]:
+def _reduce(total: float, reached: int, size: int) -> tuple[float, float]:
     """The distance and the fraction of nodes that reach, of one component and anchor."""
     if reached == 0:
         return 0.0, 0.0
-    if nearest:
-        return float(lowest), 1.0
     return total / reached, reached / size
 
 
 @compiled_parallel
 def _reduce_table(
-    begin: int, end: int, table: Array, slots: Array, rows: Array, nearest: bool, distance: Array, fraction: Array
+    begin: int, end: int, table: Array, slots: Array, rows: Array, distance: Array, fraction: Array
 ) -> None:
     columns = table.shape[1]
     for c in range(begin, end):
         total, reached = np.zeros(columns), np.zeros(columns, np.int64)
-        lowest = np.full(columns, _NO_LIMIT)
         for i in range(rows[c], rows[c + 1]):
             for a in range(columns):
                 hops = table[slots[i], a]
                 if hops >= 0:
                     total[a] += hops
                     reached[a] += 1
-                    lowest[a] = min(lowest[a], hops)
         for a in range(columns):
             size = rows[c + 1] - rows[c]
-            distance[c, a], fraction[c, a] = _reduce(total[a], reached[a], size, lowest[a], nearest)
+            distance[c, a], fraction[c, a] = _reduce(total[a], reached[a], size)
 
 
 @compiled_parallel
@@ -304,41 +300,38 @@ def _add_runs(
     starts: Array,
     sizes: Array,
     first: int,
-    sums: tuple[Array, Array, Array],
+    sums: tuple[Array, Array],
 ) -> None:
-    total, reached, lowest = sums
+    total, reached = sums
     for run in range(begin, end):
         at = first + run
         for i in range(starts[run], starts[run] + sizes[run]):
             if hops[i] >= 0 and not skip[i]:
                 total[at] += hops[i]
                 reached[at] += 1
-                lowest[at] = min(lowest[at], hops[i])
 
 
 @compiled
-def _add_pairs(hops: Array, slots: Array, sums: tuple[Array, Array, Array]) -> None:
-    total, reached, lowest = sums
+def _add_pairs(hops: Array, slots: Array, sums: tuple[Array, Array]) -> None:
+    total, reached = sums
     for i in range(len(hops)):
         if hops[i] >= 0:
             total[slots[i]] += hops[i]
             reached[slots[i]] += 1
-            lowest[slots[i]] = min(lowest[slots[i]], hops[i])
 
 
 @compiled_parallel
 def _measures(
     begin: int,
     end: int,
-    sums: tuple[Array, Array, Array],
+    sums: tuple[Array, Array],
     sizes: Array,
-    nearest: bool,
     distance: Array,
     fraction: Array,
 ) -> None:
-    total, reached, lowest = sums
+    total, reached = sums
     for i in range(begin, end):
-        distance[i], fraction[i] = _reduce(float(total[i]), reached[i], sizes[i], lowest[i], nearest)
+        distance[i], fraction[i] = _reduce(float(total[i]), reached[i], sizes[i])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -346,17 +339,16 @@ class Tally:
     """Sums over the hops of components to anchors: whole numbers, so the order of the additions does not matter.
 
     Shapes:
-        total: (anchors in all,) int64. reached, lowest: (anchors in all,) int32.
+        total: (anchors in all,) int64. reached: (anchors in all,) int32.
     """
 
     total: Array
     reached: Array
-    lowest: Array
 
     @classmethod
     def zeros(cls, count: int) -> Tally:
         """A tally of nothing."""
-        return cls(np.zeros(count, np.int64), np.zeros(count, np.int32), np.full(count, _NO_LIMIT, np.int32))
+        return cls(np.zeros(count, np.int64), np.zeros(count, np.int32))
 
     def add_runs(self, hops: Array, skip: Array, sizes: Array, counts: Array, *, first: int) -> None:
         """Add runs of hops, -1 where there is no path.
@@ -376,15 +368,15 @@ class Tally:
             frozen(starts, np.int64),
             frozen(lengths, np.int64),
             first,
-            (self.total, self.reached, self.lowest),
+            (self.total, self.reached),
         )
 
     def add_pairs(self, hops: Array, slots: Array) -> None:
         """Add hops one by one, each to an anchor's place."""
-        sums = self.total, self.reached, self.lowest
+        sums = self.total, self.reached
         _add_pairs(frozen(hops, np.int32), frozen(slots, np.int64), sums)
 
-    def measures(self, sizes: Array, *, nearest: bool) -> tuple[Array, Array]:
+    def measures(self, sizes: Array) -> tuple[Array, Array]:
         """Distance and the fraction of nodes that reach, as :func:`reduce_table` gives them.
 
         Args:
@@ -394,22 +386,21 @@ class Tally:
             returns: both (anchors in all,) float32.
         """
         distance, fraction = (np.zeros(len(self.total), np.float32) for _ in range(2))
-        sums = self.total, self.reached, self.lowest
-        _measures(len(self.total), sums, frozen(sizes, np.int64), nearest, distance, fraction)
+        sums = self.total, self.reached
+        _measures(len(self.total), sums, frozen(sizes, np.int64), distance, fraction)
         return distance, fraction
 
 
-def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> tuple[Array, Array]:
-    """Distances of components to shared anchors.
+def reduce_table(table: Array, slots: Array, rows: Array) -> tuple[Array, Array]:
+    """Distances of components to shared anchors: the mean over the nodes that reach the anchor.
 
     Args:
         table: hops of each wanted node to each anchor, -1 where there is no path.
         slots, rows: the nodes of the components, as places in ``table``, and where each component begins.
-        nearest: take the smallest distance, else the mean over the nodes that reach the anchor.
 
     Shapes:
         table: (nodes, anchors) int32. returns: distance and the fraction of nodes that reach, (C, anchors) float32;
-        both are 0 where none does. For the nearest node the fraction is 1 as soon as one does.
+        both are 0 where none does.
     """
     distance = np.zeros((len(rows) - 1, table.shape[1]), np.float32)
     fraction = np.zeros_like(distance)
@@ -418,7 +409,6 @@ def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> t
         frozen(table, np.int32),
         frozen(slots, np.int64),
         frozen(rows, np.int64),
-        nearest,
         distance,
         fraction,
     )

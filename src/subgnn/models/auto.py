@@ -21,22 +21,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import scipy
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard
 from subgnn.config.recipes import portfolio
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError, excerpt
 from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp, TrainingData
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.ragged import Ragged
-
-_SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
-Scores = NDArray[np.float64]
+from subgnn.task import Scores, task_of
 
 
 class AutoModel(Model):
@@ -62,7 +57,7 @@ class AutoModel(Model):
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         """Weights of members, scale and offset, and thresholds where a subgraph may have several labels."""
-        several = checkpoint.spec.task == "multi-label"
+        several = task_of(checkpoint.spec.task).several
         width = checkpoint.spec.num_outputs if several else 1
         shapes = {"member_weights": len(checkpoint.parts), "scale": width, "offset": width}
         shapes |= {"thresholds": width} if several else {}
@@ -140,42 +135,11 @@ class FittedAuto(FittedModel):
         return [from_part(rest) for rest in others]
 
     def _scores(self, name: str, outputs: NDArray[np.float32]) -> Scores:
-        return scores_from(outputs, self.spec.task, self._standards[name])
+        return task_of(self.spec.task).scores(outputs, self._standards[name])
 
     def _combined(self, scores: Scores) -> NDArray[np.float32]:
-        outputs = outputs_from(scores, self.spec.task, self.spec.standards.get("target"))
-        calibrated: NDArray[np.float32] = (outputs * self._scale + self._offset).astype(np.float32)
-        return calibrated
-
-
-def scores_from(outputs: NDArray[np.floating], task: Task, target: Standard | None = None) -> Scores:
-    """Probabilities, or values in units of the label, from the outputs of a model.
-
-    Args:
-        target: the mean and deviation by which the model's values are standardised, for regression.
-
-    Shapes:
-        outputs, returns: (..., outputs).
-    """
-    values = np.asarray(outputs, np.float64)
-    if task == "multi-label":
-        return np.asarray(scipy.special.expit(values))
-    if task == "regression":
-        return values if target is None else values * target.deviation + target.mean
-    return np.asarray(scipy.special.softmax(values, axis=-1))
-
-
-def outputs_from(scores: Scores, task: Task, target: Standard | None = None) -> Scores:
-    """Outputs with these probabilities or values, before scale and offset: the inverse of :func:`scores_from`.
-
-    Shapes:
-        scores, returns: (n, outputs).
-    """
-    if task == "multi-label":
-        return np.asarray(scipy.special.logit(scores.clip(_SMALLEST, 1 - _SMALLEST)))
-    if task == "regression":
-        return scores if target is None else (scores - target.mean) / target.deviation
-    return np.asarray(np.log(scores.clip(_SMALLEST)))
+        target = self.spec.standards.get("target")
+        return task_of(self.spec.task).calibrated(scores, self._scale, self._offset, target).astype(np.float32)
 
 
 def mean_scores(scores: Sequence[Scores], weights: Sequence[float]) -> Scores:

@@ -23,11 +23,11 @@ from subgnn.channels.table import channel_of
 from subgnn.channels.topology import Standard
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, Recipe
-from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
+from subgnn.metrics.thresholds import Decision
 from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
-from subgnn.models.thresholds import Decision
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
+from subgnn.task import TASKS, TaskName
 
 _CHECKPOINT = Format(
     name="subgnn-checkpoint",
@@ -61,7 +61,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
         DataError: if it is damaged, of an unknown version, or lacks a part.
     """
     file = read_arrays(path, _CHECKPOINT)
-    file.verify()
     return unpack(file.arrays, file.content(), where=str(path), noun="the checkpoint", again=_CHECKPOINT.again)
 
 
@@ -166,7 +165,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         raise ValueError(f"unknown part {unknown[0]!r}")
     spec = ModelSpec(
         seed=_of_type(content, "seed", int),
-        task=cast(Task, task),
+        task=cast(TaskName, task),
         classes=tuple(classes),
         graph_hash=_of_type(content, "graph_hash", str),
         names_hash=_of_type(content, "names_hash", str),
@@ -177,7 +176,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         standards=standards,
         vectors_hash=_of_type(content, "vectors_hash", str),
         members=recipe.training.members,
-        decision=Decision.from_json(content["decision"], tuple(classes), cast(Task, task))
+        decision=Decision.from_json(content["decision"], tuple(classes), cast(TaskName, task))
         if "decision" in content
         else None,
         **settings_of(recipe),

@@ -25,14 +25,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import scipy
 import torch
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.data.splits import draw_folds, whole_groups
-from subgnn.data.subgraphs import SPLITS, Task
+from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError
 from subgnn.models.examples import Examples, evaluate, outputs_of, validation_score
 from subgnn.models.interface import (
@@ -43,13 +42,14 @@ from subgnn.models.interface import (
 )
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.progress import ignore
+from subgnn.task import TaskName, task_of
 
 FOLDS = 5
 _BATCH = 256
 _SHARED_OUT = 0.02
 
 
-def scores_of(outputs: NDArray[Any], task: Task) -> NDArray[np.float32]:
+def scores_of(outputs: NDArray[Any], task: TaskName) -> NDArray[np.float32]:
     """b(S), from the outputs of a baseline.
 
     Shapes:
@@ -60,10 +60,9 @@ def scores_of(outputs: NDArray[Any], task: Task) -> NDArray[np.float32]:
         [[0.5, 0.5], [0.99, 0.01]]
     """
     values = np.asarray(outputs, np.float64)
-    if task == "multi-label":
-        values = scipy.special.logit((1 - _SHARED_OUT) * scipy.special.expit(values) + _SHARED_OUT / 2)
-    elif task != "regression":
-        values = np.log((1 - _SHARED_OUT) * scipy.special.softmax(values, axis=1) + _SHARED_OUT / values.shape[1])
+    if (kind := task_of(task)).has_classes:
+        share = _SHARED_OUT / (2 if kind.several else values.shape[1])
+        values = kind.outputs((1 - _SHARED_OUT) * kind.scores(values) + share)
     return values.astype(np.float32)
 
 

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
-from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.models.metrics import loss, metrics, selection_metric
-from subgnn.models.weighting import EVEN, Weighting
+from subgnn.metrics.weighting import EVEN, Weighting
+from subgnn.task import TaskName, task_of
 
 
 class Source(Protocol):
@@ -48,7 +48,7 @@ class Examples:
 
     inputs: Source
     targets: Tensor
-    task: Task
+    task: TaskName
     train: NDArray[np.int64]
     val: NDArray[np.int64]
     redrawn: list[Source] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Examples:
             num_classes=subgraphs.num_classes,
             unit=label_unit(standards),
             weighting=Weighting.of(training, subgraphs).to(first.device),
-            select_by=selection_metric(training.select_by, subgraphs.task),
+            select_by=task_of(subgraphs.task).selection_metric(training.select_by),
         )
 
     @property
@@ -171,14 +171,15 @@ def evaluate(
         compute: gives the outputs; several processes may share the work.
     """
     outputs, targets = judged_outputs(network, examples, rows, batch_size, compute=compute)
-    width = 1 if examples.task == "regression" else examples.num_classes
+    task, weighting = task_of(examples.task), examples.weighting
+    width = task.num_outputs(examples.num_classes)
     if width and outputs.shape[1:] != (width,):
         what = f"the network gives outputs of the shape {tuple(outputs.shape)}"
         raise UserError(
             what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
         )
-    found = metrics(outputs, targets, examples.task, unit=examples.unit, select_by=examples.select_by)
-    return float(loss(outputs, targets, examples.task, examples.weighting)), found
+    found = task.metrics(outputs, targets, unit=examples.unit, select_by=examples.select_by)
+    return float(task.loss(outputs, targets, weighting.classes, weighting.focal)), found
 
 
 def validation_score(val_loss: float, val: dict[str, float], select_by: str) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from subgnn.models.interface import Model
 from subgnn.models.registry import corrects_baseline, find_model, model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec
 from subgnn.prepare.measure import seen_hash
+from subgnn.task import task_of
 
 _OF_RUN = "give the graph the run was trained on"
 
@@ -69,7 +70,7 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     if bool(spec.vectors_hash) != given:
         yield "it names node embeddings that its recipe does not use, or none where its recipe does"
     labelled = spec.task != "unlabelled" or model.vectors_need_labels
-    if spec.num_outputs < labelled or (spec.task == "regression" and spec.classes):
+    if spec.num_outputs < labelled or (task_of(spec.task).real and spec.classes):
         yield f"it has {len(spec.classes)} classes, and its task is {spec.task}"
     if checkpoint.held_members != spec.members:
         yield f"it holds {checkpoint.held_members} networks, and its recipe says {spec.members}"
@@ -114,7 +115,7 @@ def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:
 
 def _wrong_standards(spec: ModelSpec, widths: dict[str, int]) -> Iterator[str]:
     """Means and deviations other than those that the settings need."""
-    if spec.task == "regression":
+    if task_of(spec.task).real:
         widths = widths | {"target": 1}
     for name in sorted(widths.keys() ^ spec.standards.keys()):
         yield f"the mean and deviation {name!r} are " + ("missing" if name in widths else "unknown")

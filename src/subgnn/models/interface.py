@@ -25,10 +25,10 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, used_in_pretraining
 from subgnn.models.examples import Examples, Source
-from subgnn.models.metrics import Thresholds
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
+from subgnn.task import Thresholds
 
 Vectors = NDArray[np.float32] | None
 """Embeddings of all nodes (N, d) that a model starts from; None if it has none, or if they are random."""
@@ -146,7 +146,7 @@ class FittedModel(ABC):
 
     An output is a function of a subgraph's nodes and the checkpoint alone: not of the batch, and not of whether the
     subgraph was in the training split. ``thresholds`` are the probabilities above which a label, or the positive one of
-    two classes, is predicted (:data:`~subgnn.models.metrics.Thresholds`). ``parts`` are the members of a portfolio, by
+    two classes, is predicted (:data:`~subgnn.task.Thresholds`). ``parts`` are the members of a portfolio, by
     name, and ``shares`` their weights.
     """
 

@@ -40,22 +40,22 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
-from subgnn.models.bag import BagModel
+from subgnn.models.baselines.bag import BagModel
+from subgnn.models.baselines.meta_node import MetaNodeModel
+from subgnn.models.baselines.node_pooling import AverageModel, GraphClassificationModel
+from subgnn.models.baselines.profiles import ProfileModel
+from subgnn.models.baselines.sub2vec import Sub2VecModel
+from subgnn.models.baselines.topology import TopologyModel
 from subgnn.models.correction import fit_baseline
-from subgnn.models.glass import GLASSModel
 from subgnn.models.interface import Cost, FittedModel, Model, Opening, Settings, SetUp, Sizes, TrainingData
-from subgnn.models.kernel_machine import KernelMachine
-from subgnn.models.meta_node import MetaNodeModel
-from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
-from subgnn.models.profiles import ProfileModel
-from subgnn.models.s2n import S2NModel
+from subgnn.models.kernel_machines.kernel_machine import KernelMachine
+from subgnn.models.kernel_machines.unsupervised import UnsupervisedModel
+from subgnn.models.peers.glass import GLASSModel
+from subgnn.models.peers.s2n import S2NModel
+from subgnn.models.peers.ssnp import SSNPModel
+from subgnn.models.peers.wlks import WLKSModel
 from subgnn.models.spec import BASELINE, Checkpoint
-from subgnn.models.ssnp import SSNPModel
-from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
-from subgnn.models.topology import TopologyModel
-from subgnn.models.unsupervised import UnsupervisedModel
-from subgnn.models.wlks import WLKSModel
 
 MODELS: dict[str, Model] = {
     "subgnn": SubGNNModel(),

@@ -29,10 +29,11 @@ from subgnn.config.settings import (
     Recipe,
 )
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.models.thresholds import Decision
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.metrics.thresholds import Decision
 from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
+from subgnn.task import TaskName, task_of
 
 Weights = dict[str, torch.Tensor]
 BASELINE = "baseline"
@@ -60,7 +61,7 @@ class ModelSpec:
 
     method: str
     seed: int
-    task: Task
+    task: TaskName
     classes: tuple[str, ...]
     graph_hash: str
     names_hash: str = ""
@@ -96,7 +97,7 @@ class ModelSpec:
             arrays: fields of the specification, ``standards`` and the like.
         """
         standards: dict[str, Standard] = dict(arrays.pop("standards", {}))
-        if subgraphs.task == "regression" and subgraphs.targets is not None:
+        if task_of(subgraphs.task).real and subgraphs.targets is not None:
             standards["target"] = Standard.of(subgraphs.targets[subgraphs.indices("train")][:, None])
         return cls(
             seed=seed,
@@ -117,7 +118,7 @@ class ModelSpec:
     @property
     def num_outputs(self) -> int:
         """Classes, or 1 for regression."""
-        return 1 if self.task == "regression" else len(self.classes)
+        return task_of(self.task).num_outputs(len(self.classes))
 
     def recipe(self) -> dict[str, Any]:
         """The settings as a recipe has them; of training, the number of members alone."""

@@ -17,7 +17,6 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
 
 from subgnn.errors import UserError
-from subgnn.parallel.gpu_sharing import GpuSharing, start_gpu_sharing
 from subgnn.parallel.memory import share_of_each
 from subgnn.parallel.processes import Ended, Parent, Process, end_all
 
@@ -107,8 +106,7 @@ class LocalEngine:
     With one process, jobs run in this process, without any start. A worker that is killed fails its job only, and
     another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
     the end of a ``with`` block, and when this process ends, for whatever reason. Each has an equal share of the memory
-    limit (:mod:`subgnn.parallel.memory`) that was in force when it was started. Workers on one GPU share it
-    (:mod:`subgnn.parallel.gpu_sharing`).
+    limit (:mod:`subgnn.parallel.memory`) that was in force when it was started.
 
     Args:
         processes: jobs at once.
@@ -124,7 +122,6 @@ class LocalEngine:
         self.processes = processes
         self._environment: Mapping[str, str] = threads_environment(threads)
         self._idle: list[Process] = []
-        self._sharing: GpuSharing | None = None
 
     @property
     def slots(self) -> int:
@@ -168,18 +165,12 @@ class LocalEngine:
             if worker.is_alive():
                 return worker
             worker.end()
-        if self._sharing is None:
-            self._sharing = start_gpu_sharing()
-        environment = {**self._environment, **self._sharing.environment}
-        return Process(_work, memory=share_of_each(self.processes), environment=environment)
+        return Process(_work, memory=share_of_each(self.processes), environment=self._environment)
 
     def close(self) -> None:
         """End the workers."""
         while self._idle:
             self._idle.pop().end()
-        if self._sharing is not None:
-            self._sharing.stop()
-            self._sharing = None
 
     def __enter__(self) -> LocalEngine:
         return self

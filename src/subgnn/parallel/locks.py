@@ -1,11 +1,11 @@
 """Exclusive locks: one writer for a folder, and proof that the writer of a temporary file is alive.
 
-The locks are the system's (``flock``), on separate files, and are released when the process ends, in whatever way. A
-process that is started with the descriptor of a lock shares it. Over NFS they work between machines if the file system
-is mounted with locks; without locks, :func:`locked_folder` warns and continues.
+The locks are the system's (``flock``), on separate files, and are released when the process ends, in whatever way. Over
+NFS they work between machines if the file system is mounted with locks; without locks, :func:`locked_folder` warns and
+continues.
 
-Not the filelock package: it leaves its files behind, does not give away the descriptor that worker processes inherit,
-and on a file system without locks falls back to files that a killed process leaves locked.
+Not the filelock package: it leaves its files behind, and on a file system without locks falls back to files that a
+killed process leaves locked.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def locked_folder(folder: Path, *, what: str = "run") -> Iterator[int | None]:
+def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
     """Lock a folder for writing until the end of the block; it is created if it is missing.
 
     A block within a block of the same folder does nothing.
@@ -98,22 +98,19 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[int | None]:
     Args:
         what: the content of the folder, for the message.
 
-    Yields:
-        The descriptor of the lock, for processes that are to share it; None without a lock.
-
     Raises:
         DataError: if another process holds the lock, or the folder cannot be written.
     """
     key = os.path.realpath(folder)
     if key in _held.get():
-        yield None
+        yield
         return
     lock = folder / LOCK
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     file = _take(lock, where=folder, doing=f"writing this {what}")
     token = _held.set(_held.get() | {key})
     try:
-        yield file
+        yield
     finally:
         _held.reset(token)
         if file is not None:
@@ -146,16 +143,6 @@ def clear_locked(folder: Path) -> None:
         elif path.name != LOCK:
             with suppress(OSError):
                 path.unlink()
-
-
-@contextmanager
-def shared_lock(folder: Path) -> Iterator[None]:
-    """Write a folder whose lock the parent process holds."""
-    token = _held.set(_held.get() | {os.path.realpath(folder)})
-    try:
-        yield
-    finally:
-        _held.reset(token)
 
 
 @contextmanager

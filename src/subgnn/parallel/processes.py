@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
@@ -49,8 +49,6 @@ class Process:
         function: importable; called in the child with its :class:`Parent` and the arguments, which are pickled.
         memory: the memory limit of the child, in bytes.
         environment: variables for the child, in addition to those of this process.
-        log: a file for everything the child prints; by default it prints where this process does.
-        descriptors: open files of this process that the child is to hold open, too.
     """
 
     def __init__(
@@ -59,25 +57,18 @@ class Process:
         *arguments: Any,
         memory: int,
         environment: Mapping[str, str] | None = None,
-        log: Path | None = None,
-        descriptors: Sequence[int] = (),
     ) -> None:
         self.pipe, theirs = Pipe()
-        output = None if log is None else log.open("wb")
         paths = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
         self._process = subprocess.Popen(
             # -P: its import path is that of this process.
             [sys.executable, "-P", "-c", _START.format(theirs.fileno())],
             stdin=subprocess.PIPE,  # its end tells the child that this process is gone
-            stdout=output,
-            stderr=output,
             env={**os.environ, **paths, **(environment or {})},
-            pass_fds=(theirs.fileno(), *descriptors),
+            pass_fds=(theirs.fileno(),),
             start_new_session=True,
         )
         theirs.close()  # so that the pipe ends with the child
-        if output is not None:
-            output.close()
         self.send((function, arguments, memory))
 
     def is_alive(self) -> bool:
@@ -111,10 +102,10 @@ class Process:
         cast(IO[bytes], self._process.stdin).close()
 
 
-def end_all(processes: Iterable[Process], *, grace: float = _GRACE_SECONDS) -> None:
-    """Interrupt processes, and kill those that have not ended ``grace`` seconds later."""
+def end_all(processes: Iterable[Process]) -> None:
+    """Interrupt processes, and kill those that have not ended ten seconds later."""
     ending = list(processes)
-    deadline = time.monotonic() + grace
+    deadline = time.monotonic() + _GRACE_SECONDS
     for process in ending:
         process.interrupt()
     for process in ending:

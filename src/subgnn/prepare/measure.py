@@ -206,12 +206,5 @@ def _measure_own(work: Work, compare: Compare, subgraphs: Ragged, components: Co
     for measured, anchors in zip(compare(work, components.nodes, own), own, strict=True):
         for field in fields(measured):
             getattr(measured, field.name)[~anchors.present] = 0
-        inputs = SubchannelInputs(measured, replace(anchors, weights=None))
-        found.append(_most_similar_first(inputs) if channel.sorts and work.settings.sort_anchors else inputs)
+        found.append(SubchannelInputs(measured, replace(anchors, weights=None)))
     return found
-
-
-def _most_similar_first(inputs: SubchannelInputs) -> SubchannelInputs:
-    """Order each component's own anchors by similarity, so that output slot i means the i-th nearest everywhere."""
-    order = np.argsort(-inputs.measured.similarity, axis=1, kind="stable")
-    return each_array(lambda array: np.take_along_axis(array, order, axis=1) if array.ndim == 2 else array, inputs)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
-from subgnn.models.significance import wilson
+from subgnn.metrics.significance import wilson
 from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_style, number_axes
 
 _BINS = 10
@@ -51,19 +50,6 @@ def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], flo
             found.append(Bin(i / _BINS, (i + 1) / _BINS, count, mean, share, *wilson(share, count)))
             error += abs(mean - share) * count / len(said)
     return found, error
-
-
-def confidences(
-    probabilities: NDArray[Any], targets: NDArray[Any], task: Task
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The probability of each predicted class, and whether it is correct; of every label and subgraph for multi-label.
-
-    Shapes:
-        probabilities: (n, classes). targets: (n,), or (n, classes) of 0 and 1. returns: (m,) each.
-    """
-    if task == "multi-label":
-        return probabilities.reshape(-1).astype(np.float64), (targets == 1).reshape(-1)
-    return probabilities.max(axis=1).astype(np.float64), probabilities.argmax(axis=1) == targets
 
 
 def reliability_chart(

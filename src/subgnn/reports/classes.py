@@ -59,7 +59,7 @@ def class_charts(run: Evaluation) -> list[Chart]:
     support = true.sum(axis=0)
     chosen = [i for i in np.argsort(-support, kind="stable").tolist() if 0 < support[i] < len(true)]
     limits = np.broadcast_to(np.asarray(run.thresholds if np.ndim(run.thresholds) else np.nan), support.shape)
-    if run.task == "binary":  # the class that has a threshold, or the rarer one
+    if run.task.one_class and run.task.has_thresholds:  # the class that has a threshold, or the rarer one
         chosen = [i for i in chosen if not np.isnan(limits[i])] or chosen[-1:]
     chosen = chosen[:COLOURS]
     if not chosen:

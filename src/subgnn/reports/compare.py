@@ -30,8 +30,9 @@ from subgnn.reports.charts import (
 )
 from subgnn.reports.evaluation import read_records, selected_records
 from subgnn.reports.reproduce import setting_text
-from subgnn.reports.run_page import METRIC_NAMES, date_text, score_text
+from subgnn.reports.run_page import date_text, score_text
 from subgnn.result import RESULTS, RunResult, read_result
+from subgnn.task import metric_name
 from subgnn.training.run_dir import METRICS, PAGE, find_runs, read_run_recipe
 
 _MAX_COMPARED = 40
@@ -171,7 +172,7 @@ def score_chart(dataset: str, runs: Sequence[ComparedRun], scale: tuple[float, f
     Args:
         scale: the ends of the axis, the same for all datasets.
     """
-    word, marks = METRIC_NAMES[runs[0].metric], []
+    word, marks = metric_name(runs[0].metric), []
     for i, run in enumerate(runs):
         for split, place, style in (("val", 0.58, _VAL), ("test", 0.84, _TEST)):
             score, interval = run.score(split), run.interval(split)
@@ -208,7 +209,7 @@ def curve_charts(dataset: str, runs: Sequence[ComparedRun]) -> list[Chart]:
         return []
     metric = runs[0].metric
     found = [
-        _curve_chart(f"{dataset}: validation {METRIC_NAMES[name]}", f"val_{name}", known[:COLOURS])
+        _curve_chart(f"{dataset}: validation {metric_name(name)}", f"val_{name}", known[:COLOURS])
         for name in (metric, "loss")
     ]
     return [chart for chart in found if any(math.isfinite(y) for line in chart.lines for y in line.ys)]

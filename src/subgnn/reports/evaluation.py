@@ -18,23 +18,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.auto import mean_scores, outputs_from
+from subgnn.metrics.significance import headline_interval
+from subgnn.models.auto import mean_scores
 from subgnn.models.examples import label_unit
-from subgnn.models.metrics import Thresholds, predictions, probabilities
-from subgnn.models.metrics import metrics as compute_metrics
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.reports.charts import MAX_POINTS, thin
 from subgnn.result import RunResult, read_result
 from subgnn.storage.parsing import parse_json
+from subgnn.task import Task, Thresholds, task_of
 from subgnn.training.options import TrainedRun
 from subgnn.training.portfolio import CANDIDATES, read_candidate
 from subgnn.training.run_dir import (
@@ -108,7 +105,7 @@ class Evaluation:
     @property
     def task(self) -> Task:
         """The kind of label."""
-        return self.checkpoint.spec.task
+        return task_of(self.checkpoint.spec.task)
 
     @property
     def scored_on(self) -> str:
@@ -130,7 +127,7 @@ class Evaluation:
         if self.network is None:
             return []
         targets = self.targets
-        if self.task == "regression":  # a member's values are standardised by what it was fitted to
+        if self.task.real:  # a member's values are standardised by what it was fitted to
             targets = torch.from_numpy(self.shown.spec.standards["target"](self.in_unit(targets)))
         return contributions(
             self.network.head,
@@ -148,11 +145,11 @@ class Evaluation:
 
     def predicted(self) -> NDArray[Any]:
         """Classes (n,), sets of classes (n, classes), or values (n,)."""
-        return predictions(self.outputs, self.task, self.thresholds).numpy()
+        return self.task.predictions(self.outputs, self.thresholds).numpy()
 
     def probabilities(self) -> NDArray[np.float32]:
         """Probabilities of classes (n, classes)."""
-        return probabilities(self.outputs, self.task).numpy()
+        return self.task.probabilities(self.outputs).numpy()
 
     def in_unit(self, values: Tensor) -> NDArray[np.float64]:
         """Real values (n,) in the unit of the labels."""
@@ -165,22 +162,14 @@ class Evaluation:
         return self._compute(self.outputs, unit=unit, thresholds=self.thresholds)
 
     def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
-        return compute_metrics(outputs, self.targets, self.task, select_by=self.result.select_by, **options)
+        return self.task.metrics(outputs, self.targets, select_by=self.result.select_by, **options)
 
     def constant(self) -> dict[str, float]:
-        """Metrics on the same split of a constant prediction.
-
-        Every subgraph gets the most frequent training class; with several labels each, the most frequent label alone;
-        for real values, the mean.
-        """
-        guess = torch.full_like(self.outputs, -1.0)
-        if self.task == "regression":
-            guess[:] = self.train_targets.mean()
-        elif self.task == "multi-label":
-            guess[:, self.train_targets.sum(dim=0).argmax()] = 1.0
-        else:
-            guess[:, torch.bincount(self.train_targets.long()).argmax()] = 1.0
-        return self._compute(guess, unit=label_unit(self.checkpoint.spec.standards))
+        """Metrics on the same split of the constant prediction (:meth:`~subgnn.task.Task.constant`)."""
+        constant = self.task.constant(self.train_targets.numpy())
+        # As an output, 1 is decided for and 0 is not.
+        guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1]))
+        return self._compute(guess.expand(self.outputs.shape), unit=label_unit(self.checkpoint.spec.standards))
 
 
 def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
@@ -259,9 +248,7 @@ def evaluate(
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
         thresholds=predictor.thresholds,
-        out_of_fold=None
-        if folds is None or checkpoint.spec.task == "regression"
-        else _joined(*folds, checkpoint, targets),
+        out_of_fold=None if folds is None or not checkpoint.spec.classes else _joined(*folds, checkpoint, targets),
         member=predictor.member_with_channels,
         mapped=mine[drawn].numpy() if whole else predictor.embeddings(subgraphs.nodes.take(rows[drawn])),
     )
@@ -280,8 +267,8 @@ def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64]
     rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
     cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
     mixed = mean_scores([one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist())
-    plain = outputs_from(mixed, spec.task, spec.standards.get("target"))
-    outputs = plain * weights["scale"].numpy() + weights["offset"].numpy()
+    scale, offset = weights["scale"].numpy(), weights["offset"].numpy()
+    outputs = task_of(spec.task).calibrated(mixed, scale, offset, spec.standards.get("target"))
     return outputs.reshape(repeats, len(rows), -1), rows
 
 
@@ -290,17 +277,13 @@ def _joined(
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Out-of-fold probabilities of all repeats, and their targets."""
     flat = torch.from_numpy(outputs.reshape(-1, outputs.shape[-1]))
-    return probabilities(flat, checkpoint.spec.task).numpy(), targets[np.tile(rows, len(outputs))]
+    return task_of(checkpoint.spec.task).probabilities(flat).numpy(), targets[np.tile(rows, len(outputs))]
 
 
 def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:
     """Score and fit of outputs; of a multi-label task, the log-probability is a mean over classes, too."""
-    found = compute_metrics(outputs, targets, task)
-    if task == "regression":
-        return found["r2"], -found["rmse"]
-    if task == "multi-label":
-        return found["micro_f1"], -float(functional.binary_cross_entropy_with_logits(outputs, targets.float()))
-    return found["micro_f1"], -float(functional.cross_entropy(outputs, targets.long()))
+    found = task.metrics(outputs, targets)
+    return found[task.headline], -(found["rmse"] if task.real else float(task.loss(outputs, targets)))
 
 
 @torch.no_grad()
@@ -321,7 +304,7 @@ def contributions(
         means: of z_S over the training split.
 
     Shapes:
-        vectors: (n, width). means: (width,). targets: as :func:`~subgnn.models.metrics.metrics` takes them.
+        vectors: (n, width). means: (width,). targets: as :meth:`~subgnn.task.Task.metrics` takes them.
     """
     whole = scores(head(vectors), targets, task)
     found = []

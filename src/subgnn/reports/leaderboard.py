@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from subgnn.models.metrics import metric_text
 from subgnn.render import cut
 from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, padded_range, row_axes
 from subgnn.result import Candidate, RunResult
+from subgnn.task import metric_text
 
 CHOICES = {
     "ensemble": "an ensemble of candidates, weighted by greedy selection",

@@ -13,7 +13,7 @@ from sklearn.metrics import confusion_matrix
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
 from subgnn.render import cut
-from subgnn.reports.calibration import calibration, confidences, reliability_chart
+from subgnn.reports.calibration import calibration, reliability_chart
 from subgnn.reports.charts import (
     COLOURS,
     MAX_POINTS,
@@ -35,7 +35,6 @@ _NAME, _LABEL = 60, 80
 _PART_NAMES = {
     "z0": "node vectors, z⁽⁰⁾",
     "topology": "topology statistics",
-    "size": "size",
     "baseline": "scores of the baseline",
 }
 _HALF, _SCALE = 160, 100  # of the square of a drawing
@@ -67,7 +66,7 @@ def prediction_values(run: Evaluation) -> dict[str, Any]:
     kept = range(min(len(run.rows), _MAX_ROWS))
     sizes = np.diff(run.dataset.subgraphs.nodes.offsets)[run.rows]
     names, true = [_subgraph_name(run, i) for i in kept], [_true_label(run, i) for i in kept]
-    if run.task == "regression":
+    if run.task.real:
         predicted, truth = run.in_unit(run.outputs[:, 0]), run.in_unit(run.targets)
         last = [[f"{predicted[i]:.4g}", f"{predicted[i] - truth[i]:+.3g}"] for i in kept]
         header, wrong = ["predicted", "error"], [False] * len(kept)
@@ -91,7 +90,7 @@ def map_chart(run: Evaluation) -> Chart | None:
         return None
     rows = thin(len(run.rows), MAX_POINTS)
     targets, wrong = run.targets.numpy()[rows], None
-    if run.task == "regression":
+    if run.task.real:
         targets = run.in_unit(run.targets)[rows]
         said = [f"{value:.4g}" for value in run.in_unit(run.outputs[:, 0])]
     else:
@@ -125,10 +124,9 @@ def _subgraph_name(run: Evaluation, index: int) -> str:
 
 
 def _true_label(run: Evaluation, index: int) -> str:
-    if run.task == "regression":
+    if run.task.real:
         return f"{run.in_unit(run.targets[index : index + 1])[0]:.4g}"
-    target = run.targets[index].numpy()
-    return cut(_labels(run, target) if run.task == "multi-label" else run.classes[int(target)], _LABEL)
+    return cut(_labels(run, run.targets[index].numpy()), _LABEL)
 
 
 def part_rows(run: Evaluation) -> list[dict[str, Any]]:
@@ -152,9 +150,9 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
 
     There is one on the split that was scored and, of a portfolio, one of its out-of-fold predictions before it.
     """
-    if run.task == "regression":
+    if run.task.real:
         return []
-    share = "share with the label" if run.task == "multi-label" else "share correct"
+    share = "share with the label" if run.task.several else "share correct"
     sources: list[tuple[str, NDArray[Any], NDArray[Any]]] = []
     if run.out_of_fold is not None:
         sources.append(("out of fold", *run.out_of_fold))
@@ -162,7 +160,7 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
         sources.append((f"on the {run.scored_on}", run.probabilities(), run.targets.numpy()))
     found = []
     for where, probabilities, targets in sources:
-        predicted, correct = confidences(probabilities, targets, run.task)
+        predicted, correct = run.task.confidences(probabilities, targets)
         bins, error = calibration(predicted, correct)
         rows = [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins]
         caption = f"Predicted and observed {where}"
@@ -179,7 +177,7 @@ def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
     With several labels a prediction is correct where all are; its probability is the product over labels. Of real
     values, the nearest and the farthest.
     """
-    if run.task == "regression":
+    if run.task.real:
         predicted = run.in_unit(run.outputs[:, 0])
         error = np.abs(run.in_unit(run.targets) - predicted)
         order = [int(i) for i in np.argsort(error, kind="stable")]
@@ -207,14 +205,15 @@ def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
 def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
     """Of each subgraph of the split: whether it is predicted correctly, with which probability, and the prediction."""
     scores, truth, predicted = run.probabilities(), run.targets.numpy(), run.predicted()
-    if run.task == "multi-label":
+    texts = [_labels(run, one) for one in predicted]
+    if run.task.several:
         confidence = np.where(predicted == 1, scores, 1 - scores).prod(axis=1)
-        return (predicted == truth).all(axis=1), confidence, [_labels(run, row) for row in predicted]
-    return predicted == truth, scores.max(axis=1), [run.classes[int(c)] for c in predicted]
+        return (predicted == truth).all(axis=1), confidence, texts
+    return predicted == truth, scores.max(axis=1), texts
 
 
-def _labels(run: Evaluation, row: NDArray[Any]) -> str:
-    return ", ".join(run.classes[c] for c in np.flatnonzero(row)) or "no label"
+def _labels(run: Evaluation, target: NDArray[Any]) -> str:
+    return ", ".join(run.task.names(target, run.classes)) or "no label"
 
 
 def _example(run: Evaluation, graph: Graph, index: int, predicted: str, note: str) -> dict[str, Any]:

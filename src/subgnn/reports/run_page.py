@@ -13,7 +13,6 @@ import numpy as np
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.models.metrics import metric_text
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
@@ -32,34 +31,13 @@ from subgnn.reports.predictions import (
 from subgnn.reports.reproduce import command, recipe_toml
 from subgnn.reports.thresholds import threshold_notes, threshold_table
 from subgnn.result import read_result
+from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
 
-METRIC_NAMES = {
-    "micro_f1": "micro-F1",
-    "macro_f1": "macro-F1",
-    "accuracy": "accuracy",
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-    "mae": "mean absolute error",
-    "rmse": "root mean square error",
-    "r2": "R²",
-    "loss": "loss",
-}
 
-
-def metric_name(name: str) -> str:
-    """A metric in words; ``recall@50`` as it is."""
-    return METRIC_NAMES.get(name, name)
-
-
-_CONSTANT = {"regression": "mean", "multi-label": "majority label"}
-_LABEL_WORDS = {"multi-label": "label"}
-_TITLES = {
-    "regression": "Predicted and true values",
-    "multi-label": "Scores of each label",
-    "multi-class": "Scores of each class",
-}
+def _title(found: Evaluation) -> str:
+    return "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
 
 
 def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
@@ -99,19 +77,19 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         member=found.member,
         thresholds=np.ndim(found.thresholds) > 0,
         threshold=_threshold(found),
-        predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {found.scored_on}",
+        predictions_title=f"{_title(found)} on the {found.scored_on}",
         overview=_overview(found),
         warnings=found.result.warnings,
         leaderboard=board,
         curves=curves,
-        confusion=confusion_values(found) if found.task in ("multi-class", "binary") else None,
+        confusion=confusion_values(found) if found.task.one_class else None,
         classes=class_rows(found) if found.classes else [],
-        class_header=[_LABEL_WORDS.get(found.task, "class"), *HEADER],
+        class_header=[found.task.word, *HEADER],
         class_charts=class_charts(found) if found.classes else [],
         num_classes=len(found.classes),
         map=drawn,
         table_of=prediction_values(found),
-        scatter=scatter_chart(found) if found.task == "regression" else None,
+        scatter=scatter_chart(found) if found.task.real else None,
         parts=parts,
         examples=example_groups(found),
         calibration=calibration_values(found),
@@ -134,7 +112,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
 
 
 def score_text(value: Any, name: str = "") -> str:
-    """A metric as :func:`~subgnn.models.metrics.metric_text` writes it; "undefined" where it has no value."""
+    """A metric as :func:`~subgnn.task.metric_text` writes it; "undefined" where it has no value."""
     return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
 
 
@@ -160,11 +138,10 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     shown = "val" if found.split == FOLDS else found.split
     constant, scored = found.constant(), result.scores(shown)
     headline, names = result.headline, SPLIT_NAMES | ({"val": "out of fold"} if result.is_portfolio else {})
-    ours, guess = scored.get(headline), _CONSTANT.get(found.task, "majority class")
-    always = "always the mean" if found.task == "regression" else f"always the most frequent {guess.split()[-1]}"
+    ours, guess = scored.get(headline), found.task.constant_word
     tiles = [
-        (f"{names[shown]} {METRIC_NAMES[headline]}", score_text(ours), _spread(found)),
-        ("constant prediction", score_text(constant[headline]), always),
+        (f"{names[shown]} {metric_name(headline)}", score_text(ours), _spread(found)),
+        ("constant prediction", score_text(constant[headline]), f"always the {guess}"),
     ]
     if _is_number(published.get(headline)):
         gap = f"ours {ours - published[headline]:+.3f}" if _is_number(ours) else ""
@@ -181,7 +158,12 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     ]
     return {
         "tiles": tiles,
-        "header": ["metric", *(names[s] for s in columns), guess, *(["published"] if published else [])],
+        "header": [
+            "metric",
+            *(names[s] for s in columns),
+            found.task.constant_word,
+            *(["published"] if published else []),
+        ],
         "rows": rows,
         "constant": guess,
         "source": published.get("source", "no source given") if published else "",
@@ -218,7 +200,7 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
         ("Subgraphs", ", ".join(sizes) or f"{len(subgraphs):,}, without splits"),
         *([("Not used by this recipe", "; ".join(result.unused))] if result.unused else []),
-        ("Task", found.task + (f", {len(found.classes)} classes" if found.classes else "")),
+        ("Task", found.task.name + (f", {len(found.classes)} classes" if found.classes else "")),
         ("Recipe", found.recipe.name),
         ("Seed", str(result.seed)),
         ("Date", date_text(result.date)),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -15,11 +18,10 @@ from subgnn.errors import UserError
 from subgnn.serve.limits import Limits
 from subgnn.serve.middleware import RequestMiddleware
 from subgnn.serve.monitoring import Metrics
-from subgnn.serve.page import page
 from subgnn.serve.responses import JSON, Refusal, failed
 from subgnn.serve.routes import AppState, health, invalid, not_json, router
 from subgnn.serve.runs import ServedRun
-from subgnn.serve.security import AccessRules
+from subgnn.serve.security import STATIC, AccessRules
 from subgnn.versions import __version__
 
 _ABOUT = """Query trained runs about subgraphs of their graph: predictions, vectors, explanations, drawings, neighbours.
@@ -105,3 +107,53 @@ async def _framework_error(request: Request, error: Exception) -> Response:
     answer = await _refused(request, Refusal(status, what, hint="see /openapi.json"))
     answer.headers.update(getattr(error, "headers", None) or {})
     return answer
+
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".md": "text/plain; charset=utf-8",
+}
+
+
+def _collect(folder: Traversable, prefix: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found |= _collect(entry, f"{prefix}{entry.name}/")
+        elif "." + entry.name.rpartition(".")[2] in _TYPES:
+            found[prefix + entry.name] = entry.read_bytes()
+    return found
+
+
+FILES = _collect(files("subgnn.serve") / "static", "")
+"""Content of each file, by its path below /static/, read once; no other file of the disk can be requested."""
+
+_TAGS = {path: f'"{hashlib.sha256(content).hexdigest()[:24]}"' for path, content in FILES.items()}
+
+page = APIRouter(include_in_schema=False)
+
+
+def _file(path: str, request: Request) -> Response:
+    if path not in FILES:
+        raise Refusal(404, "there is no such file")
+    headers = {"etag": _TAGS[path], "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == _TAGS[path]:
+        return Response(status_code=304, headers=headers)
+    return Response(FILES[path], media_type=_TYPES["." + path.rpartition(".")[2]], headers=headers)
+
+
+@page.get("/")
+async def index(request: Request) -> Response:
+    """The page."""
+    return _file("index.html", request)
+
+
+@page.get(STATIC + "{path:path}")
+async def static(path: str, request: Request) -> Response:
+    """A file of the page."""
+    return _file(path, request)

@@ -32,6 +32,7 @@ from subgnn.serve import named_runs
 from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.nodes import NodeIndex
+from subgnn.task import task_of
 from subgnn.versions import __version__
 
 _SHOWN_NODES = 100
@@ -195,7 +196,7 @@ class ServedRun:
     def predict(self, subgraphs: Ragged) -> dict[str, Any]:
         """Labels and probabilities, or values."""
         checkpoint = self.predictor.checkpoint
-        real = checkpoint.spec.task == "regression"
+        real = task_of(checkpoint.spec.task).real
         found = []
         for nodes, scores in zip(subgraphs, self.predictor.probabilities(subgraphs), strict=True):
             numbers = [round(float(p), 6) for p in scores]
@@ -259,12 +260,7 @@ class ServedRun:
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
     if subgraphs.targets is None:
         return []
-    target = subgraphs.targets[place]
-    if subgraphs.task == "regression":
-        return [f"{float(target):.6g}"]
-    if subgraphs.task == "multi-label":
-        return [name for name, is_so in zip(subgraphs.classes, target, strict=True) if is_so]
-    return [subgraphs.classes[int(target)]]
+    return task_of(subgraphs.task).names(subgraphs.targets[place], subgraphs.classes)
 
 
 def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None) -> dict[str, ServedRun]:

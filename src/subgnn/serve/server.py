@@ -6,8 +6,8 @@ import asyncio
 import resource
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,9 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
     Above ``limits.connections``, a new connection replaces the one that has been idle longest: silent, slow to send its
     request, or slow to read its answer. Connections whose request is being processed stay.
+
+    A subclass, because uvicorn's options bound neither the time that a head takes to arrive nor that in which an answer
+    is read, and its limit of connections (``limit_concurrency``) lets silent ones shut everybody else out.
     """
     connections: dict[LimitedProtocol, None] = {}  # ordered by the time of their last answer
 
@@ -126,28 +129,6 @@ def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
     return None
 
 
-class _Server(uvicorn.Server):
-    """Finishes accepted requests after a signal, and leaves the exit code at 0."""
-
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._on_ready()
-
-
 def bind_socket(host: str, port: int) -> socket.socket:
     """A socket bound to an address, not listening yet; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -186,6 +167,18 @@ def run_server(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; accepted requests are finished first."""
     log_to_stderr()
-    server = _Server(configure(app, within_open_files(limits)), on_ready)
-    asyncio.run(server.serve(sockets=[listening]))
+    server = uvicorn.Server(configure(app, within_open_files(limits)))
+
+    def leave(*_: object) -> None:
+        server.should_exit = True
+
+    # uvicorn handles these signals while it serves, and raises them again at the end, which is to be exit code 0.
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        listening.listen(_BACKLOG)  # connections wait from now on
+        on_ready()
+        server.run(sockets=[listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     log("stopped")

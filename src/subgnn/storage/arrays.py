@@ -47,6 +47,10 @@ Arrays = dict[str, NDArray[Any]]
 Parts = list[bytes | memoryview]
 
 
+class Damaged(DataError):
+    """A file of another kind than expected, or one that was changed or cut since it was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """A kind of file: the name and version in its metadata, and the words of its messages.
@@ -86,11 +90,11 @@ class ArrayFile:
         return parse_json(text if isinstance(text, str) else "", self.where, self.kind.again, what=what)
 
     def verify(self) -> None:
-        """Raise :class:`DataError` unless the content matches its checksum."""
+        """Raise :class:`Damaged` unless the content matches its checksum."""
         found = file_checksum(self.data)
         if found is None or found != self.metadata.get("checksum"):
             what, hint = "the content does not match its checksum", f"the file is damaged; {self.kind.again}"
-            raise DataError(what, where=self.where, hint=hint)
+            raise Damaged(what, where=self.where, hint=hint)
 
 
 def file_checksum(data: NDArray[np.uint8]) -> str | None:
@@ -154,14 +158,16 @@ def write_parts(path: Path, parts: Parts, *, overwrite: bool = False, sync: bool
             os.fsync(file.fileno())
 
 
-def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None) -> ArrayFile:
-    """Open a file; the caller compares the checksum.
+def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None, verify: bool = True) -> ArrayFile:
+    """Open a file.
 
     Args:
         mapped: leave the arrays in the file, read-only (``r``) or with changes that stay in memory (``c``).
+        verify: compare the checksum, which reads all of the file.
 
     Raises:
-        DataError: if it cannot be read, is another kind of file or version, or does not match its header.
+        Damaged: if it is another kind of file, or does not match its header or its checksum.
+        DataError: if it cannot be read, or is of another version.
     """
     try:
         with path.open("rb") as file:
@@ -181,18 +187,21 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
     spans = sorted(entry["data_offsets"] for entry in header.values())
     if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
         what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes behind its header"
-        raise DataError(what, where=str(path), hint=f"the file is damaged; {kind.again}")
-    return ArrayFile(kind, str(path), metadata, arrays, data, status)
+        raise Damaged(what, where=str(path), hint=f"the file is damaged; {kind.again}")
+    found = ArrayFile(kind, str(path), metadata, arrays, data, status)
+    if verify:
+        found.verify()
+    return found
 
 
 def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], NDArray[np.uint8]]:
-    foreign = DataError(f"this is not a subgnn {kind.noun}", where=where, hint=kind.make)
+    foreign = Damaged(f"this is not a subgnn {kind.noun}", where=where, hint=kind.make)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if len(data) < 8 or not 2 <= length <= _MAX_HEADER:
         raise foreign
     if 8 + length > len(data):
         what = f"the {kind.noun} ends within its header"
-        raise DataError(what, where=where, hint=f"was it copied whole? {kind.again}")
+        raise Damaged(what, where=where, hint=f"was it copied whole? {kind.again}")
     try:
         header = json.loads(data[8 : 8 + length].tobytes().decode())
         metadata = header["__metadata__"]
@@ -215,9 +224,9 @@ def _array(name: str, entry: Any, data: NDArray[np.uint8], kind: Format, where: 
         if min(shape, default=0) < 0 or begin < 0 or end - begin != size:
             raise ValueError
     except (KeyError, ValueError, TypeError, OverflowError):
-        raise DataError(f"the header misdescribes {name}", where=where, hint=kind.again) from None
+        raise Damaged(f"the header misdescribes {name}", where=where, hint=kind.again) from None
     if end > len(data):
         what = f"the {kind.noun} ends within {name} ({len(data):,} bytes of {end:,})"
-        raise DataError(what, where=where, hint=f"was it copied whole? {kind.again}")
+        raise Damaged(what, where=where, hint=f"was it copied whole? {kind.again}")
     # Compiled code needs aligned numbers; in a file whose header has an odd length, this is a copy.
     return np.require(data[begin:end].view(dtype), requirements="A").reshape(shape)

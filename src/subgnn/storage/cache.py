@@ -14,17 +14,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.memory import parse_size
+from subgnn.storage.arrays import ArrayFile, Arrays, Format, Parts, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import remove_leftovers
 
 Result = TypeVar("Result")
 LIMIT = 20 * 10**9
 KINDS = {
     "prepared": ("prepared",),
-    "embeddings": ("safetensors", "state.pt"),
+    "embeddings": ("safetensors", "state.safetensors"),
     "diffusions": ("safetensors",),
     "hops": ("safetensors",),
     "completion": ("safetensors",),
@@ -90,6 +91,33 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
+def cached(
+    path: Path,
+    kind: Format,
+    *,
+    compute: Callable[[], Result],
+    arrays: Callable[[Result], Arrays],
+    read: Callable[[ArrayFile], Result],
+    mapped: Literal["c"] | None = None,
+) -> Result:
+    """A result from the cache, or computed and stored there; only computed where the cache keeps nothing.
+
+    Args:
+        compute: makes the result.
+        arrays: the result as arrays of a file.
+        read: the result of a file, whose checksum was compared.
+        mapped: as in :func:`~subgnn.storage.arrays.read_arrays`.
+    """
+    if cache_limit() == 0:
+        return compute()
+
+    found = lookup(path, lambda: read(read_arrays(path, kind, mapped=mapped)))
+    if found is None:
+        found = compute()
+        store(path, encode_arrays(arrays(found), kind))
+    return found
+
+
 def lookup(path: Path, read: Callable[[], Result]) -> Result | None:
     """A result from the cache; None if there is none, or a damaged one, which a warning reports."""
     if not path.exists():
@@ -121,24 +149,20 @@ def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
     _remove_stale()
 
 
-def store(path: Path, size: int, write: Callable[[], None]) -> bool:
+def store(path: Path, parts: Parts) -> bool:
     """Make room for a file of the cache and write it; if that fails, warn and continue.
-
-    Args:
-        size: bytes of the file.
-        write: writes the file.
 
     Returns:
         Whether it was written.
     """
-    limit = cache_limit()
+    limit, size = cache_limit(), sum(memoryview(part).nbytes for part in parts)
     if size > limit:
         what = f"{path}: not kept: {size / 1e6:,.0f} MB, more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
         warnings.warn(what, DataWarning, stacklevel=3)
         return False
     try:
         make_room(size, limit, replaces=path)
-        write()
+        write_parts(path, parts, overwrite=True, sync=False)
     except (DataError, OSError) as error:
         what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
         hint = "work goes on without the cache; SUBGNN_CACHE names another folder"

@@ -19,9 +19,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
-from subgnn.models.auto import outputs_from
-from subgnn.models.convex import minimise_in_box
+from subgnn.models.kernel_machines.convex import minimise_in_box
+from subgnn.task import MultiLabel, Scores, Standard, TaskName, Thresholds, task_of
 
 _WIDEST = 3.0  # bound of the logarithm of a scale
 
@@ -38,23 +37,29 @@ class Calibration:
     offset: NDArray[np.float64]
     thresholds: NDArray[np.float64]
 
-    def apply(self, probabilities: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
-        """Outputs: logits, or values for regression. Shapes: probabilities, returns: (..., outputs)."""
-        return self.scale * outputs_from(probabilities, task) + self.offset
+    def apply(self, scores: Scores, task: TaskName, target: Standard | None = None) -> Scores:
+        """Calibrated outputs (:meth:`~subgnn.task.Task.calibrated`). Shapes: scores, returns: (..., outputs)."""
+        return task_of(task).calibrated(scores, self.scale, self.offset, target)
+
+    @property
+    def decision_thresholds(self) -> Thresholds:
+        """As :meth:`~subgnn.task.Task.decide` takes them."""
+        return self.thresholds.astype(np.float32) if len(self.thresholds) else 0.5
 
 
-def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], task: Task) -> Calibration:
+def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], task: TaskName) -> Calibration:
     """Fit scale, offset and thresholds to out-of-fold predictions.
 
     Shapes:
         predictions: (repeats, n, outputs), probabilities or values. targets: (n,), or (n, labels).
     """
     one = Calibration(np.ones(1), np.zeros(1), np.empty(0))
-    if task == "regression":
+    kind = task_of(task)
+    if kind.real:
         return one
-    outputs, repeats = outputs_from(predictions, task), len(predictions)
-    if task != "multi-label":
-        y = np.eye(outputs.shape[2])[targets.astype(np.int64)]
+    outputs, repeats = kind.outputs(predictions), len(predictions)
+    if not isinstance(kind, MultiLabel):
+        y = kind.indicators(targets, outputs.shape[2])
 
         def loss(log_scale: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             logits = np.exp(log_scale) * outputs
@@ -66,7 +71,7 @@ def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], ta
         return Calibration(np.exp(found), np.zeros(1), np.empty(0))
     pairs = [_platt(outputs[:, :, label], targets[:, label]) for label in range(targets.shape[1])]
     scale, offset = (np.array(column) for column in zip(*pairs, strict=True))
-    threshold = best_threshold(scipy.special.expit(scale * outputs + offset), targets)
+    threshold = kind.best_threshold(scipy.special.expit(scale * outputs + offset), targets)
     return Calibration(scale, offset, np.full(len(scale), threshold))
 
 
@@ -84,26 +89,3 @@ def _platt(log_odds: NDArray[np.float64], truth: NDArray[np.float64]) -> tuple[f
 
     found = minimise_in_box(loss, [0.0, 0.0], [(-_WIDEST, _WIDEST), (-10.0, 10.0)])
     return float(np.exp(found[0])), float(found[1])
-
-
-def best_threshold(probabilities: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    """The threshold of the highest micro-F1, halfway between two probabilities; of equals the one nearest one half.
-
-    Shapes:
-        probabilities: (repeats, n, labels). truth: (n, labels).
-
-    Example:
-        >>> best_threshold(np.array([[[0.1, 0.4], [0.3, 0.2]]]), np.array([[0, 1], [1, 0]]))
-        0.25
-    """
-    flat = probabilities.ravel()
-    order = np.argsort(-flat, kind="stable")
-    sorted_chances = flat[order]
-    hits = np.cumsum(np.broadcast_to(truth, probabilities.shape).ravel()[order])
-    # With the k highest predicted, micro-F1 is 2 hits / (k + all true ones). A cut between equals is none.
-    cuts = np.append(sorted_chances[:-1] > sorted_chances[1:], True)
-    f1 = np.where(cuts, 2 * hits / (np.arange(1, len(flat) + 1) + max(1.0, hits[-1])), -1.0)
-    below = np.append(sorted_chances[1:], 0.0)
-    halfway = (sorted_chances + below) / 2
-    top = np.flatnonzero(f1 >= f1.max() - 1e-12)
-    return float(halfway[top[np.argmin(np.abs(halfway[top] - 0.5))]])

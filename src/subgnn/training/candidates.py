@@ -13,14 +13,14 @@ from torch import nn
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, Source, evaluate
 from subgnn.models.interface import Candidate, Solvable, TrainingData
-from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_edges, set_up_model
 from subgnn.models.spec import BASELINE
 from subgnn.models.subgnn.streamed import StreamedInputs
-from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, run_epochs
@@ -41,13 +41,13 @@ def set_up(
 
     Args:
         vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
-        cache, on_prepare: as for :func:`~subgnn.experiments.train.train`.
+        cache, on_prepare: as for :func:`~subgnn.api.train_recipe.train`.
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     check_labels(subgraphs)
     check_edges(recipe, graph)
     Weighting.of(recipe.training, subgraphs)  # refused before any work
-    selection_metric(recipe.training.select_by, subgraphs.task)
+    task_of(subgraphs.task).selection_metric(recipe.training.select_by)
     data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
     found = set_up_model(data, recipe)
     standards = found.candidates[0].checkpoint.spec.standards
@@ -89,5 +89,5 @@ def _check_table(network: nn.Module, examples: Examples) -> None:
     table = getattr(network, "table", None)
     if isinstance(examples.inputs, StreamedInputs) and table is not None and table.requires_grad:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
-        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or leave --devices out"
-        raise UserError(what, where="--devices", hint=hint)
+        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or start one process"
+        raise UserError(what, where="torchrun", hint=hint)

@@ -1,11 +1,7 @@
-"""The devices of a training: one, or one of several ranks; precision, and what ranks do in turn or decide together.
+"""The devices of a training: one, or one of several ranks, and what ranks do in turn or decide together.
 
 A rank is one of the processes that train together. It knows its place by the variables that torchrun sets (RANK,
-WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT); ``--devices`` sets the same ones for the ranks it
-starts (:mod:`~subgnn.training.launch`).
-
-Some sandboxes announce a CPU's AMX instructions and then forbid them; torch's products in bfloat16 end the process
-there. ``ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16`` in the environment keeps torch from using them.
+WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
 """
 
 from __future__ import annotations
@@ -18,18 +14,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from inspect import signature
 from itertools import count
-from typing import Any
 
 import numba
 import torch
 from lightning.fabric import Fabric
-from lightning.fabric.plugins import MixedPrecision
 from lightning.fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
 from lightning.fabric.strategies import DDPStrategy
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
-
-from subgnn.errors import UserError
 
 TIMEOUT = timedelta(minutes=30)
 """How long a rank waits for the others before they count as lost; one that has died is noticed at once."""
@@ -52,28 +44,14 @@ class Ranks:
         return self.size // self.local_size
 
 
-def current_ranks(devices: int | None) -> Ranks | None:
-    """The ranks that this process belongs to; None where it trains alone, or is to start them.
-
-    Args:
-        devices: the user's choice. 1 is alone, whatever the environment says; None is what the environment says.
-
-    Raises:
-        UserError: where the environment has another number of ranks on this machine.
-    """
-    if devices is not None and devices < 1:
-        raise UserError(f"{devices} devices", where="--devices", hint="accepted: a whole number from 1")
+def current_ranks() -> Ranks | None:
+    """The ranks that torchrun started this process among; None where it trains alone."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    if devices == 1 or size == 1 or "RANK" not in os.environ:
+    if size == 1 or "RANK" not in os.environ:
         return None
     # Without these variables, every machine has one process.
     local_rank = int(os.environ.setdefault("LOCAL_RANK", "0"))
     local_size = int(os.environ.setdefault("LOCAL_WORLD_SIZE", "1"))
-    if devices not in (None, local_size):
-        what = f"{devices} devices, but {local_size} processes were started on this machine (LOCAL_WORLD_SIZE)"
-        raise UserError(
-            what, where="--devices", hint="leave --devices out under torchrun, whose --nproc-per-node it is"
-        )
     return Ranks(int(os.environ["RANK"]), size, local_rank, local_size)
 
 
@@ -83,43 +61,16 @@ def quiet_lightning() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-class AutocastOnly(MixedPrecision):  # type: ignore[misc]
-    """Mixed precision that leaves a batch as it is.
-
-    Lightning's own rounds the whole input to half precision first; distances would lose digits even in operations that
-    need them.
-    """
-
-    def convert_input(self, data: Any) -> Any:
-        """The data, unchanged."""
-        return data
-
-
-def make_fabric(device: str, precision: str, ranks: Ranks | None = None) -> Fabric:
+def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
     """Set up one device, or this rank's among several, which :func:`in_turn` connects.
 
     Args:
         device: ``auto``, ``cpu`` or ``cuda``.
-        precision: ``32-true``, ``bf16-mixed`` or ``16-mixed``.
-
-    Raises:
-        UserError: for 16-mixed on a CPU.
     """
-    fabric = _fabric(device, ranks)
-    if precision == "32-true":
-        return fabric
-    kind = fabric.device.type
-    if precision == "16-mixed" and kind == "cpu":
-        hint = "accepted on a CPU: 32-true, bf16-mixed; or compute elsewhere with --device cuda"
-        raise UserError("16-mixed needs a GPU", where="training.precision", hint=hint)
-    return _fabric(device, ranks, AutocastOnly(precision, device=kind))
-
-
-def _fabric(device: str, ranks: Ranks | None, *plugins: MixedPrecision) -> Fabric:
     if ranks is None:
         # Explicit, so that a training on one device inside another program's torchrun stays on one.
-        return Fabric(accelerator=device, devices=1, plugins=[LightningEnvironment(), *plugins])
-    # Some weights may be unused, as in all layers but the last with layer_aggregation = "last". Buffers are equal on
+        return Fabric(accelerator=device, devices=1, plugins=[LightningEnvironment()])
+    # Some weights may be unused, as those of a layer whose output nothing reads. Buffers are equal on
     # all ranks anyway, and ranks that evaluate unequal numbers of batches must not wait for each other's.
     newer = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
     buffers = {"forward_sync_buffers" if newer else "broadcast_buffers": False}
@@ -129,7 +80,7 @@ def _fabric(device: str, ranks: Ranks | None, *plugins: MixedPrecision) -> Fabri
         devices=ranks.local_size,
         num_nodes=ranks.nodes,
         strategy=strategy,
-        plugins=[TorchElasticEnvironment(), *plugins],
+        plugins=[TorchElasticEnvironment()],
     )
 
 
@@ -160,7 +111,7 @@ def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
 
 
 def _store() -> TCPStore | None:
-    """The key-value store that torchrun and ``--devices`` provide to their ranks from the start, if there is one."""
+    """The key-value store that torchrun provides to its ranks from the start, if there is one."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):
         return None
     return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=TIMEOUT)

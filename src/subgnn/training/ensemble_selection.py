@@ -26,12 +26,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
-from subgnn.models.auto import scores_from
-from subgnn.models.metrics import ranking_metric
-from subgnn.models.ranking import recall_count
-from subgnn.models.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
-from subgnn.training.calibration import best_threshold, calibrate
+from subgnn.metrics.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
+from subgnn.ranking import ranking_metric, recall_count
+from subgnn.task import TaskName, task_of
+from subgnn.training.calibration import calibrate
 
 STEPS = 30
 HEADLINE = "headline"
@@ -42,7 +40,6 @@ BEHIND = 0.01
 """The p-value of a paired lead from which a candidate is clearly behind."""
 MARGIN = 0.005
 """How far below the highest score a rule may be that wins by its loss."""
-_SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
 PATIENCE = 8  # steps without improvement after which greedy selection stops
 
 Array = NDArray[np.float64]
@@ -63,7 +60,7 @@ class OutOfFold:
 
     predictions: Array
     targets: NDArray[np.float64]
-    task: Task
+    task: TaskName
     units: NDArray[np.int64]
     metric: str = HEADLINE
 
@@ -87,7 +84,7 @@ class Choice:
     scores: dict[str, float]
 
 
-def score_of(predictions: Array, targets: NDArray[np.float64], task: Task, metric: str = HEADLINE) -> float:
+def score_of(predictions: Array, targets: NDArray[np.float64], task: TaskName, metric: str = HEADLINE) -> float:
     """The score by a metric, as the mean over repeats; NaN becomes 0.
 
     Shapes:
@@ -104,7 +101,7 @@ def score_samples(predictions: Array, given: OutOfFold) -> Array:
     return resampled(lambda rows: ranking_metric(given.metric, first[rows], given.targets[rows]), given.units)
 
 
-def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: Task) -> ScoreTerms:
+def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: TaskName) -> ScoreTerms:
     """The terms of micro-F1, for real values of R^2, as the mean over repeats.
 
     Several labels are predicted above one common threshold, the best for these predictions.
@@ -112,23 +109,8 @@ def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: Tas
     Shapes:
         predictions: (repeats, n, outputs). targets: (n,), or (n, labels).
     """
-    if task == "regression":
-        found = predictions[:, :, 0]
-    elif task == "multi-label":
-        found = (predictions > best_threshold(predictions, targets)).astype(np.float64)
-    else:
-        found = predictions.argmax(axis=2)
+    found = task_of(task).decide_best(predictions, targets)
     return mean_terms([score_terms(one, targets, task) for one in found])
-
-
-def log_loss(predictions: Array, targets: NDArray[np.float64], task: Task) -> float:
-    """The mean negative log-likelihood; for real values, the mean squared error. Shapes: as prediction_terms."""
-    if task == "regression":
-        return float(((predictions[:, :, 0] - targets) ** 2).mean())
-    chance = np.clip(predictions, _SMALLEST, 1 - _SMALLEST)
-    if task == "multi-label":
-        return -float((targets * np.log(chance) + (1 - targets) * np.log1p(-chance)).mean())
-    return -float(np.log(chance[:, np.arange(len(targets)), targets.astype(np.int64)]).mean())
 
 
 def simplest(given: OutOfFold) -> Array:
@@ -146,7 +128,7 @@ def simplest(given: OutOfFold) -> Array:
 def best(given: OutOfFold) -> Array:
     """All weight on the candidate of the highest score; of equals, that of the lowest loss."""
     merits = [
-        (score_of(one, given.targets, given.task, given.metric), -log_loss(one, given.targets, given.task))
+        (score_of(one, given.targets, given.task, given.metric), -task_of(given.task).log_loss(one, given.targets))
         for one in given.predictions
     ]
     return _only(max(range(len(merits)), key=lambda i: (merits[i], -i)), len(merits))
@@ -163,7 +145,7 @@ def ensemble(given: OutOfFold) -> Array:
     counts, total = np.zeros(len(given.predictions)), np.zeros(given.predictions.shape[1:])
     chosen, lowest, since = counts, np.inf, 0
     for size in range(1, STEPS + 1):
-        losses = [log_loss((total + one) / size, given.targets, given.task) for one in given.predictions]
+        losses = [task_of(given.task).log_loss((total + one) / size, given.targets) for one in given.predictions]
         added = int(np.argmin(losses))
         counts[added] += 1
         total += given.predictions[added]
@@ -221,7 +203,7 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
     if len(given.predictions) == 1:
         score = score_of(given.predictions[0], given.targets, given.task, given.metric)
         return Choice("best", np.ones(1), {"best": score})
-    scores, losses = {}, {}
+    scores, losses, task = {}, {}, task_of(given.task)
     for name, rule in RULES.items():
         honest = np.empty(given.predictions.shape[1:])
         for part in np.unique(parts):
@@ -230,7 +212,7 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
             honest[:, rows] = given.take(rows).mixed(weights)
         scores[name] = score_of(honest, given.targets, given.task, given.metric)
         outputs = calibrate(honest, given.targets, given.task).apply(honest, given.task)
-        losses[name] = log_loss(scores_from(outputs, given.task), given.targets, given.task)
+        losses[name] = task.log_loss(task.scores(outputs), given.targets)
     near = [name for name in RULES if scores[name] >= max(scores.values()) - MARGIN]
     chosen = min(near, key=lambda name: losses[name])  # the first of equals
     return Choice(chosen, RULES[chosen](given), scores)

@@ -32,13 +32,13 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.models.auto import scores_from
 from subgnn.models.examples import Examples, evaluate, judged_outputs, validation_score, vectors_of
 from subgnn.models.interface import Candidate, Solvable, TrainingData, Vectors
 from subgnn.models.registry import model_of, set_up_model
 from subgnn.models.spec import Checkpoint, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Member, Seconds
+from subgnn.task import task_of
 from subgnn.training.candidates import fit_candidate, set_up
 from subgnn.training.devices import make_fabric
 from subgnn.training.loop import Progress, State
@@ -101,7 +101,7 @@ class FitResult:
     def predictions(self) -> NDArray[np.float64]:
         """Probabilities, or values in units of the label, for the test subgraphs (n, outputs)."""
         spec = self.checkpoint.spec
-        return scores_from(self.outputs["test"], spec.task, spec.standards.get("target"))
+        return task_of(spec.task).scores(self.outputs["test"], spec.standards.get("target"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,7 @@ def fit(
     if splits is not None:
         dataset = replace(dataset, subgraphs=replace(dataset.subgraphs, splits=splits))
     graph, model = dataset.graph.undirected(), model_of(recipe)
-    fabric = fabric or make_fabric(device, recipe.training.precision)
+    fabric = fabric or make_fabric(device)
     with hooks.preparing():
         if vectors is None and model.uses_embeddings(recipe):
             vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=hooks.on_pretrain)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from subgnn.data.subgraphs import Task
 from subgnn.models.examples import Outputs, Source, outputs_of
 from subgnn.models.subgnn.layer import BatchNorm, StateNorm
+from subgnn.task import TaskName, task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def outputs_over_ranks(fabric: Fabric) -> Outputs:
     return outputs_of if fabric.world_size == 1 else gathered
 
 
-def part_of_loss(share: Share, targets: Tensor, *, task: Task, weights: Tensor | None, size: int) -> Tensor | float:
+def part_of_loss(share: Share, targets: Tensor, *, task: TaskName, weights: Tensor | None, size: int) -> Tensor | float:
     """The factor of the mean loss of a share; over all ranks, the products add up to the loss of the batch.
 
     Weighted cross entropy divides by the sum of the weights, not by the number of subgraphs.
@@ -81,7 +81,7 @@ def part_of_loss(share: Share, targets: Tensor, *, task: Task, weights: Tensor |
     """
     if share.whole:
         return 1 / size
-    if weights is None or task in ("multi-label", "regression"):
+    if weights is None or not task_of(task).one_class:
         return (share.end - share.begin) / share.total
     each = weights[targets.long()]
     return each[share.begin : share.end].sum() / each.sum()

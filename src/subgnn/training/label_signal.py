@@ -5,7 +5,7 @@ its nodes with those around them, or everything. Of each group, the best is comp
 with the best of simpler groups. A model is *clearly* better than another if
 
 1. its score (micro-F1, for real values R^2) is higher by at least :data:`MARGIN`, and
-2. the paired swap test (:func:`~subgnn.models.significance.swap_test`) gives less than :data:`LEVEL` / comparisons.
+2. the paired swap test (:func:`~subgnn.metrics.significance.swap_test`) gives less than :data:`LEVEL` / comparisons.
 
 Comparisons is the number of pairs of models that could have been compared: the best of several is high by luck alone,
 and dividing by their number (Bonferroni) corrects for that, conservatively.
@@ -37,10 +37,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
+from subgnn.metrics.significance import ScoreTerms, score_terms, swap_test
 from subgnn.models.interface import View
-from subgnn.models.reference_scores import constant_prediction
-from subgnn.models.significance import ScoreTerms, score_terms, swap_test
+from subgnn.task import TaskName, task_of
 
 Signal = Literal["identity", "shape", "surroundings", "beyond", "unplaced", "undecided", "none"]
 LEVEL, MARGIN = 0.05, 0.02
@@ -95,7 +94,7 @@ class Verdict:
 def signal_of(
     models: Sequence[Judged],
     targets: NDArray[Any],
-    task: Task,
+    task: TaskName,
     units: NDArray[np.int64],
     untried: Sequence[str] = (),
 ) -> Verdict:
@@ -115,7 +114,7 @@ def signal_of(
         >>> print(*signal_of([bag], targets, "multi-class", np.arange(90)).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); the constant prediction has micro-F1 0.333. ...
     """
-    guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
+    guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)
     constant = Judged("constant", "nothing", score_terms(guess, targets, task))
     perfect = score_terms(targets, targets, task)
     known = models if any(model.sees == "nothing" for model in models) else [constant, *models]
@@ -131,7 +130,7 @@ def signal_of(
         constant=_best(groups["nothing"]).terms,
         perfect=perfect.joined(units),
         level=LEVEL / max(1, pairs),
-        metric="R2" if task == "regression" else "micro-F1",
+        metric=task_of(task).headline_word,
         size=len(targets),
         untried=untried,
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from subgnn.channels.topology import Standard
 from subgnn.data.subgraphs import LARGEST_LABEL, SubgraphSet
 from subgnn.errors import DataError, excerpt
+from subgnn.task import task_of
 
 _WHERE = "train"
 _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
@@ -28,10 +29,11 @@ def check_labels(subgraphs: SubgraphSet) -> None:
         if not len(subgraphs.indices(split)):
             hint = "draw another split with subgnn data split; learning and selection need both"
             raise DataError(f"no subgraph in split '{split}'", where=_WHERE, hint=hint)
-    if subgraphs.task == "multi-class" and subgraphs.num_classes == 1:
+    task = task_of(subgraphs.task)
+    if task.one_class and subgraphs.num_classes == 1:
         what = f"all subgraphs have the label {excerpt(subgraphs.classes[0])}"
         raise DataError(what, where=_WHERE, hint="at least two classes are needed")
-    if subgraphs.task == "regression":
+    if task.real:
         _check_values(targets, targets[subgraphs.indices("train")])
 
 

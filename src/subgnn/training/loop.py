@@ -36,7 +36,7 @@ State = dict[str, Any]
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a training: epochs done and the best one; ``--resume`` reads it from the file last.pt."""
+    """The progress of a training: epochs done and the best one; ``--resume`` reads it from a file."""
 
     epoch: int = 0
     best_epoch: int = -1
@@ -79,13 +79,7 @@ def run_epochs(
             between candidates, a model that was fitted in one go is preferred to the best of many epochs.
     """
     examples, settings, fabric = fitting.examples, fitting.settings, fitting.fabric
-    graphed = (
-        settings.cuda_graph
-        and fabric.device.type == "cuda"
-        and settings.precision != "16-mixed"
-        and isinstance(examples.inputs, Inputs)
-        and fabric.world_size == 1
-    )
+    graphed = fabric.device.type == "cuda" and isinstance(examples.inputs, Inputs) and fabric.world_size == 1
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
     plain = Steps(wrapped, optimizer, fitting)
@@ -99,7 +93,6 @@ def run_epochs(
         return {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
-            "precision": fabric.strategy.precision.state_dict(),
             "progress": progress.plain(),
         }
 
@@ -147,10 +140,9 @@ def _restore(state: State, model: nn.Module, optimizer: Any, fabric: Fabric) -> 
         for group in optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"] = group["lr"].to(fabric.device)
-        fabric.strategy.precision.load_state_dict(state["precision"])
         return Progress(**state["progress"])
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        hint = "remove last.pt to start from the beginning"
+        hint = "remove last.safetensors to start from the beginning"
         raise UserError("the saved progress does not fit the run", where="--resume", hint=hint) from error
 
 
@@ -184,8 +176,8 @@ def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch
     inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
-    for number, rows in enumerate(batches(order, fitting.batch_size)):
-        total += step(inputs, rows, number=number) * len(rows)
+    for rows in batches(order, fitting.batch_size):
+        total += step(inputs, rows) * len(rows)
     return float(fitting.fabric.all_reduce(total, reduce_op="sum")) / len(order)
 
 

@@ -99,7 +99,7 @@ NO_CALLBACKS = Callbacks()
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run to be trained; :func:`subgnn.experiments.train.train` explains the fields.
+    """A run to be trained; :func:`subgnn.api.train_recipe.train` explains the fields.
 
     ``write_page`` is an importable function, or None for no page. ``look_ahead`` says that edges later than the first
     held-out subgraph of a split by time were allowed, and ``warnings`` what makes the scores misleading.

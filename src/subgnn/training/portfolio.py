@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import draw_folds, split_units
@@ -36,6 +35,7 @@ from subgnn.models.interface import Cost, Sizes, Vectors
 from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.parsing import json_digest
+from subgnn.task import task_of
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, FitHooks, FitResult, Stopped, fit
 from subgnn.training.options import NO_CALLBACKS, Callbacks
 
@@ -147,7 +147,7 @@ class Pool:
         subgraphs = self.dataset.subgraphs.take(train)
         parts = draw_folds(subgraphs, self.seed, name, folds=_PARTS)
         chosen = 0
-        if subgraphs.task in ("binary", "multi-class"):
+        if task_of(subgraphs.task).one_class:
             labels = np.asarray(subgraphs.targets)
             left = [len(np.unique(labels[parts != part])) for part in range(int(parts.max()) + 1)]
             chosen = int(np.argmax(left))
@@ -408,6 +408,4 @@ def read_candidate(run: Path, name: str) -> tuple[NDArray[np.float32], NDArray[n
 
 
 def _candidate_file(run: Path, name: str) -> ArrayFile:
-    file = read_arrays(run / CANDIDATES / f"{name}.safetensors", _FORMAT)
-    file.verify()
-    return file
+    return read_arrays(run / CANDIDATES / f"{name}.safetensors", _FORMAT)

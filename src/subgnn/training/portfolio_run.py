@@ -18,18 +18,17 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError, UserError
-from subgnn.models.auto import outputs_from, scores_from
+from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.thresholds import NONE, Counts, Decision
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
-from subgnn.models.metrics import Thresholds
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
-from subgnn.models.weighting import Weighting
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.result import Candidate, Interval, RunResult, Seconds
+from subgnn.task import task_of
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
@@ -273,11 +272,11 @@ class _Training:
             return answer
         decision = Decision.choose(
             aim,
-            scores_from(answer.calibrated, subgraphs.task),
+            task_of(subgraphs.task).scores(answer.calibrated),
             targets,
             task=subgraphs.task,
             classes=subgraphs.classes,
-            positive=positive_class(targets, subgraphs.task),
+            positive=task_of(subgraphs.task).positive(targets),
             chosen_on="out-of-fold",
         )
         return replace(answer, decision=decision)
@@ -340,17 +339,15 @@ class _Training:
     def outputs(self, answer: _Answer, spec: ModelSpec) -> list[NDArray[np.float64]]:
         """Calibrated out-of-fold outputs of each repeat (n, outputs)."""
         task, calibration = self.pool.subgraphs.task, answer.calibration
-        return [
-            outputs_from(one, task, spec.standards.get("target")) * calibration.scale + calibration.offset
-            for one in answer.given.mixed(answer.choice.weights)
-        ]
+        mixed = answer.given.mixed(answer.choice.weights)
+        return [calibration.apply(one, task, spec.standards.get("target")) for one in mixed]
 
     def result(self, answer: _Answer, checkpoint: Checkpoint, tested: _Tested, *, interrupted: bool) -> RunResult:
         """The result; its seconds are still without those of the whole."""
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
         task, recipe, metric = subgraphs.task, options.recipe, self.scores.metric_name
         calibrated = self.outputs(answer, spec)
-        thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
+        thresholds = answer.calibration.decision_thresholds
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
         options_of: dict[str, Any] = {"with_loss": True, "select_by": metric}
@@ -366,7 +363,7 @@ class _Training:
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
         return RunResult(
-            **options.about(self.dataset, make_fabric(options.device, recipe.training.precision).device),
+            **options.about(self.dataset, make_fabric(options.device).device),
             selected_epoch=0,
             epochs=1,
             val={name: float(np.mean([one[name] for one in val])) for name in val[0]},
@@ -408,7 +405,7 @@ class _Training:
         counts = {}
         if spec.decision is not None:
             counts["test"] = spec.decision.counts(
-                scores_from(outputs, test.task), np.asarray(test.targets), spec.classes
+                task_of(test.task).scores(outputs), np.asarray(test.targets), spec.classes
             )
         return _Tested(
             outputs,

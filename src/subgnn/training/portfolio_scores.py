@@ -10,12 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.metrics.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.metrics import Thresholds, loss, metrics, selection_metric
-from subgnn.models.ranking import recall_count
-from subgnn.models.reference_scores import constant_prediction
-from subgnn.models.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.spec import ModelSpec
+from subgnn.ranking import recall_count
+from subgnn.task import Thresholds, task_of
 from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
 from subgnn.training.portfolio import Pool, Row
 
@@ -30,20 +29,20 @@ class CandidateScores:
     @classmethod
     def by(cls, select_by: str, pool: Pool) -> CandidateScores:
         """Scores by the metric of a ranking where the recipe selects by one, else by the headline metric."""
-        metric = selection_metric(select_by, pool.subgraphs.task)
+        metric = task_of(pool.subgraphs.task).selection_metric(select_by)
         ranked = metric in RANKING or recall_count(metric) is not None
         return cls(pool, metric if ranked else HEADLINE)
 
     @property
     def metric_name(self) -> str:
         """The metric of the leaderboard: that of a ranking, else micro-F1 or R^2, whatever epochs are selected by."""
-        return selection_metric("auto", self.pool.subgraphs.task) if self.metric == HEADLINE else self.metric
+        return task_of(self.pool.subgraphs.task).headline if self.metric == HEADLINE else self.metric
 
     def constant(self) -> dict[str, float | None]:
         """The score of the constant prediction."""
         targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
         if self.metric == HEADLINE:
-            guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
+            guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)
             return self._with_interval(score_terms(guess, targets, task))
         even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
         return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
@@ -83,5 +82,6 @@ def output_metrics(
     """Metrics of outputs for labelled subgraphs, after the loss where it is wanted."""
     found, targets = torch.from_numpy(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
     options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by}
-    scores = metrics(found, targets, spec.task, unit=label_unit(spec.standards), **options)
-    return ({"loss": float(loss(found, targets, spec.task))} if with_loss else {}) | scores
+    task = task_of(spec.task)
+    scores = task.metrics(found, targets, unit=label_unit(spec.standards), **options)
+    return ({"loss": float(task.loss(found, targets))} if with_loss else {}) | scores

@@ -15,7 +15,8 @@ from lightning.fabric import Fabric
 from subgnn.errors import DataError, DataWarning
 from subgnn.models.registry import model_of
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.storage.torch_file import Damaged, load, save
+from subgnn.storage.arrays import Damaged, Format
+from subgnn.storage.state import load_state, save_state
 from subgnn.training.devices import any_rank
 from subgnn.training.logs import MetricsLog, Record
 from subgnn.training.loop import Progress, State
@@ -23,7 +24,12 @@ from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import LAST, METRICS
 
 SECONDS_BETWEEN_SAVES = 10.0
-_FORMAT, _VERSION = "subgnn-progress", 1
+_PROGRESS = Format(
+    name="subgnn-progress",
+    noun="saved progress",
+    make="an interrupted run leaves one",
+    again="remove the file to start from the beginning",
+)
 
 
 class Recorder:
@@ -93,13 +99,13 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
     before = found["devices"]
     if before != devices:
         what = f"the run was on {before} devices, not {devices}, which makes other batches"
-        raise DataError(what, where=str(out), hint=f"continue with --devices {before}, or give another --out")
+        raise DataError(what, where=str(out), hint=f"continue on {before}, or give another --out")
     return found
 
 
 def save_progress(state: dict[str, Any], path: Path) -> None:
     """Write the state that ``--resume`` needs."""
-    save({"format": _FORMAT, "version": _VERSION} | state, path)
+    save_state(state, path, _PROGRESS)
 
 
 def load_progress(path: Path) -> dict[str, Any]:
@@ -107,15 +113,10 @@ def load_progress(path: Path) -> dict[str, Any]:
 
     Raises:
         Damaged: if it is not saved progress, or was changed since.
+        DataError: if it cannot be read, or is of another version.
     """
-    content = load(path)
-    if content.get("format") != _FORMAT:
-        raise Damaged(path)
-    if content.get("version") != _VERSION:
-        what = f"saved progress of version {content.get('version')}"
-        hint = f"this release reads version {_VERSION}; remove the file to start from the beginning"
-        raise DataError(what, where=str(path), hint=hint)
+    content = load_state(path, _PROGRESS)
     for name, kind in {"metrics": str, "fitted": list, "progress": dict, "devices": int}.items():
         if not isinstance(content.get(name), kind):
-            raise Damaged(path, f"'{name}' is missing, or of a wrong kind")
+            raise Damaged(f"'{name}' is missing, or of a wrong kind", where=str(path), hint=_PROGRESS.again)
     return content

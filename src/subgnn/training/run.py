@@ -11,20 +11,21 @@ from lightning.fabric import Fabric
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.embeddings.sources import check_source, save_run_vectors
+from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
+from subgnn.errors import UserError
+from subgnn.metrics.significance import headline_interval
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.metrics import metrics, probabilities, selection_metric
-from subgnn.models.registry import check_recipe, model_of
-from subgnn.models.significance import headline_interval
+from subgnn.models.registry import check_recipe, model_of, names_where
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.result import CorrectedBaseline, RunResult, read_result
+from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
-from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
+from subgnn.task import task_of
+from subgnn.training.devices import Ranks, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, fit
 from subgnn.training.labels import check_labels
-from subgnn.training.launch import check_devices, launch
 from subgnn.training.logs import check_loggers, with_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
 from subgnn.training.portfolio import Pool
@@ -43,22 +44,20 @@ from subgnn.training.run_dir import (
 from subgnn.training.thresholds import check_threshold, with_decision
 
 
-def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> RunResult:
-    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.experiments.train.train` explains it.
+def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
+    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.api.train_recipe.train` explains it.
 
     Returns:
         The result, on every rank.
     """
     recipe, out, resume = options.recipe, options.out, options.resume
     check_loggers(options.loggers)
-    ranks = current_ranks(devices)
-    fabric = make_fabric(options.device, recipe.training.precision, ranks)
+    fabric = make_fabric(options.device, ranks)
     check_recipe(recipe, dataset.graph)
     model = model_of(recipe)
     model.check_inputs(recipe)
-    size = (devices or 1) if ranks is None else ranks.size
-    if size > 1:
-        check_devices(options, size if ranks is None else ranks.local_size)
+    if ranks is not None:
+        check_ranks(options, ranks)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
         options = replace(options, loggers=(), callbacks=NO_CALLBACKS)
@@ -69,26 +68,45 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
-    check_threshold(recipe.training, dataset.subgraphs.task, devices=size)
+    check_threshold(recipe.training, dataset.subgraphs.task, devices=fabric.world_size)
     if model.is_portfolio:
         Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
     else:
         check_labels(dataset.subgraphs)
-    with claim_run(options) if first else nullcontext() as lock:
+    with claim_run(options) if first else nullcontext():
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if first and options.keep_data:
             keep_dataset(dataset, out)
         if first:
             keep_subgraph_keys(dataset.subgraphs, out)
-        if ranks is None and size > 1:
-            return launch(dataset, options, devices=size, lock=lock)
         with with_loggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
             portfolio = model.is_portfolio
             result = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
             loggers.log_result(result)
         return result
+
+
+def check_ranks(options: RunOptions, ranks: Ranks) -> None:
+    """Refuse a training that several ranks cannot do.
+
+    Raises:
+        UserError: for a model whose fit cannot be divided, for more ranks than GPUs, and for pretrained embeddings
+            without a cache, through which the ranks share them.
+    """
+    recipe = options.recipe
+    if not model_of(recipe).uses_many_devices:
+        names = ", ".join(names_where("uses_many_devices"))
+        hint = f"with several devices: {names}; start one process for the others, they are small"
+        raise UserError(f"the method {recipe.method} is fitted on one device", where="torchrun", hint=hint)
+    gpus = torch.cuda.device_count()
+    if options.device != "cpu" and (gpus or options.device == "cuda") and gpus < ranks.local_size:
+        hint = f"give --nproc-per-node {gpus}, or compute with --device cpu"
+        raise UserError(f"{ranks.local_size} processes, but there are {gpus} GPUs", where="torchrun", hint=hint)
+    if recipe.embeddings.source in PRETRAINED and not (options.cache and cache_limit()):
+        hint = "leave --no-cache out, or pretrain into a file first with subgnn pretrain"
+        raise UserError("pretrained embeddings are shared through the cache", where="torchrun", hint=hint)
 
 
 def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> RunResult:
@@ -156,18 +174,18 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
 
 def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any]:
     """Fields of the result: scores on validation and, computed here and only once, on test; thresholds; selection."""
-    subgraphs, task, scores, intervals, counts = dataset.subgraphs, dataset.subgraphs.task, {}, {}, {}
+    subgraphs, task, scores, intervals, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), {}, {}, {}
     progress, spec, baseline = found.progress, found.checkpoint.spec, found.checkpoint.parts.get(BASELINE)
     thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
-    select_by = selection_metric(recipe.training.select_by, task)
+    select_by = task.selection_metric(recipe.training.select_by)
     options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by, "unit": label_unit(spec.standards)}
     for split, given in found.outputs.items():
         outputs, some = torch.from_numpy(given), subgraphs.take(subgraphs.indices(split))
         targets = target_tensor(some, spec.standards)
         intervals[split] = headline_interval([outputs], targets, some, thresholds=thresholds)
-        scores[split] = metrics(outputs, targets, task, **options)
+        scores[split] = task.metrics(outputs, targets, **options)
         if spec.decision is not None and split == "test":
-            counts[split] = spec.decision.counts(probabilities(outputs, task).numpy(), targets.numpy(), spec.classes)
+            counts[split] = spec.decision.counts(task.probabilities(outputs).numpy(), targets.numpy(), spec.classes)
     return {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,

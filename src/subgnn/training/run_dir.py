@@ -10,7 +10,7 @@ RUN/subgraphs.safetensors    keys of the subgraphs, labels and splits it was tra
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
-RUN/last.pt                  the state that ``--resume`` needs; removed when the run is finished
+RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
 RUN/.lock                    the process that writes the run; removed when it ends
 """
 
@@ -23,10 +23,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.files import parse_recipe
 from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.result import RESULTS, RunResult, read_result
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.training.options import RunOptions
 
-RECIPE, METRICS, LAST = "recipe.json", "metrics.jsonl", "last.pt"
+RECIPE, METRICS, LAST = "recipe.json", "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
 _KEYS = Format(
@@ -52,14 +51,11 @@ _KEYS = Format(
 
 
 @contextmanager
-def claim_run(options: RunOptions) -> Iterator[int | None]:
+def claim_run(options: RunOptions) -> Iterator[None]:
     """Create the run's folder, or continue the run in it, and lock it until the end of the block.
 
     If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
     can be given again with the same --out. An interrupt removes nothing.
-
-    Yields:
-        The descriptor of the folder's lock (:func:`~subgnn.parallel.locks.locked_folder`).
 
     Raises:
         DataError: if another process writes it, or it holds something else.
@@ -67,7 +63,7 @@ def claim_run(options: RunOptions) -> Iterator[int | None]:
     out = options.out
     if _is_foreign(out):
         raise _existing(out)
-    with locked_folder(out) as lock:
+    with locked_folder(out):
         remove_leftovers(out)
         new = not can_resume(options)
         if new:
@@ -77,7 +73,7 @@ def claim_run(options: RunOptions) -> Iterator[int | None]:
             given = {"seed": options.seed, "split": options.split, **until}
             write_json(asdict(options.recipe) | given, out / RECIPE)
         try:
-            yield lock
+            yield
         except Exception:
             if new and not any((out / name).is_file() for name in (LAST, CHECKPOINT, RESULTS)):
                 clear_locked(out)
@@ -186,7 +182,6 @@ def read_subgraph_keys(out: Path) -> Keys:
         DataError: if they are missing or damaged.
     """
     file = read_arrays(out / SUBGRAPHS, _KEYS)
-    file.verify()
     return file.arrays["keys"]
 
 

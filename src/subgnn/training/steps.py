@@ -22,10 +22,10 @@ from torch import Tensor
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
 from subgnn.models.examples import Examples, outputs_of
-from subgnn.models.metrics import loss
-from subgnn.models.subgnn import Inputs, PatchEncoder
+from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.batches import Choice, Room
-from subgnn.models.subgnn.lstm_gpu import single_precision
+from subgnn.models.subgnn.patch_encoder import single_precision
+from subgnn.task import task_of
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
 
@@ -55,19 +55,12 @@ class Steps:
     optimizer: Any
     fitting: Fitting
     global_modules: list[Any] = field(init=False)
-    encoders: list[PatchEncoder] = field(init=False)
 
     def __post_init__(self) -> None:
         self.global_modules = global_modules(self.model)
-        self.encoders = [module for module in self.model.modules() if isinstance(module, PatchEncoder)]
 
-    def __call__(self, inputs: Any, rows: NDArray[np.int64], *, number: int = 0) -> Tensor:
-        """Train on the chosen subgraphs, divided among the ranks.
-
-        Args:
-            number: of the step in its epoch, from 0 on.
-        """
-        self.reuse_patches(number)
+    def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
+        """Train on the chosen subgraphs, divided among the ranks."""
         fabric, examples = self.fitting.fabric, self.fitting.examples
         share = share_of(len(rows), fabric.global_rank, fabric.world_size)
         for module in self.global_modules:
@@ -79,13 +72,6 @@ class Steps:
         own = slice(share.begin, share.end)
         return self.advance(inputs.batch(rows[own]), targets[own], part)
 
-    def reuse_patches(self, number: int) -> bool:
-        """Tell encoders whether this step uses the patches of one before, and return it."""
-        every = self.fitting.settings.encode_every if self.encoders else 1
-        for encoder in self.encoders:
-            encoder.reuse = None if every == 1 else number % every > 0
-        return number % every > 0
-
     def advance(self, batch: Any, targets: Tensor, part: Tensor | float = 1.0) -> Tensor:
         """Forward, backward, clip, update.
 
@@ -95,7 +81,8 @@ class Steps:
         fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
         with single_precision():
-            value = loss(self.model(batch), targets, examples.task, examples.weighting)
+            weighting = examples.weighting
+            value = task_of(examples.task).loss(self.model(batch), targets, weighting.classes, weighting.focal)
             if fabric.world_size > 1:
                 value = value * part
             # Gradients are averaged over ranks; the gradient of the batch is their sum.
@@ -109,7 +96,7 @@ class Steps:
 
 
 class GraphedSteps:
-    """Steps as CUDA graphs, one for each draw of anchors, size and room of batches, and for steps that reuse patches.
+    """Steps as CUDA graphs, one for each draw of anchors, size and room of batches.
 
     The first steps of each run directly, on the stream of the capture, and count like all others. If a step cannot be
     captured, all steps run directly.
@@ -118,33 +105,33 @@ class GraphedSteps:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self.seen: dict[tuple[int, int, bool], int] = {}
-        self.captured: dict[tuple[int, int, bool, Room], _Captured] = {}
+        self.seen: dict[tuple[int, int], int] = {}
+        self.captured: dict[tuple[int, int, Room], _Captured] = {}
         self.refused = False
 
-    def __call__(self, inputs: Any, rows: NDArray[np.int64], *, number: int = 0) -> Tensor:
-        """Train on the chosen subgraphs, in the step of this number in its epoch."""
-        kind, room = (inputs.whole.draw, len(rows), self.steps.reuse_patches(number)), inputs.room(rows)
+    def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
+        """Train on the chosen subgraphs."""
+        kind, room = (inputs.whole.draw, len(rows)), inputs.room(rows)
         key = (*kind, room)
         if key not in self.captured:
             self.seen[kind] = self.seen.get(kind, 0) + 1
             if self.refused or self.seen[kind] <= _WARM_UP:
-                return self._run_directly(inputs, rows, number)
+                return self._run_directly(inputs, rows)
             try:
                 self.captured[key] = self._capture(inputs, rows, room)
             except RuntimeError as error:
                 self.refused = True
                 _warn("steps", error)
-                return self._run_directly(inputs, rows, number)
+                return self._run_directly(inputs, rows)
         captured = self.captured[key]
         captured.choice.overwrite(inputs.choose(rows, room))
         captured.graph.replay()
         return captured.loss.clone()
 
-    def _run_directly(self, inputs: Inputs, rows: NDArray[np.int64], number: int) -> Tensor:
+    def _run_directly(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
-            value = self.steps(inputs, rows, number=number)
+            value = self.steps(inputs, rows)
         torch.cuda.current_stream().wait_stream(self.stream)
         return value
 
@@ -230,4 +217,4 @@ def _capturing(graph: torch.cuda.CUDAGraph, stream: Any) -> Iterator[None]:
 
 def _warn(what: str, error: RuntimeError) -> None:
     told = f"{what} cannot be captured here ({str(error).splitlines()[0]}), but only run directly"
-    warnings.warn(f"{told}; training.cuda_graph=false does not try", DataWarning, stacklevel=3)
+    warnings.warn(told, DataWarning, stacklevel=3)

@@ -15,16 +15,15 @@ import torch
 from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
-from subgnn.models.metrics import probabilities
-from subgnn.models.thresholds import NONE, Decision, check_aim, positive_class
+from subgnn.metrics.thresholds import NONE, Decision, check_aim
+from subgnn.task import TaskName, task_of
 from subgnn.training.fit import FitResult
 from subgnn.training.options import RunOptions
 from subgnn.training.portfolio import Pool, PoolFits, Row, judge
 
 
-def check_threshold(settings: TrainingSettings, task: Task, *, devices: int) -> None:
+def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int) -> None:
     """Refuse, before any work, an aim that is not understood, or does not fit the task.
 
     Raises:
@@ -38,8 +37,8 @@ def check_threshold(settings: TrainingSettings, task: Task, *, devices: int) -> 
         what = f"training.threshold_folds is {settings.threshold_folds}, and no threshold is to be chosen"
         raise UserError(what, where="recipe", hint="leave it out, or say for what, as --threshold precision=0.9")
     if settings.threshold_folds and devices > 1:
-        hint = "leave --devices or training.threshold_folds out"
-        raise UserError("folds are fitted on one device", where="--devices", hint=hint)
+        hint = "start one process, or leave training.threshold_folds out"
+        raise UserError("folds are fitted on one device", where="torchrun", hint=hint)
 
 
 def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> FitResult:
@@ -56,7 +55,7 @@ def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> Fi
         judge(row, auto, PoolFits(pool, options.device, options.cache), lambda rest, rows, predictions: None)
         scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
     else:
-        scores = probabilities(torch.from_numpy(found.outputs["val"]), spec.task).numpy()
+        scores = task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy()
         truth, chosen_on = targets[subgraphs.indices("val")], "validation"
     decision = Decision.choose(
         settings.threshold,
@@ -64,7 +63,7 @@ def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> Fi
         truth,
         task=spec.task,
         classes=spec.classes,
-        positive=positive_class(targets[subgraphs.indices("train")], spec.task),
+        positive=task_of(spec.task).positive(targets[subgraphs.indices("train")]),
         chosen_on=chosen_on,
     )
     return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, decision=decision)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from subgnn.channels.channel import NodeAnchors, PatchAnchors, Similarities
+from subgnn.channels.channel import NodeAnchors, PatchAnchors
 from subgnn.models.subgnn import SubGNN
 from subgnn.prepare.measure import Prepared
 
@@ -48,26 +48,6 @@ def reduce(vectors: list[Tensor], how: str) -> Tensor:
     return {"sum": stacked.sum(0), "mean": stacked.mean(0), "max": stacked.max(0).values}[how]
 
 
-def combine(parts: list[Tensor], how: str) -> Tensor:
-    if how == "last":
-        return parts[-1]
-    return torch.cat(parts) if how == "concat" else reduce(parts, how)
-
-
-def similarity(model: SubGNN, channel: int, measured, c: int, a: int, dtype: torch.dtype) -> Tensor:
-    """gamma of one component and one anchor; a similarity that is not by distance is learned as at distance 0."""
-    if isinstance(measured, Similarities):
-        numbers = (0.0, measured.similarity[c, a])
-    else:
-        numbers = (measured.distance[c, a], measured.reached[c, a])
-    distance, reached = (torch.tensor(float(x), dtype=dtype) for x in numbers)
-    if not model.settings.learned_similarity:
-        return reached / (1 + distance)
-    first, _, second = model.similarity[channel].mlp
-    hidden = torch.relu(first.weight @ torch.stack([torch.log1p(distance), 1 / (1 + distance)]) + first.bias)
-    return reached * torch.sigmoid(second.weight[0] @ hidden + second.bias[0])
-
-
 def component_output(
     model: SubGNN, prepared: Prepared, c: int, vector, known: dict | None, moments: dict | None = None
 ) -> tuple[Tensor, dict]:
@@ -96,7 +76,7 @@ def component_output(
                 else:
                     present = bool(seen.own.present[c])
                     anchor = vector(seen.own.nodes[c, a]) if present else torch.zeros_like(z0)
-                messages.append(similarity(model, i, seen.measured, c, a, z0.dtype) * anchor)
+                messages.append(float(seen.measured.similarity[c, a]) * anchor)
             channel_outputs = []
             g = reduce(messages, settings.aggregation)
             key = (layer, channel.name)
@@ -114,8 +94,8 @@ def component_output(
                 trace.setdefault(key, {})["z"] = z
                 channel_outputs.append(z)
             layer_outputs.append(torch.cat(channel_outputs))
-        by_layer.append(combine(layer_outputs, settings.channel_aggregation))
-    z = combine(by_layer, settings.layer_aggregation)
+        by_layer += layer_outputs
+    z = torch.cat(by_layer)
     return torch.cat([z0, z]) if settings.initial else z, trace
 
 
@@ -164,10 +144,6 @@ def forward(model: SubGNN, prepared: Prepared, table_nodes, *, known: dict | Non
             rows.append(sum(w * v for w, v in zip(torch.softmax(scores, 0), z, strict=True)))
         else:
             rows.append(reduce(z, model.settings.readout))
-        if model.settings.size_aware:
-            nodes = sum(len(prepared.components.nodes[c]) for c in members)
-            sizes = torch.log(torch.tensor([len(members), nodes], dtype=rows[-1].dtype))
-            rows[-1] = torch.cat([rows[-1], sizes])
         if stats is not None:
             rows[-1] = torch.cat([rows[-1], torch.from_numpy(stats[1][s])])
     return torch.stack([model.head(model.norm(row)) for row in rows])

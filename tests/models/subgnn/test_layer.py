@@ -1,4 +1,4 @@
-"""AGG_C, AGG_L and READOUT on numbers that can be added by hand."""
+"""Widths and READOUT on numbers that can be added by hand."""
 
 from __future__ import annotations
 
@@ -7,22 +7,7 @@ import torch
 from torch.nn.functional import embedding_bag
 
 from subgnn.config.settings import ChannelSettings, ModelSettings
-from subgnn.models.subgnn.layer import Readout, combine, layers_width, subchannel_width, weighted_bag
-
-PARTS = [torch.tensor([[1.0, 2.0]]), torch.tensor([[5.0, -4.0]]), torch.tensor([[0.0, 8.0]])]
-
-
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [
-        ("concat", [1, 2, 5, -4, 0, 8]),
-        ("sum", [6, 6]),
-        ("mean", [2, 2]),
-        ("last", [0, 8]),
-    ],
-)
-def test_combine(how, expected):
-    assert torch.cat(combine([[part] for part in PARTS], how), dim=1).tolist() == [expected]
+from subgnn.models.subgnn.layer import Readout, layers_width, subchannel_width, weighted_bag
 
 
 @pytest.mark.parametrize(
@@ -39,10 +24,9 @@ def test_width_of_a_subchannel(kind, output, width):
     assert subchannel_width(ChannelSettings(kind, "border", 3), ModelSettings(output=output), 7) == width
 
 
-@pytest.mark.parametrize(("how", "width"), [("concat", 20), ("last", 5), ("sum", 5), ("mean", 5)])
-def test_width_over_layers(how, width):
+def test_width_over_layers():
     channel = ChannelSettings("position", "border", 5)
-    assert layers_width([channel], ModelSettings(layer_aggregation=how), 7, layers=4) == width
+    assert layers_width([channel], ModelSettings(), 7, layers=4) == 20
 
 
 Z = torch.tensor([[1.0, -2.0], [3.0, -6.0], [-5.0, 0.5]], dtype=torch.float64)

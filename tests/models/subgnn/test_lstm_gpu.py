@@ -8,7 +8,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.models.subgnn.lstm_gpu import gpu_states, single_precision
+from subgnn.models.subgnn.patch_encoder import gpu_states, single_precision
 from subgnn.models.subgnn.walks import Walks
 
 UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from subgnn.channels.channel import NodeAnchors, each_array
 from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn import layer as layers
 from subgnn.models.subgnn.layer import Seen, StateNorm, SubchannelLayer, property_outputs
@@ -70,19 +69,17 @@ OPTIONS = [
     {},
     {"aggregation": "mean", "component_init": "mean", "readout": "mean", "output": "both"},
     {"aggregation": "max", "component_init": "max", "readout": "max", "output": "both"},
-    {"aggregation": "max", "output": "hidden", "layer_aggregation": "last"},
-    {"readout": "attention", "size_aware": True, "lstm_layers": 2},
+    {"aggregation": "max", "output": "hidden"},
+    {"readout": "attention", "lstm_layers": 2},
     {"norm": "layer", "initial": False},
     {"hidden_norm": "batch"},
-    {"hidden_norm": "batch", "output": "both", "readout": "mean", "layer_aggregation": "sum", "known_components": True},
-    {"layer_aggregation": "sum", "output": "both"},
-    {"layer_aggregation": "mean", "features": "beside"},
-    {"channel_aggregation": "sum", "output": "hidden", "layer_aggregation": "mean"},
-    {"channel_aggregation": "mean", "output": "hidden", "initial": False},
+    {"hidden_norm": "batch", "output": "both", "readout": "mean", "known_components": True},
+    {"features": "beside"},
+    {"output": "hidden", "initial": False},
     {"features": "instead", "component_init": "max", "known_components": True},
     {"features": "beside", "readout": "attention", "known_components": True},
-    {"known_components": True, "output": "both", "stats": 3, "size_aware": True},
-    {"learned_similarity": True, "aggregation": "max", "output": "both", "features": "instead"},
+    {"known_components": True, "output": "both", "stats": 3},
+    {"aggregation": "max", "output": "both", "features": "instead"},
 ]
 
 
@@ -99,11 +96,10 @@ def test_logits_and_gradients_equal_the_naive_network(options):
     channels=st.sets(st.integers(0, 5), min_size=1),
     layers=st.integers(1, 3),
     hops=st.integers(1, 2),
-    reduce=st.sampled_from(["mean", "min"]),
 )
-def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layers, hops, reduce):
+def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layers, hops):
     chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
-    small = replace(SMALL, hops=hops, reduce=reduce)
+    small = replace(SMALL, hops=hops)
     compare(prepare_example(seed, layers=layers, channels=chosen, settings=small)[1], seed=seed)
 
 
@@ -119,9 +115,6 @@ def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layer
             "known_components": st.booleans(),
             "component_init": st.sampled_from(["sum", "mean", "max"]),
             "aggregation": st.sampled_from(["sum", "mean", "max"]),
-            "channel_aggregation": st.sampled_from(["sum", "mean"]),
-            "layer_aggregation": st.sampled_from(["concat", "last", "sum", "mean"]),
-            "learned_similarity": st.booleans(),
             "initial": st.booleans(),
             "hidden_norm": st.sampled_from(["none", "batch"]),
         }
@@ -146,20 +139,6 @@ def test_a_batch_meets_the_anchors_of_its_own_draw():
     compare_with_naive(model, again.whole, expected[1])
     rows = torch.tensor([3, 0])
     torch.testing.assert_close(model(again.batch(rows)), expected[1][rows], rtol=0, atol=1e-10)
-
-
-def test_widths_that_cannot_be_added_are_named():
-    _, prepared = prepare_example(2, channels=ALL_CHANNELS[:3])
-    with pytest.raises(UserError) as caught:
-        build_model(prepared, channel_aggregation="sum")
-    message = str(caught.value)
-    assert message.startswith("model.channel_aggregation: 'sum' of subchannels whose outputs differ in width")
-    assert "(position/internal 3, position/border 4, neighborhood/internal 4); set model.output" in message
-
-
-def test_property_outputs_of_equal_width_can_be_added():
-    # position/border has 4 anchors, neighborhood the width 4: h and z are added number by number.
-    compare(prepare_example(2, channels=ALL_CHANNELS[1:4])[1], channel_aggregation="sum")
 
 
 def test_one_component_by_hand():
@@ -197,7 +176,7 @@ def test_logits_do_not_depend_on_the_batch():
 @pytest.mark.parametrize("readout", ["sum", "mean", "max", "attention"])
 def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
     _, prepared = prepare_example(5)
-    options = {"norm": "batch", "hidden_norm": "batch", "output": "both", "readout": readout, "size_aware": True}
+    options = {"norm": "batch", "hidden_norm": "batch", "output": "both", "readout": readout}
     model, nodes = build_model(prepared, **options)
     other, _ = build_model(prepared, **options)
     inputs = Inputs(prepared, nodes)
@@ -316,17 +295,6 @@ def test_no_tensor_of_components_by_anchors_by_width_is_built():
     assert seen == []
 
 
-def test_sorted_anchors_are_the_same_anchors_nearest_first():
-    plain = prepare_example(4, channels=ALL_CHANNELS[:1])[1]
-    ordered = prepare_example(4, channels=ALL_CHANNELS[:1], settings=replace(SMALL, sort_anchors=True))[1]
-    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
-        similarity = after[0].measured.similarity
-        assert (np.diff(similarity, axis=1) <= 0).all()
-        np.testing.assert_array_equal(np.sort(before[0].own.nodes, axis=1), np.sort(after[0].own.nodes, axis=1))
-        np.testing.assert_array_equal(np.sort(before[0].measured.similarity, axis=1)[:, ::-1], similarity)
-    compare(ordered)
-
-
 def test_a_component_without_border_sends_nothing():
     graph = random_graph(1)
     whole = Ragged.from_rows([np.arange(graph.num_nodes)])
@@ -343,7 +311,7 @@ def test_parts_are_the_columns_they_say(options):
     _, prepared = prepare_example(2)
     # Offsets and statistics of the inputs are left out: they change no column's part.
     options = {key: value for key, value in options.items() if key not in ("known_components", "stats")}
-    model, nodes = build_model(prepared, **options | {"norm": "none", "size_aware": True})
+    model, nodes = build_model(prepared, **options | {"norm": "none"})
     parts = model.parts()
     columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))
     assert columns == list(range(model.head.layers[0].in_features))
@@ -361,13 +329,13 @@ def test_parts_are_the_columns_they_say(options):
         ]
         moved = (model.embed(replace(batch, channels=changed)) != before).any(dim=0)
         mine = torch.zeros_like(moved)
-        for some in parts[channel.name if model.settings.channel_aggregation == "concat" else "channels"]:
+        for some in parts[channel.name]:
             mine[some] = True
         assert not moved[~mine].any(), channel.name
         assert moved[mine].any(), channel.name
 
 
-def test_parts_name_topology_and_size():
+def test_parts_name_topology():
     _, prepared = prepare_example(2, channels=ALL_CHANNELS[:2], layers=2)
     torch.manual_seed(0)
     nodes = prepared.touched()
@@ -376,7 +344,7 @@ def test_parts_name_topology_and_size():
         nodes,
         channels=prepared.frame.channels,
         shared=prepared.frame.shared,
-        settings=ModelSettings(layers=2, size_aware=True),
+        settings=ModelSettings(layers=2),
         num_outputs=2,
         extras=Extras(num_stats=(5, 3)),
     )
@@ -384,8 +352,7 @@ def test_parts_name_topology_and_size():
         "z0": [slice(0, 4)],
         "position/internal": [slice(4, 7), slice(11, 14)],
         "position/border": [slice(7, 11), slice(14, 18)],
-        "topology": [slice(18, 23), slice(25, 28)],
-        "size": [slice(23, 25)],
+        "topology": [slice(18, 23), slice(23, 26)],
     }
     counts = prepared.components.counts
     inputs = Inputs(
@@ -396,8 +363,7 @@ def test_parts_name_topology_and_size():
     )
     z = model.embed(inputs.whole).detach().numpy()
     np.testing.assert_array_equal(z[:, 18:23], np.repeat(7 * counts[:, None], 5, axis=1))
-    np.testing.assert_allclose(z[:, 23], np.log(counts), atol=1e-6)
-    assert (z[:, 25:] == 9).all()
+    assert (z[:, 23:] == 9).all()
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "max"])

@@ -76,25 +76,6 @@ def test_dropout_acts_between_layers_in_training_only() -> None:
     assert torch.equal(encoder(table, walks), encoder(table, walks))
 
 
-def test_vectors_are_reused_in_training_where_asked() -> None:
-    torch.manual_seed(0)
-    encoder, walks, table = PatchEncoder(DIM), walks_of([3, 2, 3], 3), torch.randn(9, DIM)
-    encoder(table, walks)
-    encoder.reuse = True
-    first = encoder(table, walks)  # nothing is kept yet
-    again = encoder(2 * table, walks)
-    assert torch.equal(first, again)
-    assert first.requires_grad
-    assert not again.requires_grad
-    encoder.reuse = False
-    other = encoder(2 * table, walks)
-    assert not torch.equal(first, other)
-    encoder.reuse = True
-    assert torch.equal(encoder(table, walks), other)
-    assert torch.equal(again, other)  # in the same memory
-    assert torch.equal(encoder.eval()(table, walks), first)
-
-
 def test_patches_are_sums_over_their_walks() -> None:
     torch.manual_seed(0)
     encoder = PatchEncoder(DIM).eval()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.api.train_recipe import train
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.subgnn import build, fitted
@@ -137,7 +137,7 @@ def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, t
         raise InterruptedError
 
     monkeypatch.setattr(candidates, "use_global_batch", reached)  # what comes next, where nothing is refused
-    refused = pytest.raises(UserError, match=r"--devices: a learned table of 24 nodes x 8 numbers is trained on one")
+    refused = pytest.raises(UserError, match=r"torchrun: a learned table of 24 nodes x 8 numbers is trained on one")
     with refused if large and trainable else pytest.raises(InterruptedError):
         candidates.fit_candidate(
             candidate,

@@ -28,7 +28,6 @@ _TABLE = _FOLDER / "alsentzer2020.tsv"
 _KINDS = {"P": "position", "N": "neighborhood", "S": "structure"}
 _EMBEDDINGS = {"gin-untrained": "gin", "graphsaint": "graphsaint"}
 """The column of the published numbers, by source: the authors' "GIN" embeddings are those of an untrained GIN."""
-_ALIASES = {"default": "auto"}
 
 
 def recipe_names() -> list[str]:
@@ -46,14 +45,13 @@ def recipe_groups() -> dict[str, list[str]]:
 
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A packaged recipe by name, or a recipe file by its path; ``default`` is another name of ``auto``.
+    """A packaged recipe by name, or a recipe file by its path.
 
     Args:
         overrides: ``section.key=value``.
     """
     if name.endswith(".toml"):
         return read_recipe(Path(name), overrides)
-    name = _ALIASES.get(name, name)
     if name not in recipe_names():
         raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
     if name in _published_rows():

@@ -7,7 +7,6 @@ next process opens them without reading them; ``subgnn data check`` always verif
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -19,17 +18,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset, Problems
-from subgnn.data.formats.format import FileFormat, ReadOptions
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.format import FileFormat
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.graph_checks import MAX_TYPES, check_features
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card
 from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
+from subgnn.storage.parsing import json_digest
+from subgnn.task import TaskName, task_of
 
 SUFFIX = ".subgnn"
 _LARGE = 64 * 2**20
@@ -118,28 +119,27 @@ def read_bundle(path: Path) -> Dataset:
     Raises:
         DataError: if it is damaged, or its content is not a valid dataset.
     """
-    file = read_arrays(path, _BUNDLE, mapped="r")
+    file = read_arrays(path, _BUNDLE, mapped="r", verify=False)
     if file.status.st_size <= _LARGE or cache_limit() == 0:
         return _verified(file)
-    verdict = _verdict_path(file.status)
+    verdict = cache_path(_VERDICT, json_digest({"checks": _CHECKS, **_identity(file.status)}))
     if _is_remembered(verdict, file.status):
         touch(verdict)
         return _dataset(file)
     dataset = _verified(file)
     if _identity(path.stat()) == _identity(file.status):
-        text = json.dumps(_identity(file.status)).encode()
-        store(verdict, len(text), lambda: write_parts(verdict, [text], overwrite=True, sync=False))
+        store(verdict, [json.dumps(_identity(file.status)).encode()])
     return dataset
 
 
 def verify_bundle(path: Path) -> Dataset:
     """Open a bundle and verify it, whatever the cache says."""
-    return _verified(read_arrays(path, _BUNDLE, mapped="r"))
+    return _verified(read_arrays(path, _BUNDLE, mapped="r", verify=False))
 
 
 def open_own_bundle(path: Path) -> Dataset:
     """Open a bundle that this process has just written, without verifying it."""
-    return _dataset(read_arrays(path, _BUNDLE, mapped="r"))
+    return _dataset(read_arrays(path, _BUNDLE, mapped="r", verify=False))
 
 
 def _identity(status: os.stat_result) -> dict[str, int]:
@@ -151,11 +151,6 @@ def _identity(status: os.stat_result) -> dict[str, int]:
         "mtime_ns": status.st_mtime_ns,
         "ctime_ns": status.st_ctime_ns,
     }
-
-
-def _verdict_path(status: os.stat_result) -> Path:
-    text = json.dumps({"checks": _CHECKS, **_identity(status)})
-    return cache_path(_VERDICT, hashlib.sha256(text.encode()).hexdigest())
 
 
 def _is_remembered(verdict: Path, status: os.stat_result) -> bool:
@@ -217,10 +212,10 @@ def _problems(dataset: Dataset) -> Iterator[str]:
 
 def _labels_fit(subgraphs: SubgraphSet) -> bool:
     targets, splits = subgraphs.targets, subgraphs.splits
-    if subgraphs.task == "regression":
+    if task_of(subgraphs.task).real:
         fits = targets is not None and _all_finite(targets)
     else:
-        fits = _within(targets, 2 if subgraphs.task == "multi-label" else subgraphs.num_classes)
+        fits = _within(targets, 2 if task_of(subgraphs.task).several else subgraphs.num_classes)
     return fits and _within(splits, len(SPLITS)) and len(set(subgraphs.classes)) == len(subgraphs.classes)
 
 
@@ -277,7 +272,7 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
     )
     subgraphs = SubgraphSet(
         nodes=Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]),
-        task=cast(Task, content["task"]),
+        task=cast(TaskName, content["task"]),
         targets=arrays.get("subgraphs.targets"),
         classes=tuple(str(c) for c in content["classes"]),
         splits=arrays.get("subgraphs.splits"),
@@ -348,8 +343,9 @@ def _ragged_parts(dataset: Dataset) -> list[Ragged]:
     return parts + [column.rows for column in _texts(subgraphs).values() if column is not None]
 
 
-def _read(path: Path, options: ReadOptions, _: Problems) -> Dataset:
-    return verify_bundle(path) if options.verify else read_bundle(path)
-
-
-BUNDLE = FileFormat("bundle", (SUFFIX,), read_dataset=_read, matches=is_bundle)
+BUNDLE = FileFormat(
+    "bundle",
+    (SUFFIX,),
+    read_dataset=lambda path, options, _: verify_bundle(path) if options.verify else read_bundle(path),
+    matches=is_bundle,
+)

@@ -5,7 +5,6 @@ Ids are text; nodes are numbered in the order of their ids, as numbers where all
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -149,13 +148,9 @@ def _has_numbers(column: Any) -> bool:
     return bool(compute.any(numbers).as_py() and compute.all(compute.or_(numbers, lacking)).as_py())
 
 
-def _is_edge_table(path: Path) -> bool:
-    return not path.name.endswith(SUBGRAPH_TEXT.suffixes)
-
-
 EDGE_TABLE = FileFormat(
     "table of edges",
     (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl"),
     read_graph=read_edges,
-    matches=_is_edge_table,
+    matches=lambda path: not path.name.endswith(SUBGRAPH_TEXT.suffixes),
 )

@@ -31,6 +31,7 @@ from subgnn.errors import DataError, DataWarning, excerpt
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
+from subgnn.task import task_of
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
 EDGE_ATTRIBUTES = "edge_attributes.tsv"
@@ -315,7 +316,7 @@ def _check_writable(dataset: Dataset) -> None:
     subgraphs, names = dataset.subgraphs, dataset.graph.names
     if len(subgraphs) and (subgraphs.targets is None or subgraphs.splits is None):
         raise DataError("the subgraphs have no labels or no splits", where=SUBGRAPHS, hint="a folder needs both")
-    several = subgraphs.task == "multi-label"
+    several = task_of(subgraphs.task).several
     if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
         row = int(np.argmin(subgraphs.targets.any(axis=1)))
         raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")

@@ -11,8 +11,8 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.columns import GUESSED, Columns
 from subgnn.data.formats.text import text_encoding
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
 from subgnn.parallel.progress import ignore
+from subgnn.task import TaskName
 
 Unknown = Literal["error", "drop"]
 """What to do with nodes that are not in the graph."""
@@ -28,12 +28,12 @@ class LabelFormat:
         whole: without a task and a separator, keep labels whole; otherwise a ``-`` in any of them joins several.
     """
 
-    task: Task | None = None
+    task: TaskName | None = None
     separator: str | None = None
     whole: bool = False
 
     @property
-    def stated_task(self) -> Task | None:
+    def stated_task(self) -> TaskName | None:
         """The task, as far as it follows from what is stated."""
         return "multi-label" if self.task is None and self.separator is not None else self.task
 

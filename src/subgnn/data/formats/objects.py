@@ -18,10 +18,11 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.columns import likely_title
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, encode_labels
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels
 from subgnn.errors import DataError, choices, extra_package
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
+from subgnn.task import TaskName, task_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -263,7 +264,7 @@ def dataset_from_pyg(
 
 def _pyg_labels(
     y: NDArray[Any] | None, names: Sequence[str] | None, count: int, attribute: str
-) -> tuple[Task, NDArray[Any] | None, tuple[str, ...]]:
+) -> tuple[TaskName, NDArray[Any] | None, tuple[str, ...]]:
     """Task, targets and classes of a tensor of labels."""
     where = f"Data.{attribute}"
     if y is None:
@@ -301,7 +302,7 @@ def dataset_to_pyg(dataset: Dataset) -> Data:
     members = np.stack([subgraphs.nodes.row_ids, subgraphs.nodes.values]).astype(np.int64)
     data.subgraph_index = torch.from_numpy(members)
     if subgraphs.targets is not None:
-        kind = np.float64 if subgraphs.task == "regression" else np.int64
+        kind = np.float64 if task_of(subgraphs.task).real else np.int64
         data.y = torch.from_numpy(subgraphs.targets.astype(kind))
         if subgraphs.classes:
             data.class_names = list(subgraphs.classes)

@@ -1,4 +1,4 @@
-"""Add and remove edges of a graph: inside subgraphs, at their borders, and between parts that are not connected.
+"""Add and remove edges of a graph, also at the borders of subgraphs.
 
 A :class:`~subgnn.data.graph.Graph` is immutable: every function returns a new one.
 """
@@ -20,8 +20,6 @@ from subgnn.kernels.build_csr import undirected_csr
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
-
-_DRAWS = 1_000  # random nodes tried before all are looked at
 
 
 def _keys(tails: Array, heads: Array, num_nodes: int) -> Array:
@@ -103,100 +101,6 @@ def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
     lengths = np.bincount(subgraphs.row_ids[inner], minlength=len(subgraphs))
     small = Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum()))
     return small, Ragged.from_lengths(ids[subgraphs.values[inner]], lengths)
-
-
-def connect_parts(graph: Graph, subgraphs: Ragged, rng: np.random.Generator, *, regions: Array) -> Graph:
-    """Connect each part of the graph to its largest part by one edge that lies inside no subgraph.
-
-    A part whose nodes share a subgraph with every other node stays disconnected.
-
-    Args:
-        subgraphs: node sets whose internal edges stay as they are.
-        regions: a number for each node; the new edges stay within a region.
-    """
-    part = _parts(graph)
-    sizes = np.bincount(part)
-    if len(sizes) == 1:
-        return graph
-    largest = int(np.argmax(sizes))
-    belongs = subgraphs_of_nodes(subgraphs, graph.num_nodes)
-    # The first node of every part gets the edge.
-    firsts = np.unique(part, return_index=True)[1]
-    tails, heads = [], []
-    for tail in np.delete(firsts, largest).tolist():
-        near = np.flatnonzero((part == largest) & (regions == regions[tail]))
-        excluded = {node for s in belongs[tail] for node in subgraphs[int(s)].tolist()}
-        head = _draw_outside(near, excluded, rng)
-        if head is not None:
-            tails.append(tail)
-            heads.append(head)
-    return with_edges(graph, np.array(tails, np.int32), np.array(heads, np.int32))
-
-
-def _draw_outside(nodes: Array, excluded: set[int], rng: np.random.Generator) -> int | None:
-    """A random node that is not excluded; None if there is none."""
-    for _ in range(_DRAWS if len(nodes) else 0):
-        node = int(nodes[rng.integers(len(nodes))])
-        if node not in excluded:
-            return node
-    return next((node for node in nodes.tolist() if node not in excluded), None)
-
-
-@compiled
-def _choose_pairs(
-    graph: tuple[Array, Array], subgraphs: tuple[Array, Array], wanted: Array, key: np.uint64, room: int
-) -> tuple[Array, Array, Array]:
-    """Pairs of nodes whose edge is to be added (sign 1) or removed (sign -1)."""
-    (offsets, neighbors), (values, rows) = graph, subgraphs
-    tails, heads, signs = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
-    count = 0
-    for s in range(len(rows) - 1):
-        state = open_stream(key, s)
-        members = values[rows[s] : rows[s + 1]]
-        size = len(members)
-        pairs = size * (size - 1) // 2
-        # Pairs with an edge are gathered from the front, those without from the back.
-        first, second = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
-        present, absent = 0, 0
-        for i in range(size):
-            for j in range(i + 1, size):
-                u, v = members[i], members[j]
-                if contains(neighbors, offsets[u], offsets[u + 1], v):
-                    at = present
-                    present += 1
-                else:
-                    absent += 1
-                    at = pairs - absent
-                first[at], second[at] = u, v
-        sign = 1 if present < wanted[s] else -1
-        lo = present if sign == 1 else 0
-        left = absent if sign == 1 else present
-        for _ in range(abs(wanted[s] - present)):
-            j = lo + uniform_below(state, left)
-            left -= 1
-            tails[count], heads[count], signs[count] = first[j], second[j], sign
-            first[j], second[j] = first[lo + left], second[lo + left]
-            count += 1
-    return tails[:count], heads[:count], signs[:count]
-
-
-def set_internal_edges(graph: Graph, subgraphs: Ragged, wanted: Array, rng: np.random.Generator) -> Graph:
-    """Give subgraph i ``wanted[i]`` internal edges: pairs drawn at random gain or lose their edge.
-
-    Any two subgraphs may share one node at most.
-
-    Example:
-        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
-        >>> g = set_internal_edges(path, Ragged.from_rows([[0, 1, 2]]), np.array([3]), np.random.default_rng(0))
-        >>> g.neighbors_of(0).tolist(), g.num_edges
-        ([1, 2], 4)
-    """
-    room = int(np.abs(wanted - shapes(*graph.csr, subgraphs).edges).sum())
-    tails, heads, signs = _choose_pairs(
-        csr(*graph.csr), sets(subgraphs), frozen(wanted, np.int64), stream_word(rng), room
-    )
-    gains, loses = signs > 0, signs < 0
-    return with_edges(graph, tails[gains], heads[gains], removed=(tails[loses], heads[loses]))
 
 
 _PARTNER_DRAWS = 64  # random partners tried before only nodes of no subgraph are looked at

@@ -3,14 +3,13 @@
 BFS finds subgraphs by breadth-first search and adds nothing to the graph; PLANT lays small graphs on nodes of the
 graph; STAPLE attaches small graphs as new nodes.
 
-Subgraphs of :func:`bfs_subgraphs` overlap freely. A node belongs to at most ``max_uses`` of those found by the other
-functions, and any two of these share at most one node. So no pair of nodes lies in two of them, and edges of one can be
-set without changing the edges of another.
+Subgraphs of :func:`bfs_subgraphs` overlap freely. A node belongs to at most ``max_uses`` of the sets that
+:func:`planting_nodes` draws, and any two of these share at most one node. So no pair of nodes lies in two of them, and
+edges of one can be set without changing the edges of another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from subgnn.data.synthetic.base_graphs import SmallGraphs, stream_word
 from subgnn.data.synthetic.edges import with_edges
 from subgnn.data.synthetic.recipe import require
 from subgnn.errors import DataError
-from subgnn.kernels.arrays import Array, compiled, csr, frozen
+from subgnn.kernels.arrays import Array, compiled, csr
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import lower_bound
 from subgnn.ragged import Ragged
@@ -29,24 +28,6 @@ from subgnn.ragged import Ragged
 _TRIES = 400  # starts for one subgraph before giving up
 _DRAWS = 200  # draws for one node to plant on
 _SET_SLOTS = 32  # slots of a Python set of 5 to 18 integers
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Limits of a breadth-first search.
-
-    Args:
-        size: nodes of each subgraph.
-        max_depth: hops from the start within which they lie.
-        max_uses: how many subgraphs a node may belong to.
-        fan_out: how many new nodes a node adds at most, chosen at random among its neighbours; by default as few as
-            reach ``size``, so that searches use their depth.
-    """
-
-    size: int
-    max_depth: int
-    max_uses: int = 1
-    fan_out: int | None = None
 
 
 @compiled
@@ -83,50 +64,6 @@ def _record(members: Array, usage: tuple[Array, Array, Array], s: int) -> None:
 
 
 @compiled
-def _search(
-    offsets: Array, neighbors: Array, allowed: Array, limits: tuple[int, int, int], key: np.uint64, out: Array
-) -> Any:
-    """Fill the rows of ``out`` with breadth-first subgraphs; returns how many were found."""
-    n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
-    max_depth, fan_out, max_uses = limits
-    usage = (np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64))
-    taken, depth = np.zeros(n, np.int64), np.empty(size, np.int64)
-    attempt = 0
-    for s in range(count):
-        state = open_stream(key, s)
-        found = 0
-        for _ in range(_TRIES):
-            start = uniform_below(state, n)
-            attempt += 1
-            if not (allowed[start] and _may_join(start, usage, attempt)):
-                continue
-            _join(start, usage, attempt)
-            out[s, 0], depth[0], taken[start] = start, 0, attempt
-            found, at = 1, 0
-            while at < found and found < size and depth[at] < max_depth:
-                v = out[s, at]
-                row = neighbors[offsets[v] : offsets[v + 1]].copy()
-                brought, left = 0, len(row)
-                while left > 0 and brought < fan_out and found < size:
-                    j = uniform_below(state, left)
-                    u = row[j]
-                    left -= 1
-                    row[j] = row[left]
-                    if allowed[u] and taken[u] != attempt and _may_join(u, usage, attempt):
-                        _join(u, usage, attempt)
-                        out[s, found], depth[found], taken[u] = u, depth[at] + 1, attempt
-                        found += 1
-                        brought += 1
-                at += 1
-            if found == size:
-                break
-        if found < size:
-            return s
-        _record(out[s], usage, s)
-    return count
-
-
-@compiled
 def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int, key: np.uint64, out: Array) -> Any:
     """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found."""
     n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
@@ -157,19 +94,6 @@ def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int
             return s
         _record(out[s], usage, s)
     return count
-
-
-def smallest_fan_out(size: int, max_depth: int) -> int:
-    """The smallest fan-out with which a search reaches ``size`` nodes within ``max_depth`` hops.
-
-    Example:
-        >>> smallest_fan_out(20, 3)
-        3
-    """
-    fan_out = 1
-    while sum(fan_out**d for d in range(max_depth + 1)) < size:
-        fan_out += 1
-    return fan_out
 
 
 @compiled
@@ -217,32 +141,6 @@ def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: n
     out, lengths = np.empty((count, size), np.int32), np.empty(count, np.int64)
     _search_from(csr(*graph.csr), starts, max_depth, out, lengths)
     return Ragged.from_lengths(out[np.arange(size) < lengths[:, None]], lengths)
-
-
-def bfs_subgraphs_apart(
-    graph: Graph, count: int, search: Search, rng: np.random.Generator, *, within: NDArray[np.bool_] | None = None
-) -> Ragged:
-    """Subgraphs found by breadth-first search from random starts, any two of which share at most one node.
-
-    Args:
-        within: the nodes that may be used; all by default.
-
-    Returns:
-        ``count`` node sets, each sorted.
-
-    Raises:
-        DataError: where so many do not fit; the message says how many do.
-    """
-    depth, size = search.max_depth, search.size
-    require(depth >= 1, f"max_depth is {depth}", where="max_depth", hint="at least 1 is needed")
-    _check_room(graph.num_nodes if within is None else int(np.count_nonzero(within)), count, size, search.max_uses)
-    fan_out = smallest_fan_out(size, depth) if search.fan_out is None else search.fan_out
-    allowed = frozen(np.ones(graph.num_nodes) if within is None else within, np.bool_)
-    out = np.empty((count, size), np.int32)
-    found = _search(*csr(*graph.csr), allowed, (depth, fan_out, search.max_uses), stream_word(rng), out)
-    _check_found(out, found, f"by breadth-first search to depth {depth}", "a greater depth or more uses a node")
-    out.sort(axis=1)
-    return Ragged.from_lengths(out.reshape(-1), np.full(count, size))
 
 
 def planting_nodes(

@@ -83,10 +83,10 @@ class Places:
         """The places of nodes that are in the list."""
         return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
 
-    def channel(self, inputs: SubchannelInputs, *, distances: bool) -> ChannelBatch:
-        """A layer of a subchannel, as similarities unless distances are asked for."""
+    def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
+        """A layer of a subchannel, as similarities."""
         own, measured = inputs.own, inputs.measured
-        measured = each_array(torch.from_numpy, measured if distances else Similarities(measured.similarity))
+        measured = each_array(torch.from_numpy, Similarities(measured.similarity))
         if own is None:
             return ChannelBatch(measured, None)
         # A component without anchors has similarity 0 to whatever stands here: any node will do.
@@ -102,8 +102,6 @@ def make_batch(
     num_subgraphs: int,
     inputs: list[list[SubchannelInputs]],
     places: Places,
-    *,
-    distances: bool,
     **extra: Any,
 ) -> Batch:
     """A batch of the given components; ``extra`` are further fields, as arrays."""
@@ -114,7 +112,7 @@ def make_batch(
         sizes=torch.from_numpy(nodes.lengths),
         subgraph=torch.from_numpy(subgraph),
         num_subgraphs=num_subgraphs,
-        channels=[[places.channel(one, distances=distances) for one in layer] for layer in inputs],
+        channels=[[places.channel(one) for one in layer] for layer in inputs],
         **optional,
     )
 
@@ -128,7 +126,6 @@ class Inputs:
         component_stats, subgraph_stats: statistics for the topology channel.
         known: rows of the components' learned offsets, 0 for those that have none.
         baseline_scores: of the baseline that the network corrects.
-        distances: whether the network learns similarities from distances; others are given similarities.
     """
 
     def __init__(
@@ -136,7 +133,6 @@ class Inputs:
         prepared: Prepared,
         table: NDArray[np.int32],
         *,
-        distances: bool = True,
         component_stats: NDArray[np.float32] | None = None,
         subgraph_stats: NDArray[np.float32] | None = None,
         known: NDArray[np.int64] | None = None,
@@ -147,14 +143,12 @@ class Inputs:
         self.node_first = np.array(components.nodes.offsets)
         self.sizes = np.stack([np.diff(self.first), np.diff(self.node_first[self.first])])  # components, nodes
         self.rooms: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-        self.distances = distances
         whole = make_batch(
             Ragged(components.nodes.values, self.node_first),
             components.subgraph,
             len(components.counts),
             prepared.inputs,
             Places(table),
-            distances=distances,
             component_stats=component_stats,
             subgraph_stats=subgraph_stats,
             known=known,
@@ -183,9 +177,7 @@ class Inputs:
     def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
         """The same subgraphs, measured against another draw of anchors; all that does not depend on it is shared."""
         other = copy.copy(self)
-        channels = [
-            [Places(table).channel(one, distances=self.distances) for one in layer] for layer in prepared.inputs
-        ]
+        channels = [[Places(table).channel(one) for one in layer] for layer in prepared.inputs]
         other._hold(replace(self.whole, channels=channels, draw=draw).to(self.device))
         return other
 

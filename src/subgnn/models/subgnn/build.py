@@ -281,7 +281,6 @@ def build_inputs(
     given: dict[str, Any] = {
         "known": _known_components(spec, prepared.components.nodes),
         "baseline_scores": measured.scores,
-        "distances": spec.model.learned_similarity,
     }
     if "component" in standards:
         given["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))

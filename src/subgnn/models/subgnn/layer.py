@@ -25,15 +25,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.channels.channel import Distances, Measured
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, ModelSettings
-from subgnn.errors import UserError
 
 _CHUNK = 4_000_000  # numbers in the largest block of messages a maximum may build
 
 Aggregation = Literal["sum", "mean", "max"]
-Combination = Literal["concat", "sum", "mean", "last"]
 Reduction = Literal["sum", "mean", "max", "attention"]
 
 
@@ -96,28 +93,6 @@ class StateNorm(nn.BatchNorm1d):
             running_var.lerp_(variance * count / (count - 1).clamp(min=1), rate)
             cast(Tensor, self.num_batches_tracked).add_(enough)
         return (centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias).to(h.dtype)
-
-
-class LearnedSimilarity(nn.Module):
-    """gamma = reached * sigmoid(MLP(log(1 + distance), 1 / (1 + distance))).
-
-    The paper allows any learned function here (section 4.3); the second input is the closed form. A similarity that
-    does not follow from distances is multiplied by one learned number, that of distance 0.
-    """
-
-    def __init__(self, hidden: int = 8) -> None:
-        super().__init__()
-        self.mlp = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, 1))
-
-    def forward(self, measured: Measured) -> Tensor:
-        """Shapes: returns: (C, n_A)."""
-        factor: Tensor
-        if isinstance(measured, Distances):
-            factor, distance = measured.reached, measured.distance
-        else:
-            factor, distance = measured.similarity, torch.zeros_like(measured.similarity)
-        inputs = torch.stack([torch.log1p(distance), 1 / (1 + distance)], dim=-1)
-        return factor * torch.sigmoid(self.mlp(inputs).squeeze(-1))
 
 
 class SubchannelLayer(nn.Module):
@@ -265,20 +240,6 @@ class _WeightedBag(torch.autograd.Function):
         return None, torch.from_numpy(spread @ grads[0].numpy()), None
 
 
-def combine(parts: Sequence[list[Tensor]], how: Combination) -> list[Tensor]:
-    """Parts laid side by side, or added or averaged element by element, or the last of them; in pieces side by side.
-
-    Shapes:
-        parts: pieces of (C, width) each; of one width together unless parts are laid side by side.
-    """
-    if how == "concat":
-        return [piece for part in parts for piece in part]
-    if how == "last":
-        return parts[-1]
-    stacked = torch.stack([torch.cat(part, dim=1) for part in parts])
-    return [stacked.sum(dim=0) if how == "sum" else stacked.mean(dim=0)]
-
-
 def reads_off(channel: ChannelSettings, settings: ModelSettings) -> tuple[bool, bool]:
     """Whether the state h, and whether one number an anchor, is read off a subchannel."""
     if channel_of(channel).output == "state":
@@ -292,29 +253,9 @@ def subchannel_width(channel: ChannelSettings, settings: ModelSettings, dim: int
     return (dim if hidden else 0) + (channel.num_anchors if property_aware else 0)
 
 
-def layer_width(channels: Sequence[ChannelSettings], settings: ModelSettings, dim: int) -> int:
-    """The width of a layer's output, AGG_C over its subchannels.
-
-    Raises:
-        UserError: if subchannels of unequal widths are to be added or averaged.
-    """
-    widths = [subchannel_width(channel, settings, dim) for channel in channels]
-    if settings.channel_aggregation == "concat" or not widths:
-        return sum(widths)
-    if len(set(widths)) > 1:
-        named = ", ".join(f"{c.name} {width}" for c, width in zip(channels, widths, strict=True))
-        raise UserError(
-            f"'{settings.channel_aggregation}' of subchannels whose outputs differ in width ({named})",
-            where="model.channel_aggregation",
-            hint='set model.output="hidden", which makes every width embeddings.dim; or give all the same num_anchors'
-            ' (neighborhood has the width embeddings.dim); or set model.channel_aggregation="concat"',
-        )
-    return widths[0]
-
-
 def layers_width(channels: Sequence[ChannelSettings], settings: ModelSettings, dim: int, *, layers: int) -> int:
-    """The width of AGG_L over layers."""
-    return layer_width(channels, settings, dim) * (layers if settings.layer_aggregation == "concat" else min(layers, 1))
+    """The width of all layers and subchannels side by side."""
+    return layers * sum(subchannel_width(channel, settings, dim) for channel in channels)
 
 
 def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tensor:

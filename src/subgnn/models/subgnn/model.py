@@ -17,18 +17,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.channels.channel import PatchAnchors, SharedAnchors, each_array
+from subgnn.channels.channel import PatchAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, ModelSettings
 from subgnn.models.head import Head
 from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.layer import (
     BatchNorm,
-    LearnedSimilarity,
     Readout,
     Seen,
     SubchannelLayer,
-    combine,
     layers_width,
     property_outputs,
     reads_off,
@@ -158,12 +156,11 @@ class SubGNN(nn.Module):
             if any(channel_of(channel).patches for channel in self.channels) and shared
             else None
         )
-        self.similarity = nn.ModuleList(LearnedSimilarity() for _ in self.channels if settings.learned_similarity)
         self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
         width = (dim if settings.initial else 0) + num_component_stats
         width += layers_width(self.channels, settings, dim, layers=len(shared))
         self.readout = Readout(settings.readout, width)
-        width += num_subgraph_stats + (2 if settings.size_aware else 0)
+        width += num_subgraph_stats
         self.norm = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}[settings.norm](width)
         corrects = self.num_scores > 0
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
@@ -179,17 +176,11 @@ class SubGNN(nn.Module):
         )
 
     def parts(self) -> dict[str, list[slice]]:
-        """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology``, ``size`` and ``baseline``, in order.
-
-        Subchannels that are added or averaged share their columns: they are one part, ``channels``.
-        """
+        """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology`` and ``baseline``, in order."""
         dim = self.dim
-        layers = len(self.layers) if self.settings.layer_aggregation == "concat" else min(len(self.layers), 1)
         of_channels = [(c.name, subchannel_width(c, self.settings, dim)) for c in self.channels]
-        if self.settings.channel_aggregation != "concat":
-            of_channels = [("channels", of_channels[0][1])] if of_channels else []
-        widths = [("z0", dim if self.settings.initial else 0), *of_channels * layers]
-        widths += [("topology", self.num_stats[0]), ("size", 2 if self.settings.size_aware else 0)]
+        widths = [("z0", dim if self.settings.initial else 0), *of_channels * len(self.layers)]
+        widths.append(("topology", self.num_stats[0]))
         found: dict[str, list[slice]] = {}
         begin = 0
         for name, width in [*widths, ("topology", self.num_stats[1]), ("baseline", self.num_scores)]:
@@ -256,10 +247,8 @@ class SubGNN(nn.Module):
             nodes: (T, d).
         """
         places = cast(AnchorPlaces, self.anchors[draw])
-        # All patches are encoded at once, in the order of layers and channels, and in full precision also if the rest
-        # is computed in half: the encoder adds up the states of many steps.
-        with torch.autocast(nodes.device.type, enabled=False):
-            patches = None if self.encoder is None else self.encoder(nodes, places.walks)
+        # All patches are encoded at once, in the order of layers and channels.
+        patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         numbers = [c.num_anchors for c in self.channels if channel_of(c).patches] * len(self.layers)
         # One split, whose gradient is one array; that of a slice would be as large as all patches.
         encoded = iter([] if patches is None else torch.split(patches, numbers))
@@ -281,10 +270,7 @@ class SubGNN(nn.Module):
         Shapes:
             returns: (C, n_A) each.
         """
-        measured = [[each_array(lambda t: t.to(dtype), seen.measured) for seen in layer] for layer in batch.channels]
-        if not self.settings.learned_similarity:
-            return [[one.similarity for one in layer] for layer in measured]
-        return [[learned(one) for learned, one in zip(self.similarity, layer, strict=True)] for layer in measured]
+        return [[seen.measured.similarity.to(dtype) for seen in layer] for layer in batch.channels]
 
     def component_outputs(self, batch: Batch) -> Tensor:
         """z_c: z^(0)_c beside AGG_L over layers of AGG_C over subchannels.
@@ -321,18 +307,12 @@ class SubGNN(nn.Module):
             for layer, near, around, inputs in rows
         ]
         outputs = iter(property_outputs([one for layer in seen for one in layer]))
-        by_layer = []
+        z = [initial] if self.settings.initial else []
         for layer in seen:
-            parts = []
             for i, one in enumerate(layer):
                 state = one.subchannel(one.gamma, one.anchors, one.own, states[i], present)
                 states[i] = states[i] if state is None else state
-                parts.append([part for part in (state, next(outputs)) if part is not None])
-            if parts:
-                by_layer.append(combine(parts, self.settings.channel_aggregation))
-        z = [initial] if self.settings.initial else []
-        if by_layer:
-            z += combine(by_layer, self.settings.layer_aggregation)
+                z += [part for part in (state, next(outputs)) if part is not None]
         if batch.component_stats is not None:
             z.append(batch.component_stats)
         return torch.cat(z, dim=1)
@@ -345,10 +325,6 @@ class SubGNN(nn.Module):
         """
         n = batch.num_subgraphs
         vectors = [self.readout(z, batch.subgraph, n + batch.spare)[:n]]
-        if self.settings.size_aware:
-            counts = torch.stack([torch.ones_like(batch.sizes), batch.sizes], dim=1).to(z.dtype)
-            totals = counts.new_zeros(n + batch.spare, 2).index_add(0, batch.subgraph, counts)
-            vectors.append(torch.log(totals[:n]))
         if batch.subgraph_stats is not None:
             vectors.append(batch.subgraph_stats)
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))

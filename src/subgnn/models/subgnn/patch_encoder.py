@@ -2,36 +2,41 @@
 
 a = W sum over walks of (sum over the steps of a walk of [forward state ; backward state]).
 
-Compiled loops compute the LSTM on a CPU (:mod:`subgnn.models.subgnn.lstm_cpu`), and cuDNN on a GPU
-(:mod:`subgnn.models.subgnn.lstm_gpu`); elsewhere, and in mixed precision, :class:`torch.nn.LSTM` does.
+Compiled loops between matrix products compute the LSTM on a CPU, in single precision. Two savings change no number
+beyond rounding: inputs are projected once for each distinct node, not for each step, and everything between two matrix
+products is one pass over the data (:mod:`subgnn.kernels.lstm`). Directions and blocks of walks run in threads that
+sleep while they wait. On a GPU, cuDNN computes it in single precision, in a way that a CUDA graph can capture.
+Elsewhere, :class:`torch.nn.LSTM` does.
 """
 
 from __future__ import annotations
 
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from subgnn.models.subgnn.lstm_cpu import compiled_states
-from subgnn.models.subgnn.lstm_gpu import gpu_states
-from subgnn.models.subgnn.walks import Walks
+from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
+from subgnn.models.subgnn.walks import Picking, Walks
 
 
 class PatchEncoder(nn.Module):
     """Patches to vectors; one encoder serves all layers and sides.
 
     *Differs from the paper:* a linear map takes the 2 d numbers of both directions to d; the paper does not say how.
-    Patches are encoded in every step, as in the paper, unless training.encode_every is more than 1: then steps between
-    reuse the last vectors, and neither the encoder nor the embeddings of walked nodes learn from these steps.
-
-    Attributes:
-        reuse: whether a training step takes the vectors of the last one that encoded; None if none is to keep them.
 
     Shapes:
         d: width of node and patch vectors.
     """
-
-    reuse: bool | None = None
 
     def __init__(self, dim: int, *, lstm_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
@@ -44,7 +49,6 @@ class PatchEncoder(nn.Module):
             batch_first=True,
         )
         self.project = nn.Linear(2 * dim, dim)
-        self._kept: Tensor | None = None
 
     def forward(self, table: Tensor, walks: Walks) -> Tensor:
         """Encode patches.
@@ -52,14 +56,9 @@ class PatchEncoder(nn.Module):
         Shapes:
             table: (T, d). returns: (patches, d).
         """
-        if self.training and self.reuse and self._kept is not None:
-            return self._kept
         states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
         total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
-        if self.training and self.reuse is not None:
-            # In place, since captured steps read them from where they were.
-            self._kept = encoded.detach().clone() if self._kept is None else self._kept.copy_(encoded.detach())
         return encoded
 
 
@@ -73,12 +72,244 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
-    plain = not torch.is_autocast_enabled(table.device.type)
-    if plain and table.device.type == "cuda":
+    if table.device.type == "cuda":
         return gpu_states(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
-    if plain and table.device.type == "cpu" and table.dtype == torch.float32:
+    if table.device.type == "cpu" and table.dtype == torch.float32:
         return compiled_states(lstm, inputs, walks)
     packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
     states: Tensor = lstm(packed)[0].data
     return states
+
+
+_Task = Callable[[int, tuple[int, int]], None]
+_MAX_SHAPES = 4  # whose workspaces are reused: the last ones
+_MAX_THREADS = 8  # more cost more to feed than they save
+
+
+def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    """Hidden states of both directions at every step.
+
+    Args:
+        inputs: the vectors of ``walks.nodes``.
+
+    Shapes:
+        inputs: (R, d). returns: (steps, 2 d).
+    """
+    picking = walks.picking
+    for layer in range(lstm.num_layers):
+        both = _direction_weights(lstm, layer)
+        projected = [torch.addmm(bias, inputs, w.T) for w, _, bias in both]
+        states = [u for _, u, _ in both]
+        inputs = _Layer.apply(*projected, *states, picking, walks.sizes)  # type: ignore[no-untyped-call]
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+            picking = Picking(np.arange(len(inputs)))
+    return inputs
+
+
+def _direction_weights(lstm: nn.LSTM, layer: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each direction, the weights of the input and of the state, and the bias."""
+    found = []
+    for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
+        bias = getattr(lstm, "bias_ih" + suffix) + getattr(lstm, "bias_hh" + suffix)
+        found.append((getattr(lstm, "weight_ih" + suffix), getattr(lstm, "weight_hh" + suffix), bias))
+    return found
+
+
+class _Workspace:
+    """The arrays of one pass forwards and backwards, of both directions.
+
+    Fresh memory costs more than the arithmetic on it, so arrays are reused: :meth:`reserve` takes unused ones, and they
+    are free again after the pass and its gradient, which takes the place of the gates.
+
+    Shapes:
+        h, c, tanh_c: (2, steps, d). gates: (2, steps, 4 d). recurrent: (2, walks, 4 d). grad_h, grad_c: (2, walks, d)
+        of one step.
+    """
+
+    _idle: ClassVar[dict[tuple[int, int, int], list[dict[str, Tensor]]]] = {}
+
+    def __init__(self, arrays: dict[str, Tensor]) -> None:
+        self.h, self.c, self.tanh_c, self.gates = (arrays[name] for name in ("h", "c", "tanh_c", "gates"))
+        self.recurrent, self.grad_h, self.grad_c = (arrays[name] for name in ("recurrent", "grad_h", "grad_c"))
+
+    @classmethod
+    def reserve(cls, steps: int, walks: int, d: int) -> _Workspace:
+        """Unused arrays of these shapes, or new ones."""
+        idle = cls._idle.setdefault((steps, walks, d), [])
+        while len(cls._idle) > _MAX_SHAPES:
+            del cls._idle[next(iter(cls._idle))]
+        try:
+            arrays = idle.pop()
+        except IndexError:
+            arrays = {name: torch.empty(2, steps, d) for name in ("h", "c", "tanh_c")}
+            arrays |= {name: torch.empty(2, walks, d) for name in ("grad_h", "grad_c")}
+            arrays |= {"gates": torch.empty(2, steps, 4 * d), "recurrent": torch.empty(2, walks, 4 * d)}
+        reserved = cls(arrays)
+        weakref.finalize(reserved, idle.append, arrays).atexit = False
+        return reserved
+
+
+class _Layer(torch.autograd.Function):
+    """All steps of both directions of one layer."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
+    ) -> Tensor:
+        of = _Workspace.reserve(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
+        blocks = _blocks(lengths)
+
+        def run(reverse: int, block: tuple[int, int]) -> None:
+            projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
+            h, w_t, room = of.h[reverse], w_state.T, of.recurrent[reverse, slice(*block)]
+            p, gates, c, tanh_c, states = (
+                array.numpy() for array in (projected.detach(), of.gates[reverse], of.c[reverse], of.tanh_c[reverse], h)
+            )
+            for now, before in _order(lengths, block, bool(reverse)):
+                recurrent = torch.mm(h[before], w_t, out=room[: before.stop - before.start]).numpy()
+                step_forward(p, picking.rows[now], recurrent, c[before], gates[now], c[now], tanh_c[now], states[now])
+
+        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        ctx.save_for_backward(w_ahead, w_back)
+        ctx.layout, ctx.spent = (of, picking, lengths, blocks, len(ahead)), False
+        return torch.cat([of.h[0], of.h[1]], dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        w_ahead, w_back = ctx.saved_tensors
+        of, picking, lengths, blocks, count = ctx.layout
+        if ctx.spent:
+            raise RuntimeError("the gradient of the compiled LSTM is computed once: it takes the place of the gates")
+        ctx.spent = True
+        d = w_ahead.shape[1]
+        grad_w = {(reverse, block): torch.zeros_like(w_ahead) for reverse in (0, 1) for block in blocks}
+
+        def run(reverse: int, block: tuple[int, int]) -> None:
+            w_state = w_back if reverse else w_ahead
+            h, of_gates, room = of.h[reverse], of.gates[reverse], of.grad_h[reverse, slice(*block)]
+            gates, c, tanh_c, of_c = (
+                array.numpy() for array in (of_gates, of.c[reverse], of.tanh_c[reverse], of.grad_c[reverse])
+            )
+            of_c = of_c[slice(*block)]
+            of_h = grads[0][:, reverse * d : reverse * d + d].contiguous().numpy()
+            after = of_h[:0]
+            for now, before in reversed(_order(lengths, block, bool(reverse))):
+                step_backward(of_h[now], after, gates[now], c[before], tanh_c[now], of_c[: now.stop - now.start])
+                m = before.stop - before.start
+                continued = of_gates[now.start : now.start + m]
+                grad_w[reverse, block].addmm_(continued.T, h[before])
+                after = torch.mm(continued, w_state, out=room[:m]).numpy()
+
+        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
+        if picking.by_row is None:
+            # No copy: the projection of this layer's inputs reads them before the workspace is free again.
+            return (*of.gates, *of_w, None, None)
+        order, offsets = picking.by_row
+        grad_projected = [grads[0].new_empty(count, 4 * d) for _ in range(2)]
+
+        def gather(reverse: int, block: tuple[int, int]) -> None:
+            values, out = of.gates[reverse].numpy(), grad_projected[reverse].numpy()
+            sum_rows(values, order, offsets, *block, out)
+
+        _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
+        return (*grad_projected, *of_w, None, None)
+
+
+def _even(items: int, parts: int) -> list[tuple[int, int]]:
+    return list(pairwise(items * i // parts for i in range(parts + 1)))
+
+
+def _blocks(lengths: list[int]) -> list[tuple[int, int]]:
+    """Ranges of walks: with both directions, one for each thread."""
+    return _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MAX_THREADS) // 2))
+
+
+def _order(lengths: list[int], block: tuple[int, int], reverse: bool) -> list[tuple[slice, slice]]:
+    """For each step in the order of computation, the rows of the block's walks, and of the states they continue."""
+    first = 0
+    rows = []
+    for length in lengths:
+        rows.append((first + min(block[0], length), first + min(block[1], length)))
+        first += length
+    found, before = [], (0, 0)
+    for begin, end in reversed(rows) if reverse else rows:
+        continued = min(end - begin, before[1] - before[0])
+        found.append((slice(begin, end), slice(before[0], before[0] + continued)))
+        before = (begin, end)
+    return found
+
+
+@torch.no_grad()
+def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
+    if torch.get_num_threads() == 1:
+        for run, reverse, block in tasks:
+            run(reverse, block)
+        return
+    for done in [_pool().submit(torch.no_grad()(run), reverse, block) for run, reverse, block in tasks]:
+        done.result()
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Threads whose own matrix products use one thread each."""
+    return ThreadPoolExecutor(_MAX_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
+
+
+_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
+    """Hidden states of both directions at every step.
+
+    Layers are computed one by one, with torch's dropout between them: that of cuDNN cannot be captured. Gradients are
+    of single precision if :func:`single_precision` holds while they are computed.
+
+    Shapes:
+        table: (T, d). returns: (steps, 2 d).
+    """
+    if not walks.sizes:
+        return table.new_zeros(0, 2 * lstm.hidden_size)
+    states: Tensor = _Lookup.apply(table, walks)  # type: ignore[no-untyped-call]
+    sizes = torch.tensor(walks.sizes)
+    for layer in range(lstm.num_layers):
+        zeros = states.new_zeros(2, walks.sizes[0], lstm.hidden_size)
+        weights = [getattr(lstm, f"{name}_l{layer}{end}") for end in ("", "_reverse") for name in _PARAMETERS]
+        with warnings.catch_warnings(), single_precision():
+            warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
+            states = torch.lstm(states, sizes, (zeros, zeros), weights, True, 1, 0.0, lstm.training, True)[0]
+        if layer + 1 < lstm.num_layers:
+            states = nn.functional.dropout(states, lstm.dropout, lstm.training)
+    return states
+
+
+class _Lookup(torch.autograd.Function):
+    """The vectors of all steps, with a gradient that adds up in a fixed order and does not sort steps by node.
+
+    Shapes:
+        table: (T, d). returns: (steps, d).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, walks: Walks) -> Tensor:
+        ctx.walks, ctx.count = walks, len(table)
+        return table.index_select(0, walks.nodes).index_select(0, walks.places)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        walks, grad = ctx.walks, grads[0].contiguous()
+        by_node = nn.functional.embedding_bag(walks.by_node, grad, walks.node_starts, mode="sum")
+        return grad.new_zeros(ctx.count, grad.shape[1]).index_copy_(0, walks.nodes, by_node), None

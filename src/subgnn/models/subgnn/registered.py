@@ -33,7 +33,7 @@ from subgnn.models.subgnn.build import (
     table_for_training,
 )
 from subgnn.models.subgnn.fitted import FittedSubGNN
-from subgnn.models.subgnn.layer import layer_width, layers_width
+from subgnn.models.subgnn.layer import layers_width
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.rng import stream_key
@@ -153,9 +153,8 @@ class SubGNNModel(Model):
         return has_embeddings(settings)
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Check widths of layers, features, directed hops and draws."""
+        """Check features, directed hops and draws."""
         check_channels(recipe.channels, recipe.prepare)
-        layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
         if recipe.embeddings.features != "none":
             require_features(graph)
         if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
@@ -170,8 +169,8 @@ class SubGNNModel(Model):
         """Refuse a network whose output is the same for all subgraphs."""
         model = recipe.model
         width = layers_width(recipe.channels, model, recipe.embeddings.dim, layers=model.layers)
-        if not (width or model.initial or model.topology or model.size_aware):
-            hint = "give it [[channels]] and a layer; or set model.initial, model.topology or model.size_aware to true"
+        if not (width or model.initial or model.topology):
+            hint = "give it [[channels]] and a layer; or set model.initial or model.topology to true"
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
     def num_fits(self, recipe: Recipe) -> int:

@@ -31,7 +31,7 @@ class StreamedInputs:
         table: the nodes of the network's table, sorted; None where vectors come with the batch.
         vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
         features: gives the standardised features of nodes.
-        component_stats, subgraph_stats, known, baseline_scores, distances: as for :class:`Inputs`.
+        component_stats, subgraph_stats, known, baseline_scores: as for :class:`Inputs`.
         draw: which draw of anchors this is.
     """
 
@@ -47,11 +47,10 @@ class StreamedInputs:
         subgraph_stats: NDArray[np.float32] | None = None,
         known: NDArray[np.int64] | None = None,
         baseline_scores: NDArray[np.float32] | None = None,
-        distances: bool = True,
         draw: int = 0,
     ) -> None:
         self.prepared, self.anchor_nodes, self.table = prepared, anchor_nodes, table
-        self.vectors, self.features, self.distances = vectors, features, distances
+        self.vectors, self.features = vectors, features
         self.of_components = {"component_stats": component_stats, "known": known}
         self.of_subgraphs = {"subgraph_stats": subgraph_stats, "baseline_scores": baseline_scores}
         self.draw, self.device = draw, torch.device("cpu")
@@ -79,7 +78,6 @@ class StreamedInputs:
             len(rows),
             inputs,
             Places(own, first=len(self.anchor_nodes)),
-            distances=self.distances,
             **{name: rows_of(values, components) for name, values in self.of_components.items()},
             **{name: rows_of(values, rows) for name, values in self.of_subgraphs.items()},
             rows=None if self.table is None else np.searchsorted(self.table, numbered),

@@ -26,7 +26,7 @@ function named(names) {
   return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 }
 
-const CHANNELS = { z0: "node vectors", topology: "topology statistics", size: "size", baseline: "the baseline's scores" };
+const CHANNELS = { z0: "node vectors", topology: "topology statistics", baseline: "the baseline's scores" };
 
 // Only the side if the channel is listed above it.
 const channelName = (item) => (item.level === "subchannel" ? item.name.split("/")[1] : CHANNELS[item.name] ?? item.name);

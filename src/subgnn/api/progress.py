@@ -1,0 +1,122 @@
+"""A progress bar on stderr if that is a terminal, or in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from subgnn.result import Candidate
+    from subgnn.training.options import Callbacks
+
+
+class Bar:
+    """One line for the progress of pretraining, if there is any, then of the preparation, then of the epochs.
+
+    Of a portfolio, the plan is printed on stdout, and each judged candidate above the line.
+
+    Args:
+        quiet: print no plan.
+    """
+
+    def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False) -> None:
+        self._bar, self._epochs, self._pretrain_epochs, self._what = bar, epochs, pretrain_epochs, ""
+        self._task: TaskID | None = None
+        self._judged: set[str] = set()
+        self._prints_plan = not quiet
+
+    def callbacks(self) -> Callbacks:
+        """The functions that show the progress of a run."""
+        from subgnn.training.options import Callbacks
+
+        return Callbacks(self.epoch, self.prepare, self.pretrain, self.leaderboard)
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """Show the progress of a stage of the preparation."""
+        self._show(what, done, total, "")
+
+    def pretrain(self, record: dict[str, Any]) -> None:
+        """Show a finished epoch of pretraining."""
+        state = f"val auroc {record['val_auroc']:.3f}"
+        self._show("pretraining", record["epoch"] + 1, self._pretrain_epochs, state)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """Show a finished epoch."""
+        state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
+        what = f"training {record['candidate']}" if "candidate" in record else "training"
+        self._show(what, record["epoch"] + 1, self._epochs, state)
+
+    def leaderboard(self, rows: Sequence[Candidate], doing: str) -> None:
+        """Print the plan at first, then the candidate that was judged last, and show what is being done."""
+        if self._prints_plan:
+            self._prints_plan = False
+            _print_plan(rows)
+        done = [row for row in rows if row.score is not None and row.recipe]
+        for row in done if not self._bar.disable else ():
+            if row.name not in self._judged:
+                self._judged.add(row.name)
+                score = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f})"
+                self._bar.console.print(f"{row.name:24} {score}  {row.seconds:.0f} s", highlight=False)
+        tried = [row for row in rows if row.recipe and (row.score is not None or not row.note)]
+        best = f"best so far {done[0].name} {done[0].score:.3f}" if done else ""
+        self._show(f"auto: {doing}", len(done), len(tried), best)
+
+    def _show(self, what: str, done: int, total: int, state: str) -> None:
+        if self._task is None or what != self._what:
+            # A new task, so that the remaining time is estimated from this stage only.
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task, self._what = self._bar.add_task(what, total=total, state=state), what
+        self._bar.update(self._task, completed=done, total=total, state=state)
+
+
+def _print_plan(rows: Sequence[Candidate]) -> None:
+    tried = [row for row in rows if row.estimate and not row.note.startswith("left out")]
+    named = ", ".join(f"{row.name} ({row.estimate:.0f} s)" for row in tried)
+    print(f"candidates, with rough estimates: {named}")
+    for row in rows:
+        if row.note and row not in tried and row.score is None:
+            print(f"not tried: {row.name} ({row.note})")
+
+
+def leaderboard_table(rows: Sequence[Candidate]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The header and the cells of a portfolio's leaderboard, of candidates with a score."""
+    header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
+    cells: list[tuple[str, ...]] = []
+    for row in rows:
+        ends = [row.low, row.high]
+        interval = "" if None in ends else "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(f"{end:.3f}" for end in ends)
+        weight = f"{row.weight:.2f}" if row.weight else ""
+        cells.append((row.name, f"{row.score:.3f}", interval, weight, f"{row.seconds:.1f}", row.note))
+    return header, cells
+
+
+@contextmanager
+def progress_bar(
+    epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False, shown: bool | None = None
+) -> Iterator[Bar]:
+    """Show a progress bar until the end of the block.
+
+    Args:
+        quiet: print nothing on stdout.
+        shown: by default whether stderr is a terminal, or this is a notebook, in which ipywidgets draws it.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    console = Console(stderr=True)
+    possible = find_spec("ipywidgets") is not None if console.is_jupyter else sys.stderr.isatty()
+    with Progress(*columns, console=console, disable=not (possible if shown is None else shown)) as bar:
+        yield Bar(bar, epochs, pretrain_epochs, quiet=quiet)

@@ -1,1 +1,0 @@
-"""Many runs compared: hyper-parameter searches and benchmark suites."""

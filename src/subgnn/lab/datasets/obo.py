@@ -1,0 +1,137 @@
+"""Ontologies in OBO: the format of the Gene Ontology and of the Human Phenotype Ontology.
+
+Only what the builders use is read: of each ``[Term]`` its id, name, namespace, alternative ids, whether it is obsolete,
+and its ``is_a`` and ``part_of`` parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from subgnn.errors import DataError, excerpt
+from subgnn.lab.datasets.sources import source_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term; parents are ids, in the order of the file."""
+
+    id: str
+    name: str = ""
+    namespace: str = ""
+    is_a: tuple[str, ...] = ()
+    part_of: tuple[str, ...] = ()
+    alt_ids: tuple[str, ...] = ()
+    obsolete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """Terms by id, a directed acyclic graph that points at parents.
+
+    Example:
+        >>> leaf, root = Term("X:2", is_a=("X:1",)), Term("X:1")
+        >>> sorted(Ontology({"X:1": root, "X:2": leaf}).ancestors(["is_a"])["X:2"])
+        ['X:1', 'X:2']
+    """
+
+    terms: dict[str, Term]
+    version: str = ""
+
+    def merged(self) -> dict[str, str]:
+        """Alternative ids, each with the live term it now belongs to."""
+        return {other: term.id for term in self.terms.values() if not term.obsolete for other in term.alt_ids}
+
+    def parents(self, term_id: str, relations: Iterable[str] = ("is_a", "part_of")) -> tuple[str, ...]:
+        """Live parents by the given relations; one that is in another file is skipped."""
+        term = self.terms[term_id]
+        given = tuple(p for relation in relations for p in (term.is_a if relation == "is_a" else term.part_of))
+        return tuple(dict.fromkeys(p for p in given if p in self.terms and not self.terms[p].obsolete))
+
+    def ancestors(self, relations: Iterable[str] = ("is_a", "part_of")) -> dict[str, frozenset[str]]:
+        """For each live term, itself and everything above it.
+
+        Raises:
+            DataError: where a term is above itself.
+        """
+        kinds = tuple(relations)
+        found: dict[str, frozenset[str]] = {}
+        for start in self.terms:
+            if self.terms[start].obsolete or start in found:
+                continue
+            self._close(start, kinds, found)
+        return found
+
+    def _close(self, start: str, kinds: tuple[str, ...], found: dict[str, frozenset[str]]) -> None:
+        """Close ``start`` and all above it, parents first, without recursion: ontologies are deep enough to matter."""
+        path, on_path = [start], {start}
+        while path:
+            parents = self.parents(path[-1], kinds)
+            ahead = next((p for p in parents if p not in found), None)
+            if ahead is None:
+                term = path.pop()
+                on_path.discard(term)
+                found[term] = frozenset({term}).union(*(found[p] for p in parents))
+            elif ahead in on_path:
+                raise DataError(f"term {ahead} is above itself", where="ontology", hint="is the OBO file whole?")
+            else:
+                path.append(ahead)
+                on_path.add(ahead)
+
+
+def read_obo(path: Path) -> Ontology:
+    """Read an ontology from an OBO file, plain or gzipped.
+
+    Raises:
+        DataError: for a file without terms, a term without an id, or two terms of one id.
+    """
+    terms: dict[str, Term] = {}
+    header: dict[str, list[str]] = {}
+    values: dict[str, list[str]] | None = header
+    started = 0
+
+    def finish() -> None:
+        if values is None or values is header:
+            return
+        term = _term(values)
+        if not term.id:
+            raise DataError("a term without an id", where=f"{path}:{started}", hint="each [Term] has a line 'id: '")
+        if term.id in terms:
+            raise DataError(f"term {excerpt(term.id)} again", where=f"{path}:{started}", hint="each id once")
+        terms[term.id] = term
+
+    for number, line in source_lines(path):
+        if line.startswith("["):
+            finish()
+            values, started = {} if line.strip() == "[Term]" else None, number
+            continue
+        tag, _, rest = line.partition(":")
+        if values is not None:
+            # A comment follows " ! ": the parent's name.
+            value = rest if tag == "name" else rest.split(" ! ")[0]
+            values.setdefault(tag, []).append(value.strip())
+    finish()
+    if not terms:
+        raise DataError("no [Term] in it", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo")
+    return Ontology(terms, header.get("data-version", [""])[-1])
+
+
+def _term(values: dict[str, list[str]]) -> Term:
+    """A term from the values of each tag; of a tag that may occur once, the last value counts."""
+    last = {tag: found[-1] for tag, found in values.items()}
+    related = [value.partition(" ") for value in values.get("relationship", ())]
+    return Term(
+        id=last.get("id", ""),
+        name=last.get("name", ""),
+        namespace=last.get("namespace", ""),
+        is_a=tuple(_first_word(value) for value in values.get("is_a", ())),
+        part_of=tuple(_first_word(target) for relation, _, target in related if relation == "part_of"),
+        alt_ids=tuple(values.get("alt_id", ())),
+        obsolete=last.get("is_obsolete") == "true",
+    )
+
+
+def _first_word(text: str) -> str:
+    return text.split()[0] if text.strip() else ""

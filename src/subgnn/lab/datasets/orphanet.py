@@ -1,0 +1,355 @@
+"""Orphanet's rare diseases: read from ORPHApacket JSON, and labelled by their place in the classification.
+
+Each entry has a code, a disorder type, its parents in the classification, and the OMIM entries it is mapped to with how
+they relate: ``E`` exact, ``BTNT`` the ORPHA code is the broader of the two, ``NTBT`` the narrower.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from subgnn.errors import DataError, excerpt
+from subgnn.lab.datasets.archives import LimitedTar
+from subgnn.lab.datasets.builder import at_least
+from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph
+from subgnn.storage.parsing import parse_json
+
+GROUP_TYPES = ("Category", "Clinical group")
+SUBTYPE_TYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")
+_MAX_FILES = 100_000
+_MAX_FILE = 16 * 2**20
+_MAX_TOTAL = 4 * 2**30
+_OPENERS: dict[bytes, Callable[..., IO[bytes]]] = {
+    b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
+    b"\xfd7": cast("Callable[..., IO[bytes]]", lzma.open),
+    b"BZ": cast("Callable[..., IO[bytes]]", bz2.open),
+}
+_ACCEPTED = "a folder, .tar.gz, .tar.xz or .zip of ORPHApacket JSON files is accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Disorder:
+    """An entry of Orphanet's classification; ``omim`` are (reference, relation)."""
+
+    code: str
+    name: str
+    type: str
+    parents: tuple[str, ...] = ()
+    omim: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_group(self) -> bool:
+        """Whether this is a heading of the classification, not a disorder."""
+        return self.type in GROUP_TYPES
+
+    @property
+    def is_subtype(self) -> bool:
+        """Whether this is a form of its parent."""
+        return self.type in SUBTYPE_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Orphanet:
+    """Entries by code."""
+
+    disorders: dict[str, Disorder]
+    version: str = ""
+
+    def below(self, root: str) -> set[str]:
+        """Codes of everything under an entry, itself included.
+
+        Raises:
+            DataError: where there is no such entry.
+        """
+        if root not in self.disorders:
+            raise DataError(f"no entry ORPHA:{root}", where="labels", hint="are the ORPHApacket files all there?")
+        children: dict[str, list[str]] = {}
+        for disorder in self.disorders.values():
+            for parent in disorder.parents:
+                children.setdefault(parent, []).append(disorder.code)
+        found, ahead = {root}, [root]
+        while ahead:
+            for child in children.get(ahead.pop(), ()):
+                if child not in found:
+                    found.add(child)
+                    ahead.append(child)
+        return found
+
+
+def read_orphapackets(path: Path) -> Orphanet:
+    """Read every entry of a folder of JSON files, or of an archive of them, which is not unpacked to disk.
+
+    Raises:
+        DataError: for an archive that is damaged or too large, or an entry with a wrong or missing field, with its
+            number and file.
+    """
+    disorders: dict[str, Disorder] = {}
+    version = ""
+    for number, (name, content) in enumerate(_files(path), 1):
+        where = f"{path}: record {number} ({name})"
+        entry = _Fields(parse_json(content, where, _ACCEPTED), where).mapping("Orphapacket")
+        disorder = _disorder(entry)
+        if disorder.code in disorders:
+            raise DataError(f"ORPHAcode {disorder.code} again", where=where, hint="each entry once")
+        disorders[disorder.code] = disorder
+        version = version or _version(entry)
+    if not disorders:
+        raise DataError("no ORPHApacket JSON in it", where=str(path), hint=_ACCEPTED)
+    return Orphanet(disorders, version)
+
+
+class _Fields:
+    """A JSON object with checked access to its fields."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise DataError(f"a JSON {type(value).__name__}", where=where, hint="an object is needed")
+        self.value, self.where = value, where
+
+    def text(self, key: str) -> str:
+        found = self._get(key)
+        if not isinstance(found, str) or not found.strip():
+            what = f"field '{key}' is {excerpt(str(found))}"
+            raise DataError(what, where=self.where, hint="text is needed")
+        return found.strip()
+
+    def mapping(self, key: str) -> _Fields:
+        return _Fields(self._get(key), f"{self.where}: {key}")
+
+    def entries(self, key: str, wrapper: str) -> Iterator[_Fields]:
+        """The objects of a field that may be missing, one object or a list, each perhaps wrapped in another."""
+        given = self.value.get(key)
+        for item in given if isinstance(given, list) else [] if given is None else [given]:
+            inner = item.get(wrapper, item) if isinstance(item, dict) else item
+            for entry in inner if isinstance(inner, list) else [inner]:
+                yield _Fields(entry, f"{self.where}: {key}")
+
+    def _get(self, key: str) -> Any:
+        if key not in self.value:
+            hint = f"it has {', '.join(list(self.value)[:8]) or 'none'}"
+            raise DataError(f"no field '{key}'", where=self.where, hint=hint)
+        return self.value[key]
+
+
+def _disorder(entry: _Fields) -> Disorder:
+    omim = []
+    for reference in entry.entries("ExternalReferences", "ExternalReference"):
+        if reference.text("Source") == "OMIM":
+            omim.append((reference.text("Reference"), reference.text("DisorderMappingRelation").split()[0]))
+    return Disorder(
+        code=entry.text("ORPHAcode"),
+        name=entry.text("Label"),
+        type=entry.mapping("DisorderType").text("value"),
+        parents=tuple(parent.text("ORPHAcode") for parent in entry.entries("Parents", "Parent")),
+        omim=tuple(omim),
+    )
+
+
+def _version(entry: _Fields) -> str:
+    date, version = (str(entry.value.get(key, "")).strip() for key in ("creationDate", "version"))
+    return f"{version}, extracted {date}" if date else version
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each JSON file, within limits."""
+    if not path.exists():
+        raise DataError("no such file or folder", where=str(path), hint=_ACCEPTED)
+    total = 0
+    source = _folder_files(path) if path.is_dir() else _archive_files(path)
+    for count, (name, content) in enumerate(source, 1):
+        total += len(content)
+        if count > _MAX_FILES or total > _MAX_TOTAL:
+            what = f"more than {_MAX_FILES:,} files or {_MAX_TOTAL:,} bytes"
+            raise DataError(what, where=str(path), hint="is this the right archive?")
+        yield name, content
+
+
+def _folder_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for file in sorted(folder.rglob("*.json")):
+        if file.is_file():
+            _check_size(file.stat().st_size, file.name, folder)
+            yield file.name, file.read_bytes()
+
+
+def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                for info in packed.infolist():
+                    if info.filename.endswith(".json"):
+                        _check_size(info.file_size, info.filename, path)
+                        yield info.filename, packed.read(info)
+            return
+        with (
+            _OPENERS.get(_magic(path), open)(path, "rb") as raw,
+            tarfile.open(fileobj=cast("IO[bytes]", LimitedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
+        ):
+            for member in tar:
+                if member.isreg() and member.name.endswith(".json"):
+                    _check_size(member.size, member.name, path)
+                    file = tar.extractfile(member)
+                    yield member.name, b"" if file is None else file.read(_MAX_FILE)
+    except (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError):
+        raise DataError("this is not an archive, or it is damaged", where=str(path), hint=_ACCEPTED) from None
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"cannot be read ({error})", where=str(path), hint=_ACCEPTED) from None
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(2)
+
+
+def _check_size(size: int, name: str, path: Path) -> None:
+    if size > _MAX_FILE:
+        what = f"{excerpt(name)} has {size:,} bytes"
+        raise DataError(what, where=str(path), hint=f"an ORPHApacket has at most {_MAX_FILE:,}")
+
+
+METABOLIC: dict[str, tuple[str, ...]] = {
+    "Energy": ("79200",),
+    "Amino_Acid": ("79062",),
+    "Lysosomal": ("68366",),
+    "Glycosylation": ("137",),
+    "Lipid": ("309005",),
+    "Carbohydrate": ("79161",),
+}
+# The paper's tenth class, Intellectual (183757), covers two thirds of all entries of recent releases.
+NEUROLOGICAL: dict[str, tuple[str, ...]] = {
+    "Epilepsy": ("183512",),
+    "Neuromuscular": ("183497",),
+    "Neurodegenerative": ("183500",),
+    "Neurometabolic": ("68385",),
+    "CNS_Malformation": ("183506",),
+    "Peripheral_Neuropathy": ("98497",),
+    "Genetic_Dementia": ("158124",),
+    "Movement": ("183521",),
+    "Ataxia": ("183518",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DiseaseSettings:
+    """Which diseases become subgraphs, and what their labels are.
+
+    Args:
+        labels: the Orphanet entries whose descendants have each label.
+        multi_label: keep all labels of a disease; otherwise one with several is dropped.
+        mappings: how an OMIM entry may relate to the Orphanet entries whose labels it takes.
+        min_phenotypes: phenotypes of a disease that are in the graph.
+    """
+
+    labels: Mapping[str, tuple[str, ...]]
+    multi_label: bool
+    mappings: tuple[str, ...] = ("E", "BTNT")
+    min_phenotypes: int = 3
+
+    def __post_init__(self) -> None:
+        at_least(1, min_phenotypes=self.min_phenotypes)
+        if len(self.labels) < 2:
+            raise DataError(f"{len(self.labels)} labels", where="labels", hint="at least 2 are needed")
+
+
+METAB = DiseaseSettings(labels=METABOLIC, multi_label=False)
+NEURO = DiseaseSettings(labels=NEUROLOGICAL, multi_label=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledDisease:
+    """A disease with its nodes and labels; ``group`` is the same for all forms of one disorder."""
+
+    id: str
+    name: str
+    nodes: frozenset[int]
+    labels: tuple[str, ...]
+    group: str
+
+
+def label_diseases(
+    release: HpoRelease, orphanet: Orphanet, graph: PhenotypeGraph, settings: DiseaseSettings
+) -> tuple[list[LabelledDisease], dict[str, int]]:
+    """Diseases with enough phenotypes and a label, in the order of their ids, and how many were dropped, by reason.
+
+    An ORPHA id has the labels of its entry, an OMIM id those of all entries it is mapped to. Headings of the
+    classification (categories and clinical groups) are not disorders and give no labels. Of diseases with equal
+    phenotypes the first is kept.
+    """
+    below = {label: set().union(*map(orphanet.below, roots)) for label, roots in settings.labels.items()}
+    codes = disorder_codes(orphanet, settings.mappings)
+    groups = disorder_groups(orphanet, codes)
+    seen: set[frozenset[int]] = set()
+    found = []
+    dropped = {"diseases not mapped to a disorder": 0, "diseases under no label": 0, "diseases under several labels": 0}
+    dropped |= {"diseases with too few phenotypes": 0, "diseases with the phenotypes of another": 0}
+    for id_ in sorted(release.diseases):
+        disease = release.diseases[id_]
+        nodes, entries = graph.places(disease.phenotypes), codes.get(id_, ())
+        labels = tuple(label for label, under in below.items() if not under.isdisjoint(entries))
+        if not entries:
+            dropped["diseases not mapped to a disorder"] += 1
+        elif not labels:
+            dropped["diseases under no label"] += 1
+        elif len(labels) > 1 and not settings.multi_label:
+            dropped["diseases under several labels"] += 1
+        elif len(nodes) < settings.min_phenotypes:
+            dropped["diseases with too few phenotypes"] += 1
+        elif nodes in seen:
+            dropped["diseases with the phenotypes of another"] += 1
+        else:
+            seen.add(nodes)
+            found.append(LabelledDisease(id_, disease.name, nodes, labels, f"ORPHA:{groups[entries[0]]}"))
+    return found, dropped
+
+
+def disorder_codes(orphanet: Orphanet, mappings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The disorders that each ORPHA or OMIM id of an annotated disease stands for."""
+    codes: dict[str, list[str]] = {}
+    for disorder in orphanet.disorders.values():
+        if disorder.is_group:
+            continue
+        codes.setdefault(f"ORPHA:{disorder.code}", []).append(disorder.code)
+        for reference, relation in disorder.omim:
+            if relation in mappings:
+                codes.setdefault(f"OMIM:{reference}", []).append(disorder.code)
+    return {id_: tuple(sorted(found)) for id_, found in codes.items()}
+
+
+def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """For each disorder, the smallest code of its group.
+
+    A subtype is grouped with the disorder above it, and all disorders that one OMIM entry is mapped to with each other.
+    """
+    parent = {code: code for code, disorder in orphanet.disorders.items() if not disorder.is_group}
+
+    def root(code: str) -> str:
+        while parent[code] != code:
+            parent[code] = parent[parent[code]]
+            code = parent[code]
+        return code
+
+    def join(a: str, b: str) -> None:
+        first, second = sorted((root(a), root(b)), key=_code_order)
+        parent[second] = first
+
+    for code in parent:
+        disorder = orphanet.disorders[code]
+        for above in disorder.parents if disorder.is_subtype else ():
+            if above in parent:
+                join(code, above)
+    for together in codes.values():
+        for other in together[1:]:
+            join(together[0], other)
+    return {code: root(code) for code in parent}
+
+
+def _code_order(code: str) -> tuple[int, str]:
+    return len(code), code

@@ -1,0 +1,285 @@
+"""The jobs of a suite that a worker runs: preparation that several runs share, and one run.
+
+runs/NAME/outcome.json     the facts that the report needs; it exists once the run is finished
+runs/NAME/answers.npz      test probabilities, targets, units, overlap with training; for seed 0 also z_S
+runs/NAME/run.json         and recipe.json, metrics.jsonl: as of any run
+runs/NAME/failure.json     instead of these, the message of a run that failed
+
+The weights and node embeddings of a run are removed once its test predictions are saved: a run takes kilobytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from subgnn.api.train_recipe import train
+from subgnn.config.files import parse_recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
+from subgnn.data.splits import split_units
+from subgnn.embeddings.sources import source_vectors
+from subgnn.inference.predictor import Predictor
+from subgnn.lab.suites.plan import with_split
+from subgnn.lab.suites.published_rules import select_as_published
+from subgnn.metrics.significance import score_terms
+from subgnn.models.registry import find_model
+from subgnn.parallel.locks import locked_folder
+from subgnn.prepare.cached import prepare_draws_cached
+from subgnn.ragged import Ragged
+from subgnn.reports.calibration import calibration
+from subgnn.result import RunResult
+from subgnn.storage.files import atomic_write
+from subgnn.storage.parsing import write_json
+from subgnn.task import task_of
+from subgnn.training.devices import quiet_lightning
+from subgnn.training.portfolio import CANDIDATES
+from subgnn.training.run_dir import CHECKPOINT
+
+_PACKAGE = Path(__file__).parents[2]
+OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
+_FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "set", "command")
+
+
+def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
+    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``.
+
+    Args:
+        dataset: by default it is read from ``job["source"]``.
+    """
+    with _one_thread():
+        recipe, dataset = parse_recipe(job["recipe"], job["folder"]), dataset or _load(job["source"], job["id_base"])
+        graph = dataset.graph.undirected()
+        if job["share"] == "pretrain":
+            source_vectors(recipe, graph, device=job["device"])
+        else:
+            for _ in prepare_draws_cached(recipe, graph, dataset.subgraphs.nodes, seed=job["seed"]):
+                pass
+
+
+def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, Any]:
+    """Train one model and save its test predictions; an interrupted run is resumed.
+
+    Args:
+        dataset: by default it is read from ``job["source"]``.
+
+    Returns:
+        The content of outcome.json.
+    """
+    folder = Path(job["out"])
+    with locked_folder(folder), _one_thread(), warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        reset_peak_memory()
+        begin = time.perf_counter()
+        dataset = with_split(dataset or _load(job["source"], job["id_base"]), job["split"], job["seed"])
+        recipe = parse_recipe(job["recipe"], job["folder"])
+        (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
+        options = {name: job[name] for name in ("seed", "device", "source", "cache")}
+        rule = job["rule"]
+        result = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
+        if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
+            raise KeyboardInterrupt
+        vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
+        calibration_error = _save_predictions(folder, dataset, result.device, vectors=vectors)
+        has_test = len(dataset.subgraphs.indices("test")) > 0
+        outcome = {
+            **{name: job[name] for name in _FROM_JOB},
+            "recipe": recipe.name,
+            "method": result.method,
+            "task": result.task,
+            "selected_epoch": result.selected_epoch,
+            "epochs": result.epochs,
+            "val": result.val,
+            "test": result.test,
+            "candidate": result.candidate or None,
+            "seconds": asdict(result.seconds),
+            "device": result.device,
+            "versions": result.versions,
+            **_portfolio(result),
+            **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
+            "calibration_error": calibration_error,
+            "classes": list(dataset.subgraphs.classes),
+            "majority": _constant_score(dataset) if has_test else None,
+            "total_seconds": time.perf_counter() - begin,
+            **peak_memory(),
+            **provenance(),
+            "warnings": sorted(
+                {" ".join(str(w.message).split()) for w in raised if w.category.__module__ == "subgnn.errors"}
+            ),
+        }
+        write_json(outcome, folder / OUTCOME)
+        drop_weights(folder)
+    if _on_gpu():
+        torch.cuda.empty_cache()  # other processes may share the GPU
+    return outcome
+
+
+def _portfolio(result: RunResult) -> dict[str, Any]:
+    """The essentials of a portfolio's leaderboard: what was chosen, and each candidate's score, weight and seconds."""
+    if not result.is_portfolio:
+        return {}
+    kept = ("name", "score", "weight", "seconds")
+    leaderboard = [{key: getattr(one, key) for key in kept} for one in result.leaderboard]
+    return {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}}
+
+
+def drop_weights(folder: Path) -> None:
+    """Remove the files of a finished run that no report needs: weights, node embeddings, the state of training."""
+    for path in (*folder.glob("*.safetensors"), folder / FAILURE):
+        path.unlink(missing_ok=True)
+    shutil.rmtree(folder / CANDIDATES, ignore_errors=True)
+
+
+def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.float64]:
+    """The largest share of each subgraph's nodes that one of the others contains.
+
+    Shapes:
+        returns: (n,), from 0 to 1.
+
+    Example:
+        >>> a, b = Ragged.from_rows([np.array([0, 1, 2, 3])]), Ragged.from_rows([np.array([3, 4]), np.array([0, 1, 9])])
+        >>> node_overlap(a, b, 10).tolist()
+        [0.5]
+    """
+
+    def members(sets: Ragged) -> csr_array:
+        ones = np.ones(len(sets.values), np.float64)
+        return csr_array((ones, sets.values, sets.offsets), shape=(len(sets), num_nodes))
+
+    if not len(others):
+        return np.zeros(len(nodes))
+    most = (members(nodes) @ members(others).T).max(axis=1).toarray().reshape(-1)
+    return np.asarray(most / np.diff(nodes.offsets))
+
+
+def _save_predictions(folder: Path, dataset: Dataset, device: str, *, vectors: bool) -> float | None:
+    """Predict the test split, if there is one, and save the probabilities; returns their calibration error."""
+    subgraphs = dataset.subgraphs
+    rows = subgraphs.indices("test")
+    if not len(rows):
+        return None
+    nodes = subgraphs.nodes.take(rows)
+    predictor = Predictor(folder / CHECKPOINT, dataset.graph.undirected(), device=device)
+    train_nodes = subgraphs.nodes.take(subgraphs.indices("train"))
+    kept: dict[str, Any] = {
+        "rows": rows,
+        "probabilities": predictor.probabilities(nodes),
+        "targets": np.asarray(subgraphs.targets)[rows],
+        "units": split_units(subgraphs, subgraphs.groups)[rows],
+        "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
+    }
+    task = task_of(subgraphs.task)
+    if task.several or np.ndim(predictor.thresholds):
+        kept["thresholds"] = np.asarray(predictor.thresholds, np.float32)
+    if vectors:
+        kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)
+    with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **kept)
+    if task.real:
+        return None
+    return calibration(*task.confidences(kept["probabilities"], kept["targets"]))[1]
+
+
+def _constant_score(dataset: Dataset) -> float:
+    """The test score of the constant prediction that the training split gives."""
+    subgraphs, targets = dataset.subgraphs, np.asarray(dataset.subgraphs.targets)
+    train, true = (targets[subgraphs.indices(split)] for split in ("train", "test"))
+    guess = np.broadcast_to(task_of(subgraphs.task).constant(train), true.shape)
+    return score_terms(guess, true, subgraphs.task).score
+
+
+@lru_cache(maxsize=2)
+def _load(source: str, id_base: int | None) -> Dataset:
+    """Read a dataset; a worker's next job often has the same one."""
+    return read_dataset(Path(source), id_base=id_base)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run on one thread, so that sums are added in one order wherever the job runs."""
+    quiet_lightning()
+    before = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        numba.set_num_threads(before[1])
+
+
+@lru_cache(maxsize=1)
+def provenance() -> dict[str, str]:
+    """Commit and hash of the source, and the machine."""
+    source = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        source.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    hardware = [_processor(), f"{os.cpu_count()} cores"] + ([torch.cuda.get_device_name()] if _on_gpu() else [])
+    return {"commit": _commit(), "source_hash": source.hexdigest()[:16], "hardware": ", ".join(hardware)}
+
+
+def _commit() -> str:
+    """The commit of the checkout that tracks the package; empty if there is none."""
+    commands = (
+        ["ls-files", "--error-unmatch", "__init__.py"],
+        ["rev-parse", "HEAD"],
+        ["status", "--porcelain", "--untracked-files=no", "--", "."],
+    )
+    try:
+        _, head, changes = (
+            subprocess.run(["git", "-C", str(_PACKAGE), *words], capture_output=True, text=True, check=True, timeout=10)
+            for words in commands
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head.stdout.strip() + (" with changes" if changes.stdout.strip() else "")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def reset_peak_memory() -> None:
+    """Restart the measurement of peak memory, if the system can."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    if _on_gpu():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak_memory() -> dict[str, Any]:
+    """Peak memory since :func:`reset_peak_memory`, in MB; since the start if the system cannot restart."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+    gpu = torch.cuda.max_memory_allocated() / 2**20 if _on_gpu() else None
+    return {"peak_memory_mb": peak, "peak_gpu_memory_mb": gpu}
+
+
+def _on_gpu() -> bool:
+    """Whether this process has used a GPU; asking the GPU itself would start it."""
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]

@@ -1,0 +1,183 @@
+"""Plan the jobs of a suite: one for each dataset, model, varied setting and seed that differ in content.
+
+A run is identified by its key, the SHA-256 of its inputs: graph, subgraphs with labels and split, seed, the settings
+after all overrides, and the versions of the algorithms. So a finished run is found again under any name, and folders of
+runs can be copied from one machine to another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.recipes import portfolio
+from subgnn.config.settings import Recipe, recipe_key
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import Method, draw_folds, exchange_val_and_test, named_split, split_subgraphs
+from subgnn.data.subgraphs import SPLITS
+from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
+from subgnn.errors import DataError
+from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite
+from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
+from subgnn.prepare.measure import seen_hash
+from subgnn.storage.parsing import json_digest
+
+TRAINING_ALGORITHM = 3
+"""Increased when the same settings and seed train another model than before."""
+PORTFOLIO_ALGORITHM = 1
+"""Increased when the same portfolio makes another choice than before."""
+FOLDS = 10
+"""Folds of all subgraphs, by the protocol ``folds``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Options of all runs of a suite.
+
+    Args:
+        as_published: also apply the selection rule of a model's authors, where the suite names one.
+    """
+
+    seeds: int
+    overrides: tuple[str, ...] = ()
+    device: str = "auto"
+    cache: bool = True
+    id_base: int | None = None
+    as_published: bool = False
+    command: str = ""
+
+
+def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
+    """A dataset with a split: ``random``, ``folds``, ``stored``, ``published``, or ``swapped``, val and test exchanged.
+
+    Subgraphs with equal nodes, and those of one group, are in one part of a random split and in one fold. With
+    ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10, the
+    validation split the fold after it, and all other folds are the training split.
+
+    Raises:
+        DataError: if it has no labels, no stored split, or too few subgraphs for the folds.
+    """
+    subgraphs = dataset.subgraphs
+    subgraphs.require_labels(dataset.name)
+    if split == "random":
+        method: Method = "random" if subgraphs.groups is None else "group"
+        groups = None if subgraphs.groups is None else list(subgraphs.groups)
+        drawn = split_subgraphs(subgraphs, method=method, groups=groups, seed=seed)
+        return replace(dataset, subgraphs=drawn)
+    if split == "folds":
+        return replace(dataset, subgraphs=replace(subgraphs, splits=_fold_split(dataset, seed)))
+    if subgraphs.splits is None:
+        hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
+        raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
+    if split == "swapped":
+        return replace(dataset, subgraphs=exchange_val_and_test(subgraphs))
+    return replace(dataset, subgraphs=named_split(subgraphs, split))
+
+
+def _fold_split(dataset: Dataset, seed: int) -> NDArray[np.int8]:
+    """The split of a seed by the protocol ``folds``."""
+    folds = draw_folds(dataset.subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
+    if len(np.unique(folds)) < FOLDS:
+        what = f"{len(dataset.subgraphs)} subgraphs do not fill {FOLDS} folds"
+        hint = "subgraphs of one group or with equal nodes share a fold; set protocol.split = 'random'"
+        raise DataError(what, where=dataset.name, hint=hint)
+    names = ["test", "val", *["train"] * (FOLDS - 2)]
+    return np.array([SPLITS.index(name) for name in names], np.int8)[(folds - seed) % FOLDS]
+
+
+def plan_jobs(
+    suite: Suite, spec: DatasetSpec, source: Path, dataset: Dataset, *, models: Sequence[ModelSpec], request: Request
+) -> list[dict[str, Any]]:
+    """The jobs of one dataset, seed by seed, so that all models have their first runs early.
+
+    Models, or values of a varied setting, with the same content share a job.
+
+    Args:
+        spec: the dataset in the suite.
+        source: its path.
+        models: the selected models of the suite.
+
+    Returns:
+        Plain dictionaries, as :func:`~subgnn.lab.suites.job.run_job` takes them.
+    """
+    name, split, graph = spec.name, suite.split(spec), dataset.graph.undirected()
+    graph = replace(graph, known_hash=graph.content_hash)
+    drawn = split in ("random", "folds")
+    whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
+    variants = list(_variants(suite, name, models, request.overrides))
+    rules = {model.label: model.rule for model in models if request.as_published}
+    jobs: dict[str, dict[str, Any]] = {}
+    for seed in range(request.seeds):
+        subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
+        for entry, recipe in variants:
+            seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
+            same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
+            key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
+            rule = rules.get(entry["model"], "")
+            if key in jobs:
+                jobs[key]["entries"].append(entry)
+                jobs[key]["rule"] = jobs[key]["rule"] or rule
+                continue
+            jobs[key] = {
+                "key": key,
+                "config": json_digest({**same, "subgraphs": whole.content_hash}),
+                "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
+                "suite": suite.name,
+                "dataset": name,
+                "graph": graph.content_hash,
+                "source": str(source),
+                "split": split,
+                "seed": seed,
+                "entries": [entry],
+                "rule": rule,
+                "set": list(request.overrides),
+                # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
+                "recipe": asdict(replace(recipe, note="", published={})),
+                "device": request.device,
+                "cache": request.cache,
+                "id_base": request.id_base,
+                "command": request.command,
+            }
+    return list(jobs.values())
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """Settings that identify a run; for a portfolio, those of its candidates instead of the names of their recipes."""
+    found = recipe_key(recipe)
+    if recipe.auto.candidates:
+        candidates = {name: recipe_key(one) for name, one in portfolio(recipe, ()).items()}
+        found["auto"] = {**found["auto"], "only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
+    return found
+
+
+def _variants(
+    suite: Suite, dataset: str, models: Sequence[ModelSpec], overrides: tuple[str, ...]
+) -> list[tuple[dict[str, str], Recipe]]:
+    """Each model unchanged, and with each value of each setting that is varied in it."""
+    found = [
+        ({"model": model.label, "setting": "", "value": ""}, suite.recipe(model, dataset, overrides))
+        for model in models
+    ]
+    by_label = {model.label: model for model in models}
+    for setting in suite.settings:
+        if setting.model in by_label:
+            for value in setting.values:
+                change = f"{setting.key}={value}"
+                recipe = suite.recipe(by_label[setting.model], dataset, overrides, change=change)
+                found.append(({"model": setting.model, "setting": setting.name, "value": value}, recipe))
+    return found
+
+
+def algorithms() -> dict[str, int]:
+    """Versions of the algorithms that determine a run's numbers."""
+    return {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:40]

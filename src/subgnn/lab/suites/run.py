@@ -1,0 +1,221 @@
+"""Run a suite: generate data, prepare once for several runs, run the jobs that are not finished, and report.
+
+DIR/suite.json        the content of the suite
+DIR/data/NAME         generated datasets
+DIR/runs/NAME         a folder a run (:mod:`subgnn.lab.suites.job`), named by content
+DIR/report.html       and report.md, report.json (:mod:`subgnn.lab.suites.report`)
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from subgnn.config.files import parse_recipe
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.synthetic import find_recipe, generate, read_settings
+from subgnn.embeddings.sources import PRETRAINED
+from subgnn.errors import DataError, UserError, choices
+from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
+from subgnn.lab.suites.plan import Request, plan_jobs
+from subgnn.lab.suites.published_rules import has_test_scores
+from subgnn.lab.suites.report import write_suite_report
+from subgnn.lab.suites.spec import DatasetSpec, Suite, parse_suite
+from subgnn.models.registry import find_model
+from subgnn.parallel.engine import Engine, Failure, LocalEngine
+from subgnn.parallel.locks import LOCK, locked_folder, names_in
+from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.storage.cache import cache_limit
+from subgnn.storage.parsing import json_digest, read_json, write_json
+
+SUITE, DATA, RUNS = "suite.json", "data", "runs"
+_TEMPORARY = (LOCK, f".{SUITE}.")
+_REPLACE = "remove the run's folder, and run the suite again"
+
+
+def run_suite(
+    suite: Suite,
+    out: Path,
+    *,
+    data: Mapping[str, Path] | None = None,
+    models: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    request: Request | None = None,
+    engine: Engine | None = None,
+    on_progress: OnProgress = ignore,
+) -> dict[str, Any]:
+    """Run a suite, or a part of it; finished runs are skipped.
+
+    Args:
+        out: the folder; new, or one of the same suite.
+        data: folders of datasets by their names in the suite; generated ones can be replaced as well.
+        models, datasets: labels and names to run; all by default.
+        request: seeds, overrides, device; by default the suite's seeds.
+        engine: runs the jobs; this process by default.
+        on_progress: called with a description, the jobs done and the jobs in all.
+
+    Returns:
+        The content of report.json.
+
+    Raises:
+        UserError: for a name that the suite does not have, or if there is no dataset.
+        DataError: if the folder holds another suite.
+    """
+    request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
+    labels = [model.label for model in suite.models]
+    wanted = [suite.models[labels.index(name)] for name in _select(models, labels, "--models")]
+    places = _locate(suite, data or {}, _select(datasets, [d.name for d in suite.datasets], "--datasets"), out)
+    for spec, _ in places:  # refuses unknown recipes and settings before any work
+        for model in wanted:
+            suite.recipe(model, spec.name, request.overrides)
+    _check_folder(suite, out)
+    with locked_folder(out, what="suite"):
+        _check_folder(suite, out)
+        write_json(_content(suite), out / SUITE)
+        jobs = []
+        for spec, source in places:
+            if not source.exists():
+                write_folder(generate(spec.generate, seed=spec.instance, **spec.options), source)
+            dataset = read_dataset(source, id_base=request.id_base)
+            if source == out / DATA / spec.name:
+                _check_generated(spec, dataset.card, source)
+            jobs += plan_jobs(suite, spec, source.resolve(), dataset, models=wanted, request=request)
+        for job in jobs:
+            job["out"] = str(out / RUNS / job["folder"])
+        pending = [job for job in jobs if not _finished(job)]
+        _share(pending, engine, on_progress)
+        _map(engine, run_job, sorted(pending, key=_turn), "runs", on_progress)
+        return write_suite_report(out)
+
+
+def _turn(job: Mapping[str, Any]) -> tuple[int, int]:
+    """The order of jobs: seed by seed, and large portfolios first, so that workers end at about the same time."""
+    auto = job["recipe"]["auto"]
+    return job["seed"], -len(auto["only"] or auto["candidates"])
+
+
+def _map(
+    engine: Engine,
+    function: Callable[[dict[str, Any]], Any],
+    jobs: Sequence[dict[str, Any]],
+    what: str,
+    on_progress: OnProgress,
+) -> None:
+    """Run jobs; the message of one that fails is written into the folder of its run."""
+    for done, (job, result) in enumerate(engine.map(function, jobs), 1):
+        if isinstance(result, Failure) and function is run_job:
+            kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
+            write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
+        on_progress(what, done, len(jobs))
+
+
+def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress) -> None:
+    """Pretrain embeddings once for all runs that use them, then prepare subgraphs once that several runs need.
+
+    A portfolio does both by itself, for those of its candidates that its budget has room for. A failure here occurs
+    again, and is reported, in the runs themselves.
+    """
+    if cache_limit() == 0:
+        return
+    pretrain: dict[str, dict[str, Any]] = {}
+    prepare: dict[str, list[dict[str, Any]]] = {}
+    for job in (job for job in jobs if job["cache"]):
+        recipe = parse_recipe(job["recipe"], job["folder"])
+        model, plain = find_model(recipe.method), job["recipe"]
+        if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
+            # By the graph, which two datasets may share.
+            parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, plain["pretrain"]]
+            pretrain.setdefault(json_digest({"of": parts}), {**job, "share": "pretrain"})
+        if model.has_channels:
+            settings = [plain["channels"], plain["prepare"], recipe.model.layers]
+            prepare.setdefault(json_digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
+    _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)
+    several = [{**same[0], "share": "prepare"} for same in prepare.values() if len(same) > 1]
+    _map(engine, share_job, several, "preparing", on_progress)
+
+
+def _finished(job: Mapping[str, Any]) -> bool:
+    """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker.
+
+    A run that was copied from another suite takes the name that the dataset has in this one. A run without the test
+    scores of its epochs, where the job asks for them, is removed, to be made again.
+    """
+    folder = Path(job["out"])
+    outcome = read_json(folder / OUTCOME, _REPLACE) if (folder / OUTCOME).is_file() else {}
+    if job["rule"] and "as_published" not in outcome and not has_test_scores(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+    if not outcome:
+        return False
+    entries = outcome["entries"] + [entry for entry in job["entries"] if entry not in outcome["entries"]]
+    renamed = {**outcome, "entries": entries, "dataset": job["dataset"]}
+    if renamed != outcome:
+        write_json(renamed, folder / OUTCOME)
+    drop_weights(folder)
+    return True
+
+
+def _select(names: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+    """The known names among ``names``, or all if there are none; - and _ are equal."""
+    plain = {name.replace("_", "-"): name for name in known}
+    for name in names:
+        if name.replace("_", "-") not in plain:
+            raise UserError(f"the suite has no '{name}'", where=where, hint=choices(name, known))
+    selected = {plain[name.replace("_", "-")] for name in names}
+    return [name for name in known if not names or name in selected]
+
+
+def _locate(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: Path) -> list[tuple[DatasetSpec, Path]]:
+    """The path of each dataset, also of those to be generated; datasets that are neither are left out."""
+    names = [dataset.name for dataset in suite.datasets]
+    for name in data:
+        _select([name], names, "--data")
+    given = {name.replace("_", "-"): path for name, path in data.items()}
+    chosen, found = set(wanted), []
+    for dataset in suite.datasets:
+        path = given.get(dataset.name.replace("_", "-"), given.get(dataset.folder_of.replace("_", "-")))
+        if path is not None and not path.exists():
+            raise DataError("no such folder", where=str(path), hint=f"give the dataset with --data {dataset.name}=DIR")
+        if dataset.name in chosen and path is not None:
+            found.append((dataset, path))
+        elif dataset.name in chosen and dataset.generate:
+            found.append((dataset, out / DATA / dataset.name))
+    if not found:
+        hint = f"give at least one folder, as --data {names[0]}=DIR; the suite knows {', '.join(names)}"
+        raise UserError("no dataset is given", where=f"benchmark run {suite.name}", hint=hint)
+    return found
+
+
+def _check_generated(spec: DatasetSpec, card: Mapping[str, Any], source: Path) -> None:
+    """Refuse a dataset that another version of its generator wrote."""
+    recipe = find_recipe(spec.generate)
+    wanted = recipe.version, spec.instance, asdict(read_settings(recipe, spec.options))
+    if (card.get("version", 1), card.get("seed"), card.get("settings")) != wanted:
+        hint = "remove it, and the suite generates it again; or give another --out"
+        what = "this was generated by another version, or with another seed or other options"
+        raise DataError(what, where=str(source), hint=hint)
+
+
+def _check_folder(suite: Suite, out: Path) -> None:
+    """Check that the folder is new, or holds the same suite; datasets may have been added since."""
+    names = names_in(out)
+    if names is not None and SUITE in names:
+        before = read_json(out / SUITE, "give another --out")
+        now, then = (parse_suite(one, str(out / SUITE)) for one in (_content(suite), before))
+        known = {dataset.name: dataset for dataset in then.datasets}
+        same = all(known.get(dataset.name, dataset) == dataset for dataset in now.datasets)
+        if (now.name, now.study) != (then.name, then.study) or not same:
+            raise DataError(f"holds another suite, '{before.get('name')}'", where=str(out), hint="give another --out")
+    elif names is None or not all(name.startswith(_TEMPORARY) for name in names):
+        raise DataError("exists already", where=str(out), hint="choose another --out")
+
+
+def _content(suite: Suite) -> dict[str, Any]:
+    """The content of suite.json."""
+    found: dict[str, Any] = json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"}))
+    return found

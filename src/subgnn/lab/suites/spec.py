@@ -1,0 +1,285 @@
+"""Suite files: title, protocol, datasets, models, study, and published numbers with their source.
+
+.. code-block:: toml
+
+    title = "My models on my data"
+    study = "table"
+
+    [protocol]
+    split = "random"
+    seeds = 10
+
+    [[datasets]]
+    name = "density"
+    generate = "density"
+
+    [[models]]
+    label = "SubGNN"
+    recipe = "alsentzer2020_{dataset}"
+    set = ["embeddings.source=gin"]
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from subgnn.channels.table import check_channels
+from subgnn.config.files import parse_table, read_toml
+from subgnn.config.numbers import Count, Seed
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import ChannelSettings, Recipe
+from subgnn.data.synthetic import RECIPES as GENERATORS
+from subgnn.errors import UserError, choices, excerpt
+from subgnn.lab.suites import FOLDER, suite_names
+from subgnn.models.registry import check_tunable
+
+Study = Literal["table", "ablation", "sensitivity", "generalization"]
+Splitting = Literal["random", "stored", "published", "folds"]
+Rule = Literal["", "first epoch", "best test among ties", "best test"]
+SPLIT_WORDS = {
+    "random": "random 50/25/25, by seed",
+    "stored": "stored split",
+    "swapped": "stored split, val and test exchanged",
+    "folds": "folds",
+    "published": "stored split, val and test exchanged where val is the smaller",
+}
+_CHANNELS, _CANDIDATE = "channels.", "{candidate}"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The split and the number of runs of a model on a dataset, with seeds 0, 1 and so on.
+
+    ``random`` is 50/25/25 by seed, ``stored`` the dataset's own, ``published`` that with val and test exchanged where
+    val is the smaller (:func:`~subgnn.data.splits.named_split`). With ``folds``, all subgraphs are dealt into ten
+    folds: run 0 is tested on the first and run 9 on the last, so that ten runs predict every subgraph once; ten more
+    repeat this with other folds (:func:`~subgnn.lab.suites.plan.with_split`).
+    """
+
+    split: Splitting = "random"
+    seeds: Count = 10
+
+    @property
+    def words(self) -> str:
+        """The protocol, for a table."""
+        return SPLIT_WORDS[self.split]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec:
+    """A dataset: generated, or read from a folder that is given when the suite is run.
+
+    Args:
+        instance: the seed of the generator.
+        like: the dataset whose recipes and published numbers apply; by default itself.
+        folder_of: the dataset whose folder it is read from, if none is given under its name.
+        split: of its runs, instead of the protocol's.
+        swap: exchange the splits val and test of the folder.
+    """
+
+    name: str
+    generate: str = ""
+    instance: Seed = 0
+    options: dict[str, Any] = field(default_factory=dict)
+    like: str = ""
+    folder_of: str = ""
+    split: Literal["", "random", "stored", "published", "folds"] = ""
+    swap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Published numbers by dataset, and their source."""
+
+    source: str = ""
+    micro_f1: dict[str, float] = field(default_factory=dict)
+    micro_f1_std: dict[str, float] = field(default_factory=dict)
+    auroc: dict[str, float] = field(default_factory=dict)
+    auroc_std: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A recipe with a label; ``{dataset}`` in its name is replaced by the dataset's, and channels replace its own.
+
+    ``otherwise`` is the recipe for datasets that it does not have. ``rule`` is the one by which its authors selected
+    their published numbers (:mod:`~subgnn.lab.suites.published_rules`); it has no part in a run of the model.
+
+    ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
+
+    A model is compared with the best baseline of its ``group``.
+
+    ``each`` names the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name
+    replaces ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
+    """
+
+    label: str
+    recipe: str
+    otherwise: str = ""
+    set: tuple[str, ...] = ()
+    tune: tuple[tuple[str, ...], ...] = ()
+    channels: tuple[ChannelSettings, ...] = ()
+    each: str = ""
+    baseline: bool = False
+    group: str = ""
+    rule: Rule = ""
+    published: Published = field(default_factory=Published)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSpec:
+    """A setting to vary: ``section.key``, or ``channels.KIND`` and ``channels.KIND/SIDE`` for numbers of anchors."""
+
+    name: str
+    key: str
+    values: tuple[str, ...]
+    model: str
+    matters: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSpec:
+    """Published numbers of a model that the suite does not run, by the names of datasets."""
+
+    label: str
+    source: str
+    micro_f1: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite; paths of recipes are relative to ``folder``, and every model is compared with those of ``compare``."""
+
+    name: str
+    title: str
+    datasets: tuple[DatasetSpec, ...]
+    models: tuple[ModelSpec, ...]
+    study: Study = "table"
+    note: str = ""
+    protocol: Protocol = field(default_factory=Protocol)
+    compare: tuple[str, ...] = ()
+    settings: tuple[SettingSpec, ...] = ()
+    references: tuple[ReferenceSpec, ...] = ()
+    folder: str = ""
+
+    def like(self, dataset: str) -> str:
+        """The dataset whose recipes and published numbers apply to a dataset."""
+        return next((spec.like for spec in self.datasets if spec.name == dataset and spec.like), dataset)
+
+    def split(self, dataset: DatasetSpec) -> str:
+        """The split of a dataset's runs: its own or the protocol's, or the stored one with val and test exchanged."""
+        return "swapped" if dataset.swap else dataset.split or self.protocol.split
+
+    def recipe(self, model: ModelSpec, dataset: str, overrides: tuple[str, ...] = (), *, change: str = "") -> Recipe:
+        """The settings of a model on a dataset.
+
+        Args:
+            overrides: ``section.key=value``, after those of the model.
+            change: one more, which may also be ``channels.KIND=N`` or ``channels.KIND/SIDE=N``.
+        """
+        name = model.recipe.replace("{dataset}", self.like(dataset).replace("-", "_"))
+        if model.otherwise and name not in recipe_names():
+            name = model.otherwise
+        if name.endswith(".toml"):
+            name = str(Path(self.folder) / name)
+        anchors = change.startswith(_CHANNELS)
+        given = [*model.set, *overrides, *([change] if change and not anchors else [])]
+        found = find_recipe(name, given)
+        if model.channels:
+            found = replace(found, channels=model.channels)
+        if model.tune:
+            found = replace(found, baseline=replace(found.baseline, tune_settings=model.tune))
+            check_tunable(found)
+        check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
+        return _with_anchors(found, change, self.name) if anchors else found
+
+
+def _expanded(model: ModelSpec) -> list[ModelSpec]:
+    """The models that an entry stands for: itself, or one for each candidate of a portfolio."""
+    if not model.each:
+        return [model]
+    found = []
+    for candidate in (one for one in find_recipe(model.each).auto.candidates if not one.for_graphs_with):
+        own = model.recipe == _CANDIDATE
+        given = tuple(text.replace(_CANDIDATE, candidate.name) for text in model.set)
+        found.append(
+            replace(
+                model,
+                label=model.label.replace(_CANDIDATE, candidate.name),
+                recipe=candidate.recipe if own else model.recipe,
+                set=(*candidate.set, *given) if own else given,
+                each="",
+            )
+        )
+    return found
+
+
+def _with_anchors(recipe: Recipe, change: str, where: str) -> Recipe:
+    """The recipe with another number of anchors in one subchannel, or in both sides of a channel."""
+    channel, _, number = change.removeprefix(_CHANNELS).partition("=")
+    known = [name for c in recipe.channels for name in (c.kind, c.name)]
+    if channel not in known:
+        raise UserError(
+            f"the recipe has no channel '{channel}'", where=where, hint=choices(channel, dict.fromkeys(known))
+        )
+    if not number.strip().isdigit() or int(number) < 1:
+        raise UserError(f"'{change}'", where=where, hint="accepted: a number of anchors from 1")
+    return replace(
+        recipe,
+        channels=tuple(
+            replace(c, num_anchors=int(number)) if channel in (c.kind, c.name) else c for c in recipe.channels
+        ),
+    )
+
+
+def find_suite(name: str) -> Suite:
+    """A suite by name, or by the path of a file.
+
+    Raises:
+        UserError: if there is none, or the file is not a suite.
+    """
+    if not name.endswith(".toml") and name not in suite_names():
+        known = ["quick", *suite_names()]
+        hint = f"{choices(name, known)}; or the path of a .toml file"
+        raise UserError(f"unknown suite '{name}'", where="benchmark run", hint=hint)
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    content = read_toml(path, "suite")
+    return parse_suite({"name": path.stem, "folder": str(path.resolve().parent)} | content, str(path))
+
+
+def parse_suite(content: dict[str, Any], where: str) -> Suite:
+    """Make a suite from a mapping, and check it."""
+    suite = parse_table(Suite, content, where)
+    suite = replace(suite, models=tuple(one for model in suite.models for one in _expanded(model)))
+    for what, names in (("dataset", [d.name for d in suite.datasets]), ("model", [m.label for m in suite.models])):
+        if not names:
+            raise UserError(f"there is no {what}", where=where, hint=f"add a [[{what}s]] entry")
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"the {what} '{name}' is there twice", where=where, hint="give each another name")
+    for dataset in suite.datasets:
+        if not _NAME.fullmatch(dataset.name):  # it is the name of a folder, and comes before the = of --data
+            hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"
+            raise UserError(f"a dataset is called {excerpt(dataset.name)}", where=where, hint=hint)
+        if dataset.generate and dataset.generate not in GENERATORS:
+            hint = choices(dataset.generate, GENERATORS)
+            raise UserError(f"unknown generator '{dataset.generate}'", where=where, hint=hint)
+        if dataset.folder_of and dataset.folder_of not in [d.name for d in suite.datasets]:
+            hint = choices(dataset.folder_of, [d.name for d in suite.datasets])
+            raise UserError(f"'{dataset.name}' has the folder of '{dataset.folder_of}'", where=where, hint=hint)
+        split = dataset.split or suite.protocol.split
+        if dataset.swap and split != "stored":
+            what = f"'{dataset.name}' exchanges val and test of a {split} split"
+            raise UserError(what, where=where, hint="leave swap out, or set split = 'stored'")
+    labels = [m.label for m in suite.models]
+    for label in suite.compare:
+        if label not in labels:
+            raise UserError(f"compare: unknown model '{label}'", where=where, hint=choices(label, labels))
+    for setting in suite.settings:
+        if setting.model not in labels:
+            raise UserError(f"unknown model '{setting.model}'", where=where, hint=choices(setting.model, labels))
+    return suite

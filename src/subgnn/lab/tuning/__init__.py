@@ -1,0 +1,1 @@
+"""Searches for settings: spaces, trials and studies, in this process or several."""

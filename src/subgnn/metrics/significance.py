@@ -1,0 +1,222 @@
+r"""Paired tests of whether one model is better than another: over subgraphs, and over seeds.
+
+Micro-F1 and R^2 are ratios of sums over subgraphs,
+
+    score = sum_i gain_i / sum_i weight_i,
+
+with gain 1 for a correct prediction and weight 1 (one class); 2 TP_i and 2 TP_i + FP_i + FN_i (several labels); or
+(y_i - mean y)^2 - (y_i - predicted_i)^2 and (y_i - mean y)^2 (real values). The pairs are subgraphs: all terms of a
+subgraph are swapped or drawn together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from torch import Tensor
+
+from subgnn.data.splits import split_units
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.rng import stream
+from subgnn.task import TaskName, Thresholds, task_of
+
+EXACT = 15
+"""Seeds up to which :func:`sign_flip_test` is exact."""
+_SWAPS, _DRAWS, _BLOCK = 20_000, 2_000, 4_000_000
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTerms:
+    """The terms that each subgraph adds to a score.
+
+    Shapes:
+        gain, weight: (n,).
+    """
+
+    gain: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @property
+    def score(self) -> float:
+        """Micro-F1, or R^2; NaN if the weights sum to 0."""
+        total = float(self.weight.sum())
+        return float(self.gain.sum()) / total if total > 0 else float("nan")
+
+    def joined(self, units: NDArray[np.int64]) -> ScoreTerms:
+        """The terms of units, sets of subgraphs that depend on each other: equal nodes, or one group.
+
+        Shapes:
+            units: (n,), the unit of each subgraph, from 0.
+        """
+        gain, weight = (np.bincount(units, terms).astype(np.float64) for terms in (self.gain, self.weight))
+        return ScoreTerms(gain, weight)
+
+    def take(self, rows: NDArray[np.int64]) -> ScoreTerms:
+        """The terms of some subgraphs."""
+        return ScoreTerms(self.gain[rows], self.weight[rows])
+
+
+def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: TaskName) -> ScoreTerms:
+    """The terms of micro-F1, for real values of R^2.
+
+    Shapes:
+        predicted, true: (n,) classes or values, or (n, classes) of 0 and 1.
+
+    Example:
+        >>> score_terms(np.array([0, 1, 1]), np.array([0, 1, 2]), "multi-class").score
+        0.6666666666666666
+    """
+    return ScoreTerms(*task_of(task).score_terms(predicted, true))
+
+
+def mean_terms(runs: Sequence[ScoreTerms]) -> ScoreTerms:
+    """The mean terms of several runs of one recipe."""
+    return ScoreTerms(np.mean([t.gain for t in runs], axis=0), np.mean([t.weight for t in runs], axis=0))
+
+
+def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
+    """The p-value of our lead under random swaps of the two models' predictions.
+
+    A one-sided paired randomisation test: each subgraph's terms are swapped with probability one half, and the share of
+    such swaps with a lead at least as large is returned. For one class a subgraph it is McNemar's exact test: with d
+    subgraphs that only one model predicts correctly, all ours, it is 2^-d. Otherwise swaps are drawn at random, and the
+    observed one is counted. It needs no large sample: with three subgraphs it is never below 1/8.
+    """
+    lead = ours.score - theirs.score
+    if not np.isfinite(lead):
+        return 1.0
+    delta = np.stack([theirs.gain - ours.gain, theirs.weight - ours.weight], axis=1)
+    differs = delta[np.abs(delta).sum(axis=1) > 0]  # a swap of equals changes nothing
+    if not differs[:, 1].any() and (np.abs(differs[:, 0]) == 1).all():
+        return float(scipy.stats.binom.sf((differs[:, 0] < 0).sum() - 1, len(differs), 0.5))
+    rng = stream(0, "experiments/swaps")
+    mine, other = (np.array([terms.gain.sum(), terms.weight.sum()]) for terms in (ours, theirs))
+    as_large = 0
+    for size in _blocks(_SWAPS, len(differs)):
+        moved = rng.integers(0, 2, (size, len(differs)), dtype=np.int8) @ differs
+        here, there = np.maximum(mine + moved, [-np.inf, _TINY]), np.maximum(other - moved, [-np.inf, _TINY])
+        as_large += int((here[:, 0] / here[:, 1] - there[:, 0] / there[:, 1] >= lead - 1e-9).sum())
+    return (1 + as_large) / (1 + _SWAPS)
+
+
+def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
+    """The 95 % interval of our lead by the paired bootstrap: samples of n subgraphs, drawn with replacement."""
+    return _interval([ours, theirs], lambda ours, theirs: ours - theirs)
+
+
+def score_interval(terms: ScoreTerms) -> tuple[float, float]:
+    """The 95 % interval of a score by the bootstrap."""
+    return _interval([terms], lambda score: score)
+
+
+def headline_interval(
+    outputs: Sequence[Tensor], targets: Tensor, subgraphs: SubgraphSet, *, thresholds: Thresholds = 0.5
+) -> tuple[float, float]:
+    """The ends of the 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
+
+    Subgraphs of equal nodes or one group are drawn together: they are not independent. Where all predictions are
+    correct, or all wrong, samples do not differ, and the interval is that of a share (:func:`wilson`).
+
+    Args:
+        outputs: of each repeat, (n, outputs); their mean terms count.
+        targets: of the subgraphs, as :func:`~subgnn.task.Task.metrics` takes them.
+    """
+    task, true = task_of(subgraphs.task), targets.cpu().numpy()
+    found = [task.predictions(one.detach().float().cpu(), thresholds).numpy() for one in outputs]
+    terms = mean_terms([ScoreTerms(*task.score_terms(one, true)) for one in found])
+    joined = terms.joined(split_units(subgraphs, subgraphs.groups))
+    if task.one_class and terms.score in (0.0, 1.0):
+        return wilson(terms.score, len(joined.gain))
+    return score_interval(joined)
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share of ``count`` trials (Wilson).
+
+    Example:
+        >>> [round(end, 3) for end in wilson(1.0, 25)]
+        [0.867, 1.0]
+    """
+    z = 1.959964
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:
+    """The 95 % interval of a function of scores over samples of the subgraphs."""
+    if not all(np.isfinite(terms.score) for terms in given):
+        return float("nan"), float("nan")
+    n, rng, found = len(given[0].gain), stream(0, "experiments/bootstrap"), []
+    table = np.stack([column for terms in given for column in (terms.gain, terms.weight)], axis=1)
+    for size in _blocks(_DRAWS, n):
+        sums = rng.multinomial(n, np.full(n, 1 / n), size) @ table
+        found.append(value(*(sums[:, ::2] / np.maximum(sums[:, 1::2], _TINY)).T))
+    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def resampled(
+    value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64], *, draws: int = 200
+) -> NDArray[np.float64]:
+    """Values of a metric on samples of the subgraphs by units, drawn with replacement; undefined ones are left out.
+
+    For metrics that are no ratios of sums, as areas under curves.
+
+    Args:
+        value: of the chosen subgraphs, which may occur several times.
+
+    Shapes:
+        units: (n,), the unit of each subgraph, from 0. returns: (draws,) or fewer.
+    """
+    order, counts = np.argsort(units, kind="stable"), np.bincount(units)
+    parts, rng = np.split(order, np.cumsum(counts)[:-1]), stream(0, "experiments/bootstrap")
+    found = [value(np.concatenate([parts[i] for i in rng.integers(0, len(parts), len(parts))])) for _ in range(draws)]
+    return np.array([one for one in found if one == one])
+
+
+def standard_error(terms: ScoreTerms) -> float:
+    """The standard error of a score, a ratio of sums over independent subgraphs; 0 for a single one.
+
+    Example:
+        >>> standard_error(ScoreTerms(np.array([1.0, 0.0, 1.0, 0.0]), np.ones(4))) == (0.25 / 3) ** 0.5
+        True
+    """
+    left, n = terms.gain - terms.score * terms.weight, len(terms.gain)
+    return float(np.sqrt((left**2).sum() * n / (n - 1)) / terms.weight.sum()) if n > 1 else 0.0
+
+
+def _blocks(total: int, width: int) -> list[int]:
+    """Sizes of blocks that sum to ``total``, each small enough for a table of ``width`` random numbers a row."""
+    size = max(1, _BLOCK // max(1, width))
+    return [min(size, total - begin) for begin in range(0, total, size)]
+
+
+def sign_flip_test(differences: Sequence[float]) -> float | None:
+    """The two-sided p-value of a mean difference over seeds; None for fewer than two seeds or undefined scores.
+
+    If the two models were equal, the difference of each seed would be as likely to have the other sign. The p-value is
+    the share of all 2^n ways to choose signs whose mean difference is at least as large, in either direction. It is
+    exact up to :data:`EXACT` seeds, assumes no normal distribution, and is never below 2^(1-n). With more seeds, signs
+    are drawn at random.
+
+    Example:
+        >>> sign_flip_test([0.1, 0.2, 0.1, 0.3])
+        0.125
+    """
+    found = np.asarray(differences, np.float64)
+    if len(found) < 2 or not np.isfinite(found).all():
+        return None
+    observed = abs(found.sum()) - _TINY
+    if len(found) <= EXACT:
+        signs = 1 - 2 * ((np.arange(2 ** len(found))[:, None] >> np.arange(len(found))) & 1)
+        return float((np.abs(signs @ found) >= observed).mean())
+    signs = 1 - 2 * stream(0, "experiments/signs").integers(0, 2, (_SWAPS, len(found)))
+    return float((1 + (np.abs(signs @ found) >= observed).sum()) / (1 + _SWAPS))

@@ -1,0 +1,291 @@
+"""Choose thresholds of probabilities for a stated aim, and count what they give: precision, recall and cost.
+
+A subgraph is an alert if the probability of the positive class, or of the label, is above the threshold. Of two classes
+the positive one is the rarer in the training split, of equally many the second. Aims:
+
+============================ ==========================================================================================
+``precision=0.9``            the highest recall with a precision of at least .9; if none has that, the highest precision
+``recall=0.8``               the highest precision with a recall of at least .8
+``f1``                       the highest F1
+``cost=fp:1,fn:20``          the lowest cost, of 1 for each false alert and 20 for each positive subgraph that is missed
+============================ ==========================================================================================
+
+Thresholds lie halfway between two neighbouring probabilities, and equal ones are never divided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.errors import UserError, excerpt
+from subgnn.metrics.significance import wilson
+from subgnn.ranking import alerts_by_score
+from subgnn.result import Alerts, LabelAlerts, ThresholdReport
+from subgnn.task import TaskName, Thresholds, task_of
+
+NONE = "none"
+"""No aim: the likelier class, and labels above one half."""
+_WHERE = "--threshold"
+_BELOW = -(2.0**-10)
+_COST = re.compile(r"cost=(fp|fn):(\S+?),\s*(?!\1)(fp|fn):(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a threshold is chosen for."""
+
+    kind: Literal["precision", "recall", "f1", "cost"]
+    least: float = 0.0
+    false_alert: float = 1.0
+    missed: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str, where: str = "--threshold") -> Aim:
+        """An aim as it is written.
+
+        Raises:
+            UserError: for anything else.
+
+        Example:
+            >>> Aim.parse("precision=0.9").least, Aim.parse("cost=fp:1,fn:20").missed
+            (0.9, 20.0)
+        """
+        hint = "accepted: precision=P or recall=R, above 0 and up to 1; f1; cost=fp:A,fn:B, both above 0"
+        wrong = UserError(f"the threshold is {excerpt(text)}", where=where, hint=hint)
+        kind, _, number = text.strip().partition("=")
+        try:
+            if kind == "f1" and not number:
+                return cls("f1")
+            if kind in ("precision", "recall") and 0 < float(number) <= 1:
+                return cls("precision" if kind == "precision" else "recall", least=float(number))
+            if (found := _COST.fullmatch(text.strip())) is not None:
+                costs = {found[1]: float(found[2]), found[3]: float(found[4])}
+                if all(0 < cost < 1e12 for cost in costs.values()):
+                    return cls("cost", false_alert=costs["fp"], missed=costs["fn"])
+        except ValueError:
+            raise wrong from None
+        raise wrong
+
+    def best(self, alerts: NDArray[Any], hits: NDArray[Any], positives: int) -> tuple[int, bool]:
+        """The place of the best cut, and whether it reaches the aim.
+
+        Shapes:
+            alerts, hits: (m,), of each cut, rising; hits are alerts of positive subgraphs.
+        """
+        precision, recall = hits / np.maximum(alerts, 1), hits / max(positives, 1)
+        if self.kind == "precision":
+            enough = (precision >= self.least) & (hits > 0)
+            if enough.any():
+                return _last_of_highest(np.where(enough, hits, -1), -alerts), True
+            return _last_of_highest(precision, hits), False
+        if self.kind == "recall":
+            return _last_of_highest(np.where(recall >= self.least, precision, -1.0), hits), True
+        if self.kind == "cost":
+            cost = self.false_alert * (alerts - hits) + self.missed * (positives - hits)
+            return _last_of_highest(-cost, -alerts), True
+        return _last_of_highest(2 * hits / (alerts + positives), precision), True
+
+
+def _last_of_highest(first: NDArray[Any], second: NDArray[Any]) -> int:
+    """The place of the highest first number; of equals, that of the highest second one."""
+    return int(np.lexsort((second, first))[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Alerts at a threshold: how many, how many of them are positive, and how many positive subgraphs there are."""
+
+    alerts: float
+    hits: float
+    positives: float
+    subgraphs: int
+
+    @classmethod
+    def at(cls, threshold: float, scores: NDArray[Any], truth: NDArray[Any]) -> Counts:
+        """Those of scores (n,), or (repeats, n), of which they are means."""
+        alerts = scores > np.float32(threshold)
+        times = 1 if scores.ndim == 1 else len(scores)
+        hits = float((alerts & (truth > 0)).sum()) / times
+        return cls(float(alerts.sum()) / times, hits, float((truth > 0).sum()), len(truth))
+
+    @property
+    def precision(self) -> float:
+        """The share of alerts that are positive; NaN without alerts."""
+        return self.hits / self.alerts if self.alerts else float("nan")
+
+    @property
+    def recall(self) -> float:
+        """The share of positive subgraphs that are alerts; NaN without positive ones."""
+        return self.hits / self.positives if self.positives else float("nan")
+
+    def report(self) -> Alerts:
+        """Counts, precision with its 95 % interval, and recall; None for what is undefined."""
+        sure = self.alerts > 0
+        low, high = wilson(self.precision, round(max(1, self.alerts))) if sure else (0.0, 0.0)
+        return Alerts(
+            **asdict(self),
+            precision=self.precision if sure else None,
+            precision_interval=(low, high) if sure else None,
+            recall=self.recall if self.positives else None,
+        )
+
+
+def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tuple[float, bool]:
+    """The threshold for an aim, and whether it is reached; one half, not reached, without a positive subgraph.
+
+    Shapes:
+        scores: (n,), or (repeats, n), float32. truth: (n,) of 0 and 1.
+
+    Example:
+        >>> scores = np.array([0.875, 0.75, 0.5, 0.125], np.float32)
+        >>> choose_threshold(scores, np.array([1, 0, 1, 0]), Aim("recall", least=1.0))
+        (0.3125, True)
+    """
+    if not (truth > 0).any():
+        return 0.5, False
+    flat, all_truth = scores.reshape(-1), np.broadcast_to(truth, scores.shape).reshape(-1)
+    values, alerts, hits = alerts_by_score(flat, all_truth)
+    # Before the first cut nothing is an alert.
+    alerts, hits = np.append(0, alerts), np.append(0, hits)
+    place, reached = aim.best(alerts, hits, int(hits[-1]))
+    # Below 0, where even a probability of 0 is an alert.
+    ends = np.concatenate([[1.0], values, [0.0 if values[-1] > 0 else _BELOW]])
+    upper, lower = ends[place], ends[place + 1]
+    halfway = np.float32((upper + lower) / 2)
+    # There may be no number between two probabilities.
+    return float(halfway if halfway < upper else lower), reached
+
+
+@dataclass(frozen=True, slots=True)
+class LabelThreshold:
+    """The threshold of a class or label, whether it reached the aim on the data it was chosen on, and what it gave."""
+
+    label: str
+    threshold: float
+    reached: bool
+    chosen: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How probabilities become labels: thresholds for an aim, and the data they were chosen on.
+
+    ``chosen_on`` is ``validation`` or ``out-of-fold``. ``labels`` has the positive of two classes, or all labels.
+    """
+
+    aim: str
+    chosen_on: str
+    labels: tuple[LabelThreshold, ...]
+
+    @classmethod
+    def choose(
+        cls,
+        aim: str,
+        scores: NDArray[Any],
+        targets: NDArray[Any],
+        *,
+        task: TaskName,
+        classes: tuple[str, ...],
+        positive: int,
+        chosen_on: str,
+    ) -> Decision:
+        """Choose a threshold of the positive class, or of each label.
+
+        Args:
+            positive: as :meth:`~subgnn.task.Task.positive` gives it.
+
+        Shapes:
+            scores: (n, classes), or (repeats, n, classes). targets: (n,), or (n, labels).
+        """
+        wanted, found = Aim.parse(aim), []
+        columns = task_of(task).indicators(targets, len(classes))
+        for column, label in enumerate(classes):
+            if positive not in (column, -1):
+                continue
+            own, truth = scores[..., column].astype(np.float32), columns[:, column]
+            threshold, reached = choose_threshold(own, truth, wanted)
+            found.append(LabelThreshold(label, threshold, reached, Counts.at(threshold, own, truth)))
+        return cls(aim, chosen_on, tuple(found))
+
+    def thresholds(self, classes: tuple[str, ...]) -> Thresholds:
+        """As :func:`~subgnn.task.Task.decide` takes them (classes,)."""
+        values = {one.label: one.threshold for one in self.labels}
+        return np.array([values.get(name, np.nan) for name in classes], np.float32)
+
+    def counts(self, scores: NDArray[Any], targets: NDArray[Any], classes: tuple[str, ...]) -> list[Counts]:
+        """What the thresholds give on other data, in the order of ``labels``.
+
+        Shapes:
+            scores: (n, classes). targets: (n,), or (n, labels).
+        """
+        found = []
+        for one in self.labels:
+            column = classes.index(one.label)
+            truth = targets[:, column] if targets.ndim == 2 else targets == column
+            found.append(Counts.at(one.threshold, scores[:, column].astype(np.float32), truth))
+        return found
+
+    def report(self, **others: list[Counts]) -> ThresholdReport:
+        """What the result of a run says of the thresholds.
+
+        Args:
+            others: what they give on splits, by name.
+        """
+        labels = tuple(
+            LabelAlerts(
+                label=one.label,
+                threshold=one.threshold,
+                reached=one.reached,
+                chosen=one.chosen.report(),
+                **{split: counts[i].report() for split, counts in others.items()},
+            )
+            for i, one in enumerate(self.labels)
+        )
+        return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=labels)
+
+    def to_json(self) -> dict[str, Any]:
+        """As :meth:`from_json` reads it."""
+        labels = [
+            {"label": one.label, "threshold": one.threshold, "reached": one.reached, "chosen": asdict(one.chosen)}
+            for one in self.labels
+        ]
+        return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: TaskName) -> Decision:
+        """From a checkpoint, checked.
+
+        Raises:
+            ValueError: for anything that :meth:`choose` does not give.
+        """
+        Aim.parse(str(content["aim"]))
+        labels = tuple(
+            LabelThreshold(str(one["label"]), float(one["threshold"]), bool(one["reached"]), Counts(**one["chosen"]))
+            for one in content["labels"]
+        )
+        names = [one.label for one in labels]
+        kind = task_of(task)
+        fits = kind.has_thresholds and names and names == (list(classes) if kind.several else names[:1])
+        if not fits or not set(names) <= set(classes) or not all(_BELOW <= one.threshold <= 1 for one in labels):
+            raise ValueError("its thresholds do not fit its classes")
+        return cls(str(content["aim"]), str(content["chosen_on"]), labels)
+
+
+def check_aim(aim: str, task: TaskName) -> None:
+    """Refuse an aim that is not understood, or that the task has no use for.
+
+    Raises:
+        UserError: in both cases.
+    """
+    if aim == NONE:
+        return
+    Aim.parse(aim, _WHERE)
+    if not task_of(task).has_thresholds:
+        hint = "thresholds are for two classes, or several labels a subgraph; leave it out"
+        raise UserError(f"the task is {task}", where=_WHERE, hint=hint)

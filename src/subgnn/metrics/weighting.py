@@ -1,0 +1,122 @@
+"""How much classes and subgraphs count in the loss: class weights, and the focal loss, for labels that are rare.
+
+*Class weights* multiply the loss of the subgraphs of a class; of several labels, the loss of those that have the label.
+``balanced`` weights make all classes count the same: n / (classes n_c) for class c, with n_c = 1 for an absent class;
+of several labels, the number of subgraphs without a label over the number with it.
+
+*Focal loss* (Lin et al., ICCV 2017) multiplies the loss of a subgraph by (1 - p)^gamma, p being the probability of its
+true label, so that the many that are certain count little. gamma = 0 is cross entropy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from subgnn.config.settings import TrainingSettings
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import UserError, choices, excerpt
+from subgnn.task import TaskName, task_of
+
+BALANCED = "balanced"
+_LARGEST = 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighting:
+    """Weights of classes, or None if they count the same, and gamma of the focal loss.
+
+    Shapes:
+        classes: (classes,).
+    """
+
+    classes: Tensor | None = None
+    focal: float = 0.0
+
+    @classmethod
+    def of(cls, settings: TrainingSettings, subgraphs: SubgraphSet) -> Weighting:
+        """As the settings ask for, balanced by the training split; real values have no classes.
+
+        Raises:
+            UserError: for weights that are not understood, or of a class that is not there.
+        """
+        if task_of(subgraphs.task).real or subgraphs.targets is None:
+            return EVEN
+        targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
+        weights = class_weights(settings.class_weights, targets, subgraphs.task, subgraphs.classes)
+        return cls(None if weights is None else torch.from_numpy(weights.astype(np.float32)), settings.focal)
+
+    def to(self, device: torch.device | str) -> Weighting:
+        """The same on a device."""
+        return self if self.classes is None else replace(self, classes=self.classes.to(device))
+
+    def of_rows(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
+        """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same.
+
+        Shapes:
+            targets: (n,) classes, or (n, labels). returns: as the targets.
+        """
+        if self.classes is None:
+            return None
+        weights = self.classes.cpu().numpy().astype(np.float64)
+        return np.where(targets > 0, weights, 1.0) if targets.ndim == 2 else weights[targets.astype(np.int64)]
+
+
+EVEN = Weighting()
+"""Everything counts the same."""
+
+
+def class_weights(
+    given: bool | str, targets: NDArray[Any], task: TaskName, classes: tuple[str, ...]
+) -> NDArray[np.float64] | None:
+    """Weights by ``training.class_weights``: false, balanced (also true), or as in ``fraud=20, other=1``.
+
+    Classes that are not named have the weight 1.
+
+    Args:
+        targets: of the training split.
+
+    Example:
+        >>> class_weights("balanced", np.array([0, 0, 0, 1]), "binary", ("no", "yes")).tolist()
+        [0.6666666666666666, 2.0]
+        >>> class_weights("yes=20", np.array([0, 0, 0, 1]), "binary", ("no", "yes")).tolist()
+        [1.0, 20.0]
+    """
+    if given is False:
+        return None
+    if given in (True, BALANCED):
+        return task_of(task).balanced_weights(targets, len(classes))
+    weights = np.ones(len(classes))
+    for name, weight in parse_class_weights(str(given)).items():
+        if name not in classes:
+            what = f"training.class_weights has the class {excerpt(name)}"
+            raise UserError(what, where="train", hint=choices(name, classes))
+        weights[classes.index(name)] = weight
+    return weights
+
+
+def parse_class_weights(text: str) -> dict[str, float]:
+    """Weights by class.
+
+    Raises:
+        UserError: for anything else than ``CLASS=WEIGHT``, separated by commas, with weights above 0.
+    """
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, sign, number = (piece.strip() for piece in part.rpartition("="))
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = 0.0
+        if not sign or not name or not 0 < weight <= _LARGEST or name in found:
+            hint = (
+                f"accepted: false, {BALANCED}, or weights from above 0 to {_LARGEST:,.0f} by class, as fraud=20,other=1"
+            )
+            raise UserError(f"training.class_weights is {excerpt(text)}", where="recipe", hint=hint)
+        found[name] = weight
+    return found

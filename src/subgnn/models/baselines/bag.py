@@ -1,0 +1,262 @@
+"""BAG: which nodes a subgraph has, and a linear model; with ``bag-1hop``, also how much of it is near each node.
+
+The views ``bag`` and ``one-hop`` of ``kernel_machines/views.py``, side by side, each with rows of length one. Logistic
+regression with an L2 penalty, several labels one against the rest, real values by ridge regression. Everything is
+sparse: nothing of size N x N, and no column for a node that no training subgraph gives a value.
+
+With ``baseline.weighted`` the bag is spread by the weights of edges, and with ``baseline.directed`` it is spread twice,
+along edges and against them, where the graph has these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, Self
+
+import numpy as np
+import scipy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.channels.diffusion import walks_of
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.kernel_machines.convex import fit_linear
+from subgnn.models.kernel_machines.regression import fit_outputs
+from subgnn.models.kernel_machines.view_names import WAYS
+from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.ragged import Ragged
+from subgnn.task import task_of
+
+_FEW_ROWS, _NUMBERS_AT_A_TIME = 4, 2**22
+_SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
+_INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+
+
+class BagModel(TensorModel):
+    """BAG.
+
+    Args:
+        one_hop: put the bag spread one hop beside it.
+    """
+
+    is_fitted_in_one_go = True
+    switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
+
+    def __init__(self, *, one_hop: bool = False) -> None:
+        self.one_hop = self.needs_edges = one_hop
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes; spread one hop, also those around them."""
+        return "surroundings" if self.one_hop else "nodes"
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Weights and direction, where the bag is spread by them."""
+        given = {"weights": recipe.baseline.weighted, "direction": recipe.baseline.directed}
+        return frozenset(name for name, used in given.items() if used and self.one_hop)
+
+    def _ways(self, settings: Settings, graph: Graph) -> tuple[str, ...]:
+        """The ways that the bag is spread over edges; an empty one is that of both directions."""
+        directed = settings.baseline.directed and graph.oriented is not None
+        return (WAYS if directed else ("",)) if self.one_hop else ()
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``columns``: those of the features that some training subgraph has a value in."""
+        graph, subgraphs = data.graph, data.subgraphs
+        inside = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+        columns = [inside]
+        for part, way in enumerate(self._ways(recipe, graph)):
+            there, near = walks_of(graph, way).graph if way else graph, np.zeros(graph.num_nodes, bool)
+            for node in inside:
+                near[there.neighbors_of(node)] = True
+            columns.append((1 + part) * graph.num_nodes + np.flatnonzero(near))
+        return {"columns": torch.from_numpy(np.concatenate(columns))}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
+        """The features of each subgraph; rows are scaled before columns without a weight are left out."""
+        columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
+        ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.baseline.weighted
+        values, unit = features(graph, nodes, ways=ways, weighted=weighted)
+        # 32-bit places: the only ones all solvers take.
+        place = np.full(values.shape[1], -1, np.int32)
+        place[columns] = np.arange(len(columns), dtype=np.int32)
+        kept = place[values.indices] >= 0
+        starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
+        size, places = (len(nodes), len(columns)), place[values.indices[kept]]
+        return Bags(*(scipy.sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+
+    def network(self, checkpoint: Checkpoint) -> LinearBag:
+        """The linear model; its weights are 0 until it is solved or loaded."""
+        settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
+        unit, penalty = settings.normalize == "rows", settings.inverse_penalty
+        return LinearBag(columns, checkpoint.spec.num_outputs, unit=unit, inverse_penalty=penalty)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Every open choice of scaling and penalty."""
+        given = recipe.baseline
+        ways: tuple[Literal["rows", "none"], ...]
+        ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        penalties = _INVERSE_PENALTIES if given.inverse_penalty == 0 else (given.inverse_penalty,)
+        return {
+            f"normalize={way}, inverse_penalty={c:g}": replace(
+                recipe, baseline=replace(given, normalize=way, inverse_penalty=c)
+            )
+            for way in ways
+            for c in penalties
+        }
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of logistic regressions on sparse rows."""
+        spread = 2 * sizes.edges / max(1, sizes.nodes) if self.one_hop else 0.0
+        entries = min(sizes.memberships * (1 + spread), 2.0 * sizes.subgraphs * sizes.nodes)
+        each = sizes.outputs * (2e-5 * sizes.subgraphs + 6e-8 * entries)
+        return Cost(0.02 + (1 + self.num_fits(recipe)) * each)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Columns that are not those of nodes of the graph."""
+        columns = checkpoint.weights["columns"].numpy()
+        width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
+        if not is_sorted_below(columns, width, np.int64):
+            yield "the columns of its bag are not in order, or not of nodes of the graph"
+
+
+def features(
+    graph: Graph, nodes: Ragged, *, ways: Sequence[str] = (), weighted: bool = False
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
+    """What the linear model sees, as it is and with the rows of each part scaled to length one.
+
+    Args:
+        ways: along which the bag is spread one hop, beside itself (``views.spread_one_hop``).
+
+    Shapes:
+        returns: (n, (1 + ways) N) twice; the entries of both are in the same places.
+    """
+    bag = bag_of_nodes(nodes, graph.num_nodes)
+    parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
+    scaled = []
+    for part in parts:
+        length = np.sqrt(part.multiply(part).sum(axis=1))
+        scaled.append(part * (1 / np.where(length > 0, length, 1.0))[:, None])
+    return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(scaled, format="csr")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BagBatch:
+    """Sparse rows laid end to end.
+
+    Shapes:
+        columns: (entries,) int64. starts: (n,). values, unit: (entries,) float32, as they are and scaled.
+    """
+
+    columns: Tensor
+    starts: Tensor
+    values: Tensor
+    unit: Tensor
+
+
+class Bags:
+    """The rows of the subgraphs over the columns that training knows."""
+
+    def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
+        self.values, self.unit, self.device = values, unit, torch.device("cpu")
+        self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def to(self, device: torch.device | str) -> Self:
+        """Say where batches are to go; the rows themselves stay where they are."""
+        self.device = torch.device(device)
+        return self
+
+    def rows_to_fit(self, train: NDArray[np.int64], *, unit: bool) -> tuple[Any, Any]:
+        """Rows to fit to, and the map of their weights to those of columns; kept for further penalties."""
+        key = unit, train.tobytes()
+        if self._fitted[0] != key:
+            self._fitted = key, _principal_components((self.unit if unit else self.values)[train])
+        return self._fitted[1]
+
+    def batch(self, rows: NDArray[np.int64]) -> BagBatch:
+        """The chosen subgraphs, in the given order."""
+        values, unit = self.values[rows], self.unit[rows]
+        return BagBatch(
+            columns=torch.from_numpy(values.indices.astype(np.int64)).to(self.device),
+            starts=torch.from_numpy(values.indptr[:-1].astype(np.int64)).to(self.device),
+            values=torch.from_numpy(values.data.astype(np.float32)).to(self.device),
+            unit=torch.from_numpy(unit.data.astype(np.float32)).to(self.device),
+        )
+
+
+def _principal_components(rows: scipy.sparse.csr_array) -> tuple[Any, Any]:
+    """Principal components of rows that are few beside their entries, on which fits are faster; else the rows.
+
+    Shapes:
+        rows: (n, F). returns: (n, r), and a matrix (F, r); or the rows, and 1.
+    """
+    n, width = rows.shape
+    if n * n > _FEW_ROWS * rows.nnz:
+        return rows, 1
+    columns, gram = rows.T.tocsr(), np.zeros((n, n))
+    step = max(1, _NUMBERS_AT_A_TIME // n)
+    for begin in range(0, width, step):
+        part = columns[begin : begin + step].toarray()
+        gram += part.T @ part
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > _SMALLEST * values[-1]
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    return gram @ basis, columns @ basis
+
+
+class LinearBag(nn.Module):
+    """x_S W + b over sparse rows.
+
+    A bag is as wide as the graph, so what stands for the vector of a subgraph is x_S W + b itself.
+
+    Shapes:
+        columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
+    """
+
+    columns: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, columns: Tensor, outputs: int, *, unit: bool, inverse_penalty: float) -> None:
+        super().__init__()
+        self.unit, self.inverse_penalty = unit, inverse_penalty
+        self.register_buffer("columns", columns)
+        self.register_buffer("weight", torch.zeros(len(columns), outputs))
+        self.register_buffer("bias", torch.zeros(outputs))
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the weights on the training split."""
+        inputs: Any = examples.inputs
+        rows, back = inputs.rows_to_fit(examples.train, unit=self.unit)
+        targets = examples.targets.cpu().numpy()[examples.train]
+        if task_of(examples.task).real:
+            y = np.asarray(targets, np.float64)[:, None]
+            weight, bias = fit_linear(rows, y, self.inverse_penalty, loss="squared")
+        else:
+            options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "weights": examples.train_weights}
+            weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), loss="logistic", **options)
+        self.weight.copy_(torch.from_numpy(np.asarray(weight if isinstance(back, int) else back @ weight)))
+        self.bias.copy_(torch.from_numpy(bias))
+
+    def embed(self, batch: BagBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        values = batch.unit if self.unit else batch.values
+        summed = functional.embedding_bag(
+            batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values
+        )
+        return summed + self.bias
+
+    def forward(self, batch: BagBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        return self.embed(batch)

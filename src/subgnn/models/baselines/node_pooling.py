@@ -1,0 +1,227 @@
+"""AVG and GC: the vector of a subgraph pools vectors of its nodes (paper, section 5).
+
+AVG is the mean of the nodes' embeddings, z_S = 1/|S| sum over u in S of x_u. GC takes each subgraph as a separate
+graph: GIN over its nodes and the edges among them, sum pooling, head (Xu et al., 2019); it sees nothing else of G.
+
+*Differs from the paper:* it adapts a published example for MUTAG (appendix D), with batch normalisation between more
+layers; here there is none, and model.layers is their number. With ``baseline.weighted`` messages are multiplied by the
+weights of edges, in units of their mean magnitude.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings.gin import gin_layers
+from subgnn.embeddings.link_prediction import Adjacency
+from subgnn.embeddings.sources import PRETRAINED, node_vectors
+from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
+from subgnn.models.examples import Source
+from subgnn.models.head import Head
+from subgnn.models.interface import Settings, TrainingData, Vectors, View
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.subgnn.batches import spans
+from subgnn.models.tensor_model import HeadedNetwork, TensorModel, head_candidates, is_sorted_below, make_head
+from subgnn.ragged import Ragged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeBatch:
+    """Subgraphs laid end to end.
+
+    Shapes:
+        nodes: (total,) int64 places in the node table. starts: (n,) where each subgraph begins. subgraph: (total,).
+        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``, of the same subgraph.
+        weights: (directed edges,), or None where all are 1.
+    """
+
+    nodes: Tensor
+    starts: Tensor
+    subgraph: Tensor
+    offsets: Tensor
+    neighbors: Tensor
+    weights: Tensor | None = None
+
+
+class NodeSets:
+    """The nodes of each subgraph, and the edges among them where they are given; batches are cut on the host.
+
+    Args:
+        places: the nodes, as places in the node table.
+        induced: the edges.
+    """
+
+    def __init__(self, places: Ragged, induced: InducedGraphs | None = None) -> None:
+        self.device = torch.device("cpu")
+        self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
+        self.degrees, self.neighbors = np.zeros(len(self.nodes), np.int32), np.empty(0, np.int32)
+        self.edge_first, self.weights = np.zeros_like(self.first), None if induced is None else induced.weights
+        if induced is not None:
+            self.degrees, self.neighbors = induced.degrees.astype(np.int32), induced.neighbors.astype(np.int32)
+            self.edge_first = induced.offsets[self.first]
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    def to(self, device: torch.device | str) -> Self:
+        """Send batches to a device."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> NodeBatch:
+        """The chosen subgraphs, in the given order."""
+        places, subgraph = spans(self.first, rows)
+        sizes, edges = (first[rows + 1] - first[rows] for first in (self.first, self.edge_first))
+        starts = np.cumsum(sizes) - sizes
+        offsets = np.zeros(len(places) + 1, np.int32)
+        np.cumsum(self.degrees[places], out=offsets[1:])
+        bounds = list(zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True))
+        neighbors = np.concatenate([self.neighbors[:0], *(self.neighbors[begin:end] for begin, end in bounds)])
+        neighbors += np.repeat((starts - self.first[rows]).astype(np.int32), edges)
+        arrays = [self.nodes[places], starts, subgraph, offsets, neighbors]
+        if self.weights is not None:
+            arrays.append(np.concatenate([self.weights[:0], *(self.weights[begin:end] for begin, end in bounds)]))
+        return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
+
+
+class Average(HeadedNetwork):
+    """The mean of node embeddings, and the head."""
+
+    nodes: Tensor
+
+    def __init__(self, nodes: Tensor, table: Tensor, head: Head, *, trainable: bool) -> None:
+        super().__init__()
+        self.register_buffer("nodes", nodes)
+        self.table = nn.Parameter(table.clone(), requires_grad=trainable)
+        self.head = head
+
+    def embed(self, batch: NodeBatch) -> Tensor:
+        """Shapes: returns: (n, d)."""
+        return functional.embedding_bag(batch.nodes, self.table, batch.starts, mode="mean")
+
+
+class GraphClassifier(HeadedNetwork):
+    """h_u <- relu(MLP((1 + eps) h_u + sum over neighbours v in S of h_v)), then z_S = sum over u in S of h_u."""
+
+    nodes: Tensor
+
+    def __init__(self, nodes: Tensor, table: Tensor, head: Head, *, layers: int, trainable: bool) -> None:
+        super().__init__()
+        dim = table.shape[1]
+        self.register_buffer("nodes", nodes)
+        self.table = nn.Parameter(table.clone(), requires_grad=trainable)
+        mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim)) for _ in range(layers))
+        self.layers = nn.ModuleList(gin_layers(mlps, extra="baselines", feature="the baseline gc"))
+        self.head = head
+
+    def embed(self, batch: NodeBatch) -> Tensor:
+        """Shapes: returns: (n, d)."""
+        h = functional.embedding(batch.nodes, self.table)
+        adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors, batch.weights)
+        for layer in self.layers:
+            h = torch.relu(layer(h, adjacency))
+        return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)
+
+
+class NodePooling(TensorModel):
+    """A model with a table of embeddings of the nodes that subgraphs have; it grows in prediction."""
+
+    uses_many_devices = True
+    has_tunable_settings = True
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``nodes``, sorted, and ``table``, their embeddings."""
+        nodes = np.unique(data.subgraphs.nodes.values)
+        number = data.graph.num_nodes
+        table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
+        return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
+        """Nodes as places in the table, and what else of the graph the network takes."""
+        places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
+        return NodeSets(Ragged(places, nodes.offsets), self.edges(checkpoint.spec, graph, nodes))
+
+    @abstractmethod
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
+        """The edges among the nodes of each subgraph, if the network takes them."""
+
+    def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
+        """New nodes get the embeddings they had before training."""
+        known = checkpoint.weights["nodes"].numpy()
+        wanted = np.union1d(known, nodes.values).astype(np.int32)
+        if len(wanted) == len(known):
+            return checkpoint
+        spec = checkpoint.spec
+        table = node_vectors(spec.embeddings, wanted, num_nodes=graph.num_nodes, seed=spec.seed, table=vectors)
+        table[np.searchsorted(wanted, known)] = checkpoint.weights["table"].numpy()
+        added = {"nodes": torch.from_numpy(wanted), "table": torch.from_numpy(table)}
+        return replace(checkpoint, weights=checkpoint.weights | added)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Frozen and trainable embeddings."""
+        return head_candidates(recipe)
+
+    def uses_embeddings(self, settings: Settings) -> bool:
+        """Always."""
+        return True
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Nodes that the graph does not have, or a table that does not fit them."""
+        nodes, table = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"]
+        if not is_sorted_below(nodes, graph.num_nodes):
+            yield "the nodes of its table are not in order, or not in the graph"
+        if tuple(table.shape) != (len(nodes), checkpoint.spec.embeddings.dim) or table.dtype != torch.float32:
+            yield f"its table is {tuple(table.shape)}, not a row for each node"
+
+
+class AverageModel(NodePooling):
+    """AVG."""
+
+    needs_edges = False
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes; pretrained embeddings also tell what is around them."""
+        return "surroundings" if settings.embeddings.source in PRETRAINED else "nodes"
+
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> None:
+        """None: edges are not used."""
+
+    def network(self, checkpoint: Checkpoint) -> Average:
+        """The network over the checkpoint's table."""
+        spec, weights = checkpoint.spec, checkpoint.weights
+        head = make_head(spec, weights["table"].shape[1])
+        return Average(weights["nodes"], weights["table"], head, trainable=spec.embeddings.trainable)
+
+
+class GraphClassificationModel(NodePooling):
+    """GC."""
+
+    extra = "baselines"
+    switches = MappingProxyType({"weights": "baseline.weighted=true"})
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Weights, in messages, where the settings say so; and what embeddings use."""
+        return super().uses(recipe) | ({"weights"} if recipe.baseline.weighted else frozenset())
+
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
+        """The edges among the nodes of each subgraph."""
+        return induced_graphs(graph, nodes, weighted=settings.baseline.weighted)
+
+    def network(self, checkpoint: Checkpoint) -> GraphClassifier:
+        """The network over the checkpoint's table, of model.layers layers."""
+        spec, weights = checkpoint.spec, checkpoint.weights
+        head = make_head(spec, weights["table"].shape[1])
+        layers, trainable = spec.model.layers, spec.embeddings.trainable
+        return GraphClassifier(weights["nodes"], weights["table"], head, layers=layers, trainable=trainable)

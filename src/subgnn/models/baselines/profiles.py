@@ -1,0 +1,211 @@
+"""PROFILES: the class whose subgraphs have random walks that end where this one's do; beyond the paper.
+
+p_S is where a random walk from S ends (the view ``walk``), q_c the mean of p_S over the training subgraphs of class
+c, and q that over all of them. The score of a class is the mean log-ratio of its profile to the common one where the
+walk of S ends, as a naive Bayes classifier would have it for a document of many words:
+
+    score_c(S) = sum over v of p_S(v) log((.8 q_c(v) + .2 q(v)) / q(v))
+
+Logits are t score_c(S) + u log(share of class c), with t and u fitted to scores of five folds of the training split,
+each from profiles of the other four. A label of several has the score with the label less that without it, and a
+scale and an offset of its own. For real values the two profiles are of subgraphs above and below the mean, and scale
+and offset are those of least squares.
+
+Scores are linear in p_S: a checkpoint holds a weight for each class and node, where some training walk ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.kernel_machines.convex import Floats, minimise_in_box
+from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_diffusion
+from subgnn.models.kernel_machines.regression import fit_label_scale
+from subgnn.models.kernel_machines.views import Matrix, multiply
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+from subgnn.task import TaskName, task_of
+
+_OWN = 0.8  # the part of a class's own profile in its smoothed one
+_FOLDS = 5
+_NEVER = -20.0  # the logit of a class that the training split does not have
+_WALK = ("walk",)
+
+
+class ProfileModel(TensorModel):
+    """PROFILES."""
+
+    is_fitted_in_one_go = True
+    needs_edges = False
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes and those around them."""
+        return "surroundings"
+
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """One candidate, with the way that diffusions are computed recorded in its settings."""
+        baseline = replace(resolve_diffusion(recipe.baseline, data), views=_WALK)
+        return super().set_up(data, replace(recipe, baseline=baseline))
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``columns``: the nodes where some training walk ends."""
+        source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
+        walks = source.views(recipe.baseline.damping, on_progress=data.on_prepare)["walk"]
+        ends = _mean(walks.values[data.subgraphs.indices("train")]) > 0
+        return {"columns": torch.from_numpy(np.flatnonzero(ends))}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
+        """The subgraphs, whose walks are computed when a network asks for them."""
+        return ViewSource(graph, nodes, checkpoint.spec.baseline)
+
+    def network(self, checkpoint: Checkpoint) -> ProfileNetwork:
+        """The profiles; they are 0 until it is solved or loaded."""
+        return ProfileNetwork(checkpoint)
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Walks use the weights of edges."""
+        return frozenset({"weights"})
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Columns that are not those of nodes of the graph."""
+        columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.baseline
+        if settings.diffusion == "auto" or settings.views != _WALK:
+            yield "its view, or the way that it is computed, is left open or unknown"
+        if not is_sorted_below(columns, graph.num_nodes, np.int64):
+            yield "the columns of its profiles are not in order, or not of nodes of the graph"
+
+
+def _mean(rows: Matrix) -> Floats:
+    return np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(-1)
+
+
+def _product(rows: Matrix, columns: Floats) -> Floats:
+    """Rows @ columns, in double precision."""
+    return multiply(rows, columns.T) if isinstance(rows, np.ndarray) else rows @ columns
+
+
+def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
+    """log((.8 q_c + .2 q) / q) for classes c; 0 where no walk ends, and for a class without rows.
+
+    Shapes:
+        rows: p (n, N). indicators: (n, K), 1 where a row is of the class. returns: (N, K).
+    """
+    q = _mean(rows)[:, None]
+    counts = indicators.sum(axis=0)
+    share = indicators / np.where(counts > 0, counts, 1)
+    own = np.where(counts > 0, _product(rows.T, share), q)
+    return np.log(np.divide(_OWN * own + (1 - _OWN) * q, q, out=np.ones_like(own), where=q > 0))
+
+
+def profile_weights(rows: Matrix, targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
+    """The weights of scores: one column a class, label or value.
+
+    Shapes:
+        rows: p (n, N). returns: (N, outputs).
+    """
+    kind = task_of(task)
+    high = kind.indicators(targets > targets.mean() if kind.real else targets, outputs)
+    if kind.one_class:
+        return log_ratios(rows, high)
+    return np.subtract(log_ratios(rows, high), log_ratios(rows, 1 - high))
+
+
+class ProfileNetwork(nn.Module):
+    """sum over v of p_S(v) W_v + b.
+
+    Shapes:
+        columns: (F,) the nodes that have weights. weight: (F, outputs) float64. bias: (outputs,).
+    """
+
+    columns: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        spec, columns = checkpoint.spec, checkpoint.weights["columns"]
+        self.damping, self.seed = spec.baseline.damping, spec.seed
+        self.register_buffer("columns", columns)
+        self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(spec.num_outputs))
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the profiles on the training split, and the scale of scores on folds of it."""
+        source: Any = examples.inputs
+        task, outputs = examples.task, len(self.bias)
+        rows = source.views(self.damping)["walk"].values[examples.train]
+        columns = np.flatnonzero(_mean(rows) > 0)
+        rows = rows[:, columns]
+        targets = examples.targets.cpu().numpy()[examples.train]
+        fold = stream(self.seed, "profiles/folds").permutation(len(targets)) % min(_FOLDS, max(2, len(targets)))
+        scores = np.zeros((len(targets), outputs))
+        for i in np.unique(fold):
+            rest, held = fold != i, fold == i
+            if rest.any():
+                scores[held] = _product(rows[held], profile_weights(rows[rest], targets[rest], task, outputs))
+        scale, bias = _scale(scores, targets, task, examples.train_weights)
+        weight = profile_weights(rows, targets, task, outputs) * scale
+        state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
+        for name, value in state.items():
+            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+
+    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        source, rows = batch
+        walks = source.views(self.damping)["walk"].values[rows][:, self.columns.cpu().numpy()]
+        found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
+        return torch.from_numpy(found).to(self.bias.device) + self.bias
+
+    def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        return self.embed(batch)
+
+
+def _scale(
+    scores: Floats, targets: NDArray[Any], task: TaskName, weights: Floats | None
+) -> tuple[Floats | float, Floats]:
+    """The scale of scores, and the bias, from scores of subgraphs whose profiles they are not part of.
+
+    Shapes:
+        scores: (n, outputs). returns: a number or (outputs,); (outputs,).
+    """
+    kind = task_of(task)
+    if kind.real:
+        centred = scores[:, 0] - scores.mean()
+        slope = float(centred @ targets) / max(float(centred @ centred), 1e-12)
+        return max(slope, 0.0), np.array([targets.mean() - max(slope, 0.0) * scores.mean()])
+    if kind.several:
+        each = np.ones_like(scores) if weights is None else weights
+        pairs = [fit_label_scale(scores[:, k], targets[:, k], each[:, k]) for k in range(scores.shape[1])]
+        return np.array([scale for scale, _ in pairs]), np.array([offset for _, offset in pairs])
+    counts = np.bincount(targets, weights=weights, minlength=scores.shape[1])
+    share = counts / counts.sum()
+    prior = np.log(np.where(share > 0, share, 1.0))
+    there = share > 0
+    y = kind.indicators(targets, scores.shape[1])
+
+    parts = np.stack([scores[:, there], np.broadcast_to(prior[there], (len(scores), int(there.sum())))])
+
+    def surprise(pair: Floats) -> tuple[float, Floats]:
+        logits = np.tensordot(pair, parts, 1)
+        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
+        gap = np.exp(logits - total) - y[:, there]
+        value = total[:, 0] - (y[:, there] * logits).sum(axis=1)
+        return float(np.average(value, weights=weights)), np.average((parts * gap).sum(axis=2), axis=1, weights=weights)
+
+    scale, trust = minimise_in_box(surprise, [5.0, 1.0], [(0, 200), (0, 3)])
+    return float(scale), np.where(there, trust * prior, _NEVER)

@@ -1,0 +1,230 @@
+"""TOPOLOGY: statistics of a subgraph and its border, and gradient boosting, a forest or the head; beyond the paper.
+
+The statistics are those of :func:`subgnn.channels.topology.subgraph_statistics`. A model that cannot beat this one on a
+dataset has found nothing there but size, density and the like.
+
+A checkpoint holds the training table, a row of statistics and a target for each training subgraph, and trees as arrays
+(``baselines/trees.py``). Trees of many nodes are not stored: they are grown again from the table, with the same
+seed, when they are first used, as are those of checkpoints that were written without them. The same versions of
+scikit-learn and numpy grow the same trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from subgnn.channels.topology import Standard, num_statistics, subgraph_statistics
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.errors import UserError
+from subgnn.metrics.weighting import Weighting
+from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
+from subgnn.models.examples import Examples
+from subgnn.models.head import Head
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.kernel_machines.view_names import TOPOLOGY, used_by_view
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
+from subgnn.ragged import Ragged
+from subgnn.rng import stream_key
+from subgnn.task import TaskName, task_of
+
+_TREES = "trees."
+_MAX_NODES = 2**16  # of trees that are stored
+
+
+class TopologyModel(TensorModel):
+    """TOPOLOGY."""
+
+    is_fitted_in_one_go = True
+    switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What the statistics use."""
+        return used_by_view(TOPOLOGY, recipe.baseline)
+
+    def sees(self, settings: Settings) -> View:
+        """The shape."""
+        return "shape"
+
+    def check_as_baseline(self, recipe: Recipe) -> None:
+        """The head is fitted by gradient steps."""
+        if recipe.baseline.classifier == "head":
+            hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
+            raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """The training table, and the mean and deviation of its columns."""
+        subgraphs = data.subgraphs
+        train = subgraphs.indices("train")
+        table = subgraph_statistics(data.graph, subgraphs.nodes.take(train), **_attributes(recipe))
+        standard = Standard.of(table)
+        targets = np.asarray(subgraphs.targets)[train]
+        if task_of(subgraphs.task).real:
+            targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
+        weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
+        return {
+            "features": torch.from_numpy(table),
+            "targets": torch.from_numpy(np.array(targets)),
+            "standardise.mean": torch.from_numpy(standard.mean),
+            "standardise.deviation": torch.from_numpy(standard.deviation),
+        } | ({} if weights is None else {"weights": torch.from_numpy(weights)})
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
+        """The statistics of each subgraph, not standardised."""
+        return Rows(torch.from_numpy(subgraph_statistics(graph, nodes, **_attributes(checkpoint.spec))))
+
+    def network(self, checkpoint: Checkpoint) -> nn.Module:
+        """The head or the trees, as the settings say."""
+        spec, weights = checkpoint.spec, checkpoint.weights
+        classifier, outputs = spec.baseline.classifier, spec.num_outputs
+        if classifier == "head":
+            return StatisticsHead(weights, make_head(spec, len(weights["standardise.mean"])))
+        boosting = classifier == "boosting"
+        return StatisticsTrees(weights, task=spec.task, outputs=outputs, boosting=boosting, seed=spec.seed)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Boosting, a forest and the head, or the one the recipe names."""
+        ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
+        return {
+            name: replace(recipe, baseline=replace(recipe.baseline, classifier=name))
+            for name in ways
+            if recipe.baseline.classifier in ("auto", name)
+        }
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of trees, and of the head where it is fitted."""
+        ways = [resolved.baseline.classifier for resolved in self.candidates(recipe).values()]
+        boosting, forest = 0.1 + 5e-4 * sizes.subgraphs * sizes.outputs, 0.2 + 1.5e-3 * sizes.subgraphs
+        head = 0.3 + recipe.training.epochs * (0.01 + 7e-5 * sizes.subgraphs)
+        trees = (boosting if "boosting" in ways else 0) + (forest if "forest" in ways else 0)
+        return Cost(0.1 + 1.5 * trees + (head if "head" in ways else 0))
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """A training table that does not fit the task."""
+        weights, task, outputs = checkpoint.weights, task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
+        mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
+        width = num_statistics(**_attributes(checkpoint.spec))
+        if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
+            yield "the means and deviations of its statistics are of another shape, or not above 0"
+        if checkpoint.spec.baseline.classifier == "head":
+            return
+        features, targets = weights["features"], weights["targets"]
+        shape = (len(features), outputs) if task.several else (len(features),)
+        wide = features.ndim == 2 and features.shape[1] == width
+        row_weights = weights.get("weights", torch.ones(shape, dtype=torch.float64))
+        if not wide or not targets.shape == row_weights.shape == shape or not len(features):
+            yield "its training table is of another shape"
+        if row_weights.dtype != torch.float64 or not bool((row_weights >= 0).all()):
+            yield "the weights of its training table are not numbers from 0"
+        if features.dtype != torch.float64 or targets.is_floating_point() != task.real:
+            yield "its training table is of another type"
+        most = 1 if task.several else outputs - 1
+        labels = targets.numpy()
+        if task.has_classes and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
+            yield "its training table holds a label that is not a class"
+        stored = {name for name in weights if name.startswith(_TREES)}
+        if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
+            yield "its trees lack a part, or have one too many"
+        elif stored:
+            yield from Trees.from_weights(weights, _TREES).problems(width, outputs)
+
+
+def _attributes(settings: Settings) -> dict[str, bool]:
+    """Which attributes of edges the statistics are of, beside those of edges themselves."""
+    return {"weighted": settings.baseline.weighted, "directed": settings.baseline.directed}
+
+
+class Standardise(nn.Module):
+    """Statistics as the training split sees them: less the mean, over the deviation."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, state: Weights) -> None:
+        super().__init__()
+        self.register_buffer("mean", state["standardise.mean"])
+        self.register_buffer("deviation", state["standardise.deviation"])
+
+    def forward(self, statistics: Tensor) -> Tensor:
+        """Shapes: statistics, returns: (n, F)."""
+        return ((statistics - self.mean) / self.deviation).float()
+
+
+class StatisticsHead(HeadedNetwork):
+    """head(standardised statistics)."""
+
+    def __init__(self, state: Weights, head: Head) -> None:
+        super().__init__()
+        self.standardise = Standardise(state)
+        self.head = head
+
+    def embed(self, statistics: Tensor) -> Tensor:
+        """Standardised statistics. Shapes: statistics, returns: (n, F)."""
+        out: Tensor = self.standardise(statistics)
+        return out
+
+
+class StatisticsTrees(nn.Module):
+    """Trees on the statistics as they are; those that are not stored are grown from the training table.
+
+    Shapes:
+        features: (training subgraphs, F). targets: (training subgraphs,), or (training subgraphs, labels).
+        weights: as the targets, where subgraphs do not all count the same.
+    """
+
+    features: Tensor
+    targets: Tensor
+    weights: Tensor | None
+
+    def __init__(self, state: Weights, *, task: TaskName, outputs: int, boosting: bool, seed: int) -> None:
+        super().__init__()
+        self.task, self.outputs, self.boosting, self.seed = task, outputs, boosting, seed
+        self.standardise = Standardise(state)
+        self.register_buffer("features", state["features"])
+        self.register_buffer("targets", state["targets"])
+        self.register_buffer("weights", state.get("weights"))
+        self.trees = nn.Module()
+        self._hold_trees(state)
+        hook: Any = self.register_load_state_dict_pre_hook
+        hook(lambda _module, loaded, *_: self._hold_trees(loaded))
+        self._grown: Trees | None = None
+
+    def _hold_trees(self, state: Weights) -> None:
+        """Make buffers for the trees of a state, where it has them."""
+        for name in (each.name for each in fields(Trees) if _TREES + each.name in state):
+            self.trees.register_buffer(name, torch.empty_like(state[_TREES + name]))
+
+    def solve(self, examples: Examples) -> None:
+        """Grow the trees; the table is the training split already."""
+        self._grown = self._grow()
+        if len(self._grown.feature) <= _MAX_NODES:
+            for name, tensor in self._grown.weights().items():
+                self.trees.register_buffer(name, tensor)
+
+    def _grow(self) -> Trees:
+        table, targets = self.features.cpu().numpy(), self.targets.cpu().numpy()
+        seed = stream_key(self.seed, "baselines/trees")
+        weights = None if self.weights is None else self.weights.cpu().numpy()
+        options: dict[str, Any] = {"outputs": self.outputs, "boosting": self.boosting, "weights": weights}
+        return grow_trees(table, targets, self.task, seed=seed, **options)
+
+    def embed(self, statistics: Tensor) -> Tensor:
+        """Standardised statistics. Shapes: statistics, returns: (n, F)."""
+        out: Tensor = self.standardise(statistics)
+        return out
+
+    def forward(self, statistics: Tensor) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        if self._grown is None:
+            stored = self.trees.state_dict()
+            self._grown = Trees.from_weights(stored, "") if stored else self._grow()
+        found = tree_outputs(self._grown, statistics.cpu().numpy(), self.task, boosting=self.boosting)
+        return torch.from_numpy(found).to(statistics.device)

@@ -1,0 +1,253 @@
+"""Decision trees as arrays: scikit-learn grows them, a checkpoint holds them as tensors, and they are evaluated here.
+
+Measured on 1,272 subgraphs of 6 classes: the arrays answer in .004 s; to grow the trees again takes 1 s (forest) or 3 s
+(boosting); any other way, such as skops, has to import scikit-learn, which takes 1.1 s.
+
+Every estimator becomes trees whose leaves add values to columns, over a start. A column is a class, a label or the
+value:
+
+    boosting    the columns are scores, turned into probabilities by softmax, or by the sigmoid for several labels
+    a forest    the columns are probabilities
+    regression  the column is the value
+
+A tree sends a row to its left child where the row's feature is at most the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from subgnn.models.spec import Weights
+from subgnn.task import Task, TaskName, task_of
+
+_MANY_ROWS = 10_000
+_SMALLEST = 1e-6  # no probability below it, so that losses stay finite
+_NEVER = -1e4  # the score of a class that the training split does not have
+_STEPS_AT_ONCE = 2**20  # rows x trees
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """Trees, laid end to end.
+
+    Shapes:
+        feature: (nodes,) int32, -1 for a leaf. threshold: (nodes,) float64. child: (nodes, 2) int32, of a leaf
+        itself. value: (nodes, width) float64. root, column: (trees,) int32, where a tree begins, and the first column
+        that its leaves add to. start: (columns,) float64. single: (1,) bool, whether features are rounded to single
+        precision before they are compared, as trees of exact splits do.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    child: NDArray[np.int32]
+    value: NDArray[np.float64]
+    root: NDArray[np.int32]
+    column: NDArray[np.int32]
+    start: NDArray[np.float64]
+    single: NDArray[np.bool_]
+
+    @classmethod
+    def from_weights(cls, weights: Weights, prefix: str) -> Trees:
+        """From the tensors that :meth:`weights` gives."""
+        return cls(**{each.name: weights[prefix + each.name].cpu().numpy() for each in fields(cls)})
+
+    def weights(self) -> Weights:
+        """The arrays as tensors."""
+        return {each.name: torch.from_numpy(np.array(getattr(self, each.name))) for each in fields(self)}
+
+    def columns(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The columns for each row: the start, and the values of the leaves it reaches.
+
+        Shapes:
+            table: (n, F). returns: (n, columns).
+        """
+        table = table.astype(np.float32).astype(np.float64) if self.single[0] else table
+        found = np.tile(self.start, (len(table), 1))
+        step = max(1, _STEPS_AT_ONCE // max(1, len(self.root)))
+        for begin in range(0, len(table), step):
+            rows = table[begin : begin + step]
+            leaves = self._leaves(rows)
+            for tree, column in enumerate(self.column.tolist()):
+                found[begin : begin + step, column : column + self.value.shape[1]] += self.value[leaves[:, tree]]
+        return found
+
+    def _leaves(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The leaf of each row in each tree (n, trees)."""
+        at = np.tile(self.root.astype(np.int64), (len(rows), 1))
+        place = np.arange(len(rows))[:, None]
+        while True:
+            feature = self.feature[at]
+            if (feature < 0).all():
+                return at
+            at = self.child[at, (rows[place, feature] > self.threshold[at]).astype(np.int64)].astype(np.int64)
+
+    def problems(self, num_features: int, num_columns: int) -> Iterator[str]:
+        """Descriptions of anything wrong with arrays that were read from a file."""
+        nodes, trees = len(self.feature), len(self.root)
+        shapes: list[tuple[NDArray[Any], Any, tuple[int, ...]]] = [
+            (self.feature, np.int32, (nodes,)),
+            (self.threshold, np.float64, (nodes,)),
+            (self.child, np.int32, (nodes, 2)),
+            (self.value, np.float64, (nodes, *self.value.shape[1:2])),
+            (self.root, np.int32, (trees,)),
+            (self.column, np.int32, (trees,)),
+            (self.start, np.float64, (num_columns,)),
+            (self.single, np.bool_, (1,)),
+        ]
+        if any((array.dtype, array.shape) != (dtype, shape) for array, dtype, shape in shapes) or self.value.ndim != 2:
+            yield "its trees are of another shape or type"
+            return
+        # Children come after their parents, so that every row arrives at a leaf.
+        own, leaf = np.arange(nodes)[:, None], self.feature < 0
+        forward = np.where(leaf[:, None], self.child == own, (self.child > own) & (self.child < nodes))
+        last = num_columns - self.value.shape[1]
+        if not (
+            forward.all()
+            and ((self.feature >= -1) & (self.feature < num_features)).all()
+            and ((self.root >= 0) & (self.root < nodes)).all()
+            and ((self.column >= 0) & (self.column <= last)).all()
+        ):
+            yield "its trees have a node, a column or a feature that is not there"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tree:
+    """One tree; children are numbered within it, and -1 for leaves."""
+
+    feature: NDArray[Any]
+    threshold: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    value: NDArray[np.float64]
+    column: int
+
+
+def grow_trees(
+    table: NDArray[np.float64],
+    targets: NDArray[Any],
+    task: TaskName,
+    *,
+    outputs: int,
+    boosting: bool,
+    seed: int,
+    weights: NDArray[np.float64] | None = None,
+) -> Trees:
+    """Fit to a table; one estimator, or one a label for multi-label. A label all rows agree on is kept as it is.
+
+    Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
+
+    Args:
+        weights: how much rows, or pairs of a row and a label, count; not for regression.
+
+    Shapes:
+        table: (n, F). targets, weights: (n,), or (n, labels).
+    """
+    from sklearn import ensemble
+
+    real, several = task_of(task).real, task_of(task).several
+    binned = boosting and len(table) > _MANY_ROWS
+    # A forest looks at all columns at every split: often one of them alone decides.
+    options: dict[str, Any] = {} if boosting else {"n_estimators": 100, "max_features": None}
+    name = ("HistGradientBoosting" if binned else "GradientBoosting") if boosting else "RandomForest"
+    make = getattr(ensemble, name + ("Regressor" if real else "Classifier"))
+    never, always = (_NEVER, -_NEVER) if boosting else (0.0, 1.0)
+    start, trees = np.full(outputs, 0.0 if real else never), []
+    for label, column in enumerate(targets.T if several else targets[None]):
+        if column.min() == column.max():
+            place = 0 if real else label if several else int(column[0])
+            start[place] = column[0] if real else never if several and not column[0] else always
+            continue
+        grown = make(random_state=seed % 2**32, **options).fit(
+            table, column, sample_weight=weights[:, label] if several and weights is not None else weights
+        )
+        columns = [0] if real else [label] if several else grown.classes_.astype(int).tolist()
+        start[columns] = 0.0
+        if boosting:
+            found = list((_binned_trees if binned else _boosted_trees)(grown, columns))
+            score = np.ravel((grown.predict if real else grown.decision_function)(table[:1]))
+            columns = columns[-len(score) :]  # of two classes, the second alone has a score
+            # What boosting starts from is the rest of its score.
+            start[columns] = score - _joined(found, np.zeros(outputs), single=not binned).columns(table[:1])[0, columns]
+            trees += found
+        else:
+            trees += _forest_trees(grown, columns, outputs, task_of(task))
+    return _joined(trees, start, single=not binned)
+
+
+def _boosted_trees(grown: Any, columns: list[int]) -> Iterator[_Tree]:
+    for stage in grown.estimators_:
+        for column, one in zip(columns[-len(stage) :], stage, strict=True):
+            tree = one.tree_
+            yield _tree(tree, grown.learning_rate * tree.value[:, 0], column)
+
+
+def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> Iterator[_Tree]:
+    for one in grown.estimators_:
+        tree = one.tree_
+        value = tree.value[:, 0] / len(grown.estimators_)
+        if task.has_classes:
+            value = value / tree.value[:, 0].sum(axis=1, keepdims=True)
+        if task.one_class:
+            wide = np.zeros((len(value), outputs))
+            wide[:, columns] = value
+            yield _tree(tree, wide, 0)
+        else:  # of a label, the probability that it is there
+            yield _tree(tree, value[:, -1:], columns[0])
+
+
+def _binned_trees(grown: Any, columns: list[int]) -> Iterator[_Tree]:
+    for stage in grown._predictors:
+        for column, one in zip(columns[-len(stage) :], stage, strict=True):
+            nodes = one.nodes
+            leaf = nodes["is_leaf"].astype(bool)
+            left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+            yield _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"][:, None], column)
+
+
+def _tree(tree: Any, value: NDArray[np.float64], column: int) -> _Tree:
+    return _Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, value, column)
+
+
+def _joined(trees: list[_Tree], start: NDArray[np.float64], *, single: bool) -> Trees:
+    """Trees laid end to end."""
+    lengths = [len(tree.feature) for tree in trees]
+    root = np.cumsum([0, *lengths])[:-1]
+    width = trees[0].value.shape[1] if trees else 1
+
+    def end_to_end(arrays: list[NDArray[Any]], dtype: Any, *shape: int) -> NDArray[Any]:
+        return np.concatenate([np.empty((0, *shape), dtype), *arrays]).astype(dtype)
+
+    leaf = end_to_end([tree.left < 0 for tree in trees], bool)
+    sides = [
+        end_to_end([begin + getattr(tree, side) for begin, tree in zip(root, trees, strict=True)], np.int32)
+        for side in ("left", "right")
+    ]
+    return Trees(
+        feature=np.where(leaf, -1, end_to_end([tree.feature for tree in trees], np.int32)).astype(np.int32),
+        threshold=np.where(leaf, 0.0, end_to_end([tree.threshold for tree in trees], np.float64)),
+        child=np.where(leaf[:, None], np.arange(len(leaf))[:, None], np.stack(sides, axis=1)).astype(np.int32),
+        value=end_to_end([tree.value for tree in trees], np.float64, width),
+        root=root.astype(np.int32),
+        column=np.array([tree.column for tree in trees], np.int32),
+        start=start,
+        single=np.array([single]),
+    )
+
+
+def tree_outputs(trees: Trees, table: NDArray[np.float64], task: TaskName, *, boosting: bool) -> NDArray[np.float32]:
+    """Log-probabilities; log-odds for multi-label; values for regression.
+
+    Shapes:
+        table: (n, F). returns: (n, outputs).
+    """
+    found, kind = trees.columns(table), task_of(task)
+    if kind.has_classes:
+        chance = kind.scores(found) if boosting else found
+        found = kind.outputs(chance.clip(_SMALLEST, 1 - _SMALLEST if kind.several else None))
+    return found.astype(np.float32)

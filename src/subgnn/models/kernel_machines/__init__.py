@@ -1,0 +1,1 @@
+"""Kernel machines and linear models on views of subgraphs, with and without labels."""

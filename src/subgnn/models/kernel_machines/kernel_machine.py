@@ -1,0 +1,322 @@
+"""DIFFUSION: a kernel machine on views of subgraphs, by default the lift of a random walk; beyond the paper.
+
+Views are those of ``kernel_machines/views.py``. Each is less its mean over the training subgraphs, with rows of length
+one; the inner product of two such rows is their cosine, and k(S, T) the mean of the cosines of the views. The kernel is
+
+    linear     K(S, T) = k(S, T)
+    gaussian   K(S, T) = exp(k(S, T) - 1), that of the squared distance 2 - 2 k of the views side by side
+
+With the view ``topology``, a Gaussian kernel is multiplied by exp(-.003 |z_S - z_T|^2), z being the statistics,
+standardised on the training subgraphs and at most 4 deviations from their mean.
+
+Outputs are sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or logistic regression with an L2 penalty
+(``baseline.loss``, ``regression.py``). With K = U L U^T on the training subgraphs, the rows U L^1/2 stand
+for them: their columns are principal components, and one decomposition serves all penalties and labels. Of more than
+4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
+
+A checkpoint holds the nodes of the training subgraphs, not their views, which are wide: these are computed again, from
+diffusions in the cache folder if they are there, when the first subgraph is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subgnn.channels.topology import Standard, num_statistics
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.errors import UserError
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
+from subgnn.models.kernel_machines.regression import fit_outputs
+from subgnn.models.kernel_machines.view_kernel import Components, Reference, draw_landmarks
+from subgnn.models.kernel_machines.view_names import (
+    ALL_TYPES,
+    TOPOLOGY,
+    are_known,
+    check_views,
+    expand_views,
+    used_by_views,
+)
+from subgnn.models.kernel_machines.views import CACHE, EXACT_NUMBERS, PRODUCT_ROWS, Diffusing, Rows, multiply
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel
+from subgnn.parallel.memory import share
+from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.ragged import Ragged
+
+_DAMPINGS = (0.3, 0.6)
+_INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}
+_LANDMARKS = 4096
+
+
+class KernelMachine(TensorModel):
+    """A kernel machine on the views that ``baseline.views`` lists."""
+
+    is_fitted_in_one_go = True
+    needs_edges = False
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes; spread over the graph, also those around them; with statistics beside them, everything."""
+        views = set(settings.baseline.views)
+        if "topology" in views:
+            return "everything" if views - {"topology"} else "shape"
+        return "nodes" if views == {"bag"} else "surroundings"
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        """Refuse views that do not exist."""
+        check_views(recipe.baseline.views, graph)
+        if TOPOLOGY in recipe.baseline.views and recipe.baseline.kernel == "linear":
+            hint = 'topology needs baseline.kernel = "gaussian"'
+            raise UserError("baseline.views has topology, and the kernel is linear", where="recipe", hint=hint)
+
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """Candidates, with the way that diffusions are computed recorded in their settings."""
+        baseline = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
+        recipe = replace(recipe, baseline=resolve_diffusion(baseline, data))
+        _check_memory(recipe.baseline, data)
+        for damping in _dampings(recipe.baseline):
+            source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
+            source.views(damping, on_progress=data.on_prepare)
+        return super().set_up(data, recipe)
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """The nodes of the training subgraphs."""
+        train = data.subgraphs.indices("train")
+        nodes = data.subgraphs.nodes.take(train[draw_landmarks(len(train), _LANDMARKS, data.seed)])
+        return {"nodes": torch.from_numpy(nodes.values), "offsets": torch.from_numpy(nodes.offsets)}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
+        """The subgraphs, whose views are computed when a network asks for them."""
+        return ViewSource(graph, nodes, checkpoint.spec.baseline)
+
+    def network(self, checkpoint: Checkpoint) -> KernelNetwork:
+        """The kernel machine; its weights are 0 until it is solved or loaded."""
+        return KernelNetwork(checkpoint)
+
+    def on_open(self, network: KernelNetwork, graph: Graph, opening: Opening) -> None:
+        """Say where the training subgraphs are: their views are computed when they are needed."""
+        nodes = Ragged(network.nodes.numpy(), network.offsets.numpy())
+        network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=opening.cache), slice(None)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Every open choice of damping and penalty."""
+        given = recipe.baseline
+        return {
+            f"damping={a:g}, inverse_penalty={c:g}": replace(
+                recipe, baseline=replace(given, inverse_penalty=c, damping=a)
+            )
+            for a in _dampings(given)
+            for c in inverse_penalties(given)
+        }
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What its views use."""
+        return used_by_views(recipe.baseline)
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""
+        rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.baseline))
+        diffusion = sizes.subgraphs * min(2e-3 + 3e-9 * sizes.edges, 0.05)
+        walks = sum(sizes.types if view.endswith(f":{ALL_TYPES}") else 1 for view in recipe.baseline.views)
+        return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), walks * dampings * diffusion)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Training subgraphs that are not sets of nodes of the graph."""
+        settings, weights = checkpoint.spec.baseline, checkpoint.weights
+        if settings.damping == 0 or settings.diffusion == "auto" or not are_known(settings.views, graph):
+            yield "its views, its damping or the way that diffusions are computed are left open or unknown"
+        yield from wrong_node_sets(weights, graph)
+        if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
+            yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
+
+
+def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
+    """The settings with the choice between exact diffusions and local push made, by the size of the data.
+
+    Views of types count each, as there may be many of them.
+    """
+    if settings.diffusion != "auto":
+        return settings
+    walks = max(1, sum(":" in view for view in settings.views))
+    small = walks * len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
+    return replace(settings, diffusion="exact" if small else "push")
+
+
+def _check_memory(settings: BaselineSettings, data: TrainingData) -> None:
+    """Refuse views of so many types that they do not fit in half of the memory limit, with their inner products."""
+    walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
+    numbers = data.graph.num_nodes if settings.diffusion == "exact" else 2 * settings.push_nodes
+    size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
+    if size > share(0.5):
+        what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
+        hint = 'name some types, as ["lift:TYPE"], set baseline.diffusion to "push", or raise --memory'
+        raise UserError(what, where="baseline.views", hint=hint)
+
+
+def inverse_penalties(settings: BaselineSettings) -> tuple[float, ...]:
+    """C of the regression: the one that is set, or those that are tried."""
+    return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
+
+
+def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
+    """Descriptions of anything wrong with the subgraphs ``nodes`` and ``offsets`` of a checkpoint."""
+    nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
+    if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
+        yield "its training subgraphs are of another type"
+    rows = Ragged(nodes, offsets)
+    rising = np.diff(nodes) > 0
+    if rows.is_valid and len(nodes):
+        rising[rows.offsets[1:-1] - 1] = True  # from one subgraph to the next
+    if not rows.is_valid or not len(rows) or not rows.lengths.all() or not rising.all():
+        yield "its training subgraphs are not sets of nodes"
+    if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
+        yield "its training subgraphs hold a node that is not in the graph"
+
+
+def _dampings(settings: BaselineSettings) -> tuple[float, ...]:
+    return _DAMPINGS if settings.damping == 0 else (settings.damping,)
+
+
+class ViewSource:
+    """Subgraphs, by their views; a network asks for those of its damping.
+
+    Args:
+        keep: leave views in the cache of this process.
+        stored: store diffusions in the cache folder.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: Ragged, settings: BaselineSettings, *, keep: bool = False, stored: bool = False
+    ) -> None:
+        self.graph, self.nodes, self.settings, self._keep, self._stored = graph, nodes, settings, keep, stored
+        self.device = torch.device("cpu")
+        self._views: dict[float, dict[str, Rows]] = {}
+        self._components: tuple[Any, Components] | None = None
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Say where outputs are to go; views stay where they are."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> tuple[ViewSource, NDArray[np.int64]]:
+        """The chosen subgraphs, in the given order."""
+        return self, rows
+
+    def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
+        """The views of all subgraphs, by name."""
+        if damping not in self._views:
+            diffusing = Diffusing.of(self.settings, damping)
+            options: dict[str, Any] = {"keep": self._keep, "stored": self._stored, "on_progress": on_progress}
+            self._views[damping] = {
+                view: CACHE.get(self.graph, self.nodes, view, diffusing, **options) for view in self.settings.views
+            }
+        return self._views[damping]
+
+    def components(self, train: NDArray[np.int64], damping: float, seed: int) -> Components:
+        """The principal components of the training subgraphs; those computed last are kept, for further penalties."""
+        key = (damping, seed, train.tobytes())
+        if self._components is None or self._components[0] != key:
+            chosen = draw_landmarks(len(train), _LANDMARKS, seed)
+            found = Components.of(self.views(damping), train, chosen, kernel=self.settings.kernel)
+            self._components = key, found
+        return self._components[1]
+
+
+class KernelNetwork(nn.Module):
+    """sum over landmarks of K(S, T) w_T + b.
+
+    Views are as wide as the graph, so what stands for the vector of a subgraph are its outputs.
+
+    Shapes:
+        nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
+        ``view_kernel.cosines``. mean, deviation: (18,) float64, where there are statistics.
+        weight: (m, outputs) float64. bias: (outputs,).
+    """
+
+    nodes: Tensor
+    offsets: Tensor
+    with_mean: Tensor
+    lengths: Tensor
+    mean: Tensor
+    deviation: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        spec, weights = checkpoint.spec, checkpoint.weights
+        self.settings, self.seed = spec.baseline, spec.seed
+        self.statistics = TOPOLOGY in self.settings.views
+        self.register_buffer("nodes", weights["nodes"])
+        self.register_buffer("offsets", weights["offsets"])
+        size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
+        for name in ("with_mean", "lengths"):
+            self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
+        width = num_statistics(weighted=self.settings.weighted, directed=self.settings.directed)
+        for name in ("mean", "deviation") if self.statistics else ():
+            self.register_buffer(name, torch.ones(width, dtype=torch.float64))
+        self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(spec.num_outputs))
+        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None before it is fitted.
+        self.known: tuple[ViewSource, Any] | None = None
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the weights on the training split."""
+        source: Any = examples.inputs
+        settings = self.settings
+        found = source.components(examples.train, settings.damping, self.seed)
+        targets = examples.targets.cpu().numpy()[examples.train]
+        options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
+        options["weights"] = examples.train_weights
+        weight, bias = fit_outputs(found.rows, targets, examples.task, len(self.bias), **options)
+        nodes, reference = source.nodes.take(found.landmarks), found.reference
+        state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
+        state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
+        state["weight"] = found.basis @ weight
+        if self.statistics:
+            state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
+        for name, value in state.items():
+            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+        self.known = source, found.landmarks
+
+    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        source, rows = batch
+        if self.known is None:
+            return self.bias.expand(len(rows), -1)
+        other, places = self.known
+        damping = self.settings.damping
+        views, known = source.views(damping), other.views(damping)
+        compared = [name for name in views if name != TOPOLOGY]
+        products = [
+            views[name].products(rows, places)
+            if other is source
+            else multiply(views[name].values[rows], known[name].chosen(places))
+            for name in compared
+        ]
+        arrays = [tensor.cpu().numpy() for tensor in (self.with_mean, self.lengths)]
+        standard, statistics = None, None
+        if self.statistics:
+            standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
+            statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
+        reference = Reference(self.settings.kernel, arrays[0], arrays[1], standard)
+        kernel = reference(products, [views[name].squared[rows] for name in compared], statistics)
+        # Weights are large and of both signs: what is left of their sum has few digits in single precision.
+        found = kernel @ self.weight.cpu().numpy()
+        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
+
+    def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        return self.embed(batch)

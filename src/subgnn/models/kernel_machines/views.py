@@ -1,0 +1,369 @@
+"""Views of subgraphs: rows of numbers that simple models are fitted to.
+
+======== ==================================================================================
+name     the row of a subgraph S
+======== ==================================================================================
+bag      B: 1 for each node of S
+one-hop  B D^-1/2 A D^-1/2: the bag spread one hop; with weights of edges if ``baseline.weighted``
+walk     p_S: where a random walk from S ends (its diffusion), with weights of edges
+root     sqrt(p_S), whose inner products are Hellinger's affinities
+lift     l_S = log(1 + p_S / pi): how much more often it ends at a node than chance
+topology 18 statistics of S and its border (:func:`~subgnn.channels.topology.subgraph_statistics`)
+======== ==================================================================================
+
+All but the last have a number for each node of the graph. Of a directed graph, walk, root, lift and one-hop exist in
+two more forms: ``lift-out`` is that of walks along the edges, and ``lift-in`` that of walks against them. Of edges with
+types, ``lift:binds`` is the view ``lift`` of the graph of the edges of the type ``binds``, and ``lift:*`` stands for
+those of all types; the same four views have these forms, also along edges and against them (``lift-out:binds``).
+
+A view is a function of the graph and the nodes of a subgraph alone. So it is computed once for many splits, and what
+depends on the split, as subtracting the mean of the training subgraphs, is up to the model.
+
+Bags are sparse. A diffusion (:mod:`subgnn.channels.diffusion`) has a value at every node; by local push, at those with
+the largest lifts. Those of the subgraphs that a fitted model knows are stored in the cache folder, as they take seconds
+to compute and are needed whenever the model is opened.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes, walks_of
+from subgnn.channels.topology import subgraph_statistics
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError, UserError
+from subgnn.models.kernel_machines.view_names import DIFFUSED, TOPOLOGY, split_view
+from subgnn.parallel.memory import share
+from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.ragged import Ragged
+from subgnn.storage.arrays import ArrayFile, Arrays, Format
+from subgnn.storage.cache import cache_path, cached
+from subgnn.storage.parsing import json_digest
+
+EXACT_NUMBERS = 2**28
+"""Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
+_FEW_NUMBERS = 2**22
+PRODUCT_ROWS = 6000
+"""Subgraphs up to which all their inner products are kept."""
+ROWS_AT_A_TIME = 8192
+"""Subgraphs whose products and kernels are in memory at the same time, where the result is kept for all of them."""
+_NUMBERS_AT_A_TIME = 2**22
+Matrix = Any
+"""A scipy CSR array, or a dense array, (n, columns)."""
+
+
+def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
+    """B: 1 where a node is in a subgraph.
+
+    Shapes:
+        returns: (n, N).
+    """
+    ones = np.ones(len(nodes.values))
+    return scipy.sparse.csr_array((ones, nodes.values.astype(np.int32), nodes.offsets), shape=(len(nodes), num_nodes))
+
+
+def spread_one_hop(
+    bag: scipy.sparse.csr_array, graph: Graph, *, weighted: bool = False, way: str = ""
+) -> scipy.sparse.csr_array:
+    """B D^-1/2 A D^-1/2; a node without neighbours spreads nothing.
+
+    Args:
+        graph: undirected.
+        weighted: A has the magnitudes of weights, if there are any, and D their sums.
+        way: ``out`` or ``in``: A has the edges along that way; D is that of A's rows on its left, of A's columns on
+            its right.
+
+    Shapes:
+        bag, returns: (n, N).
+    """
+    weighted = weighted and graph.weights is not None
+    walks = walks_of(graph, way) if way or weighted else None
+    there, back = (walks.graph, walks.back) if walks is not None else (graph, graph)
+    scale = _inverse_roots(there, weighted=weighted)
+    # The rows of the nodes that are there alone: one subgraph need not cost what the graph does.
+    nodes, columns = np.unique(bag.indices, return_inverse=True)
+    narrow = scipy.sparse.csr_array(
+        (bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes))
+    )
+    rows = Ragged(there.neighbors, there.offsets).take(nodes)
+    given = Ragged(magnitudes(there), there.offsets).take(nodes).values if weighted else np.ones(len(rows.values))
+    spread = narrow @ scipy.sparse.csr_array((given, rows.values, rows.offsets), shape=(len(nodes), graph.num_nodes))
+    return (spread * (scale if back is there else _inverse_roots(back, weighted=weighted))[None, :]).tocsr()
+
+
+def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
+    """d^-1/2 of the rows of a graph (N,), 0 where d is 0."""
+    if weighted:
+        rows = scipy.sparse.csr_array((magnitudes(graph), graph.neighbors, graph.offsets), shape=(graph.num_nodes,) * 2)
+        sums = np.asarray(rows.sum(axis=1, dtype=np.float64))
+        found: NDArray[np.float64] = np.divide(1, np.sqrt(sums), out=np.zeros(len(sums)), where=sums > 0)
+        return found
+    degrees = np.diff(graph.offsets)
+    return np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Diffusing:
+    """How views are computed; the fields are those of ``[baseline]``.
+
+    The first four are those of diffusions, and enter the keys of their cache as they are printed.
+    """
+
+    damping: float
+    exact: bool
+    push_edges: int
+    push_nodes: int
+    weighted: bool = field(default=False, repr=False)
+    directed: bool = field(default=False, repr=False)
+
+    @classmethod
+    def of(cls, settings: BaselineSettings, damping: float | None = None) -> Diffusing:
+        """Those of a section, with another damping where one is given."""
+        damping = settings.damping if damping is None else damping
+        exact = settings.diffusion == "exact"
+        return cls(damping, exact, settings.push_edges, settings.push_nodes, settings.weighted, settings.directed)
+
+    def key(self, view: str) -> str:
+        """What a view depends on, for keys of caches."""
+        if split_view(view)[0] in DIFFUSED:
+            return str(self)
+        return f"weighted={self.weighted}, directed={self.directed}" if self.weighted or self.directed else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A view of some subgraphs, with its inner products.
+
+    Shapes:
+        values: (n, N) float32, sparse or dense; statistics are (n, F) float64. squared: (n,) float64, squared lengths.
+    """
+
+    values: Matrix
+    squared: NDArray[np.float64]
+    _products: list[NDArray[np.float64]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, values: Matrix) -> Rows:
+        """The rows and their lengths."""
+        if not scipy.sparse.issparse(values):
+            return cls(values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
+        parts = (values[rows] for rows in row_blocks(values.shape[0]))
+        squares = [np.asarray(part.multiply(part).sum(axis=1), np.float64) for part in parts]
+        return cls(values, np.concatenate([np.empty(0), *squares]))
+
+    def chosen(self, rows: NDArray[np.int64]) -> Matrix:
+        """Chosen rows; all of them in their order are not copied."""
+        return self.values if np.array_equal(rows, np.arange(self.values.shape[0])) else self.values[rows]
+
+    def products(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Inner products of chosen rows; where there are few, all are computed at once and kept.
+
+        Shapes:
+            returns: (rows, others).
+        """
+        if self.values.shape[0] > PRODUCT_ROWS:
+            return multiply(self.values[rows], self.values[others])
+        if not self._products:
+            self._products.append(multiply(self.values, self.values))
+        return self._products[0][np.ix_(rows, others)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, with that of inner products."""
+        n = self.values.shape[0]
+        values = self.values.nbytes if isinstance(self.values, np.ndarray) else 2 * self.values.data.nbytes
+        return values + (8 * n * n if n <= PRODUCT_ROWS else 0)
+
+
+def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
+    """Inner products of two sets of rows, in double precision: fits enlarge what the order of a sum changes.
+
+    Shapes:
+        rows: (n, N). others: (m, N). returns: (n, m).
+    """
+    found = np.zeros((rows.shape[0], others.shape[0]))
+    if scipy.sparse.issparse(rows):
+        turned = others.T.astype(np.float64)
+        # A sparse product of many rows would take several times the memory of the dense result.
+        for part in row_blocks(len(found)):
+            found[part] = (rows[part] @ turned).toarray()
+        return found
+    step = max(1, _NUMBERS_AT_A_TIME // max(1, *found.shape))
+    for columns in (slice(begin, begin + step) for begin in range(0, rows.shape[1], step)):
+        one = rows[:, columns].astype(np.float64)
+        found += one @ (one if others is rows else others[:, columns].astype(np.float64)).T
+    return found
+
+
+def row_blocks(count: int) -> list[slice]:
+    """Consecutive blocks of :data:`ROWS_AT_A_TIME` rows."""
+    return [slice(begin, min(begin + ROWS_AT_A_TIME, count)) for begin in range(0, count, ROWS_AT_A_TIME)]
+
+
+def compute_view(
+    graph: Graph,
+    nodes: Ragged,
+    view: str,
+    diffusing: Diffusing,
+    *,
+    stored: bool = False,
+    on_progress: OnProgress = ignore,
+) -> Rows:
+    """A view of subgraphs.
+
+    Args:
+        view: one of ``view_names.known_views``, with a type of edges after a colon where they have
+            types.
+        stored: read diffusions from the cache folder, or store them there, unless they are few.
+
+    Raises:
+        UserError: if exact diffusions do not fit in half of the memory limit.
+    """
+    kind, way, of_type = split_view(view)
+    if of_type:
+        graph = graph.layers[graph.types.index(of_type)]
+    if kind == TOPOLOGY:
+        return Rows.of(subgraph_statistics(graph, nodes, weighted=diffusing.weighted, directed=diffusing.directed))
+    if kind not in DIFFUSED:
+        bag = bag_of_nodes(nodes, graph.num_nodes)
+        spread = kind == "one-hop"
+        rows = spread_one_hop(bag, graph, weighted=diffusing.weighted, way=way) if spread else bag
+        return Rows.of(rows.astype(np.float32))
+    few, walks = len(nodes) * graph.num_nodes <= _FEW_NUMBERS, walks_of(graph, way)
+    if few:
+        key = nodes.values.astype(np.int32).tobytes(), nodes.offsets.tobytes()
+        values: Matrix = _diffuse_few(walks, *key, diffusing).copy()
+    else:
+        values = (_diffuse_stored if stored else _diffuse)(walks, nodes, diffusing, on_progress)
+    numbers = values.data if scipy.sparse.issparse(values) else values
+    if kind == "lift":
+        np.log1p(numbers, out=numbers)
+    else:
+        chance = walks.chance(diffusing.damping).astype(np.float32)
+        numbers *= chance[values.indices] if scipy.sparse.issparse(values) else chance
+    if kind == "root":
+        np.sqrt(numbers, out=numbers)
+    return Rows.of(values)
+
+
+def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
+    """Ratios p / pi of subgraphs (n, N): dense if exact, else sparse."""
+    graph = walks.graph
+    if diffusing.exact:
+        size = 4 * len(nodes) * graph.num_nodes
+        if size > share(0.5):
+            what = (
+                f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes take {size / 1e9:,.1f} GB"
+            )
+            raise UserError(what, where="baseline.diffusion", hint='set it to "push", or raise --memory')
+        return diffuse(walks, nodes, diffusing.damping, on_progress=on_progress)
+    options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
+    found, ratios = diffuse_nearby(walks, nodes, diffusing.damping, **options)
+    shape = (len(nodes), graph.num_nodes)
+    values = scipy.sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
+    values.sort_indices()
+    return values
+
+
+_STORED = Format(
+    name="subgnn-diffusions",
+    noun="file of diffusions",
+    make="opening a run with such a model writes one",
+    again="remove it",
+)
+_SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
+
+
+def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
+    """:func:`_diffuse`, from the cache folder if it is there."""
+    shape = len(nodes), walks.graph.num_nodes
+
+    def arrays(found: Matrix) -> Arrays:
+        names = _SPARSE if scipy.sparse.issparse(found) else ()
+        return {name: getattr(found, name) for name in names} or {"values": found}
+
+    def read(file: ArrayFile) -> Matrix:
+        try:
+            if "values" in file.arrays:
+                return file.arrays["values"].reshape(shape)
+            found = scipy.sparse.csr_array(tuple(file.arrays[name] for name in _SPARSE), shape=shape)
+            found.check_format(full_check=True)
+            return found
+        except (KeyError, ValueError) as error:
+            raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
+
+    return cached(
+        cache_path("diffusions", _key(walks.graph, nodes, diffusing)),
+        _STORED,
+        compute=lambda: _diffuse(walks, nodes, diffusing, on_progress),
+        arrays=arrays,
+        read=read,
+        mapped="c",
+    )
+
+
+def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
+    """A hash of subgraphs and of how they are viewed."""
+    return json_digest([graph.content_hash, nodes.digest, *map(str, settings)])
+
+
+@lru_cache(maxsize=8)
+def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
+    """:func:`_diffuse` of a few subgraphs; the last ones are kept, as several models ask for the same."""
+    rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
+    return _diffuse(walks, rows, diffusing)
+
+
+class ViewCache:
+    """Views that were computed last, so that fits to other splits of the same subgraphs share them.
+
+    It holds as many as fit in a fifth of the memory limit.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[str, Rows] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(
+        self,
+        graph: Graph,
+        nodes: Ragged,
+        view: str,
+        diffusing: Diffusing,
+        *,
+        keep: bool = False,
+        stored: bool = False,
+        on_progress: OnProgress = ignore,
+    ) -> Rows:
+        """:func:`compute_view`, or what is left of an equal call.
+
+        Args:
+            keep: leave it in the cache.
+        """
+        if not keep and not self._found:
+            return compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
+        name = _key(graph, nodes, view, diffusing.key(view))
+        with self._lock:
+            if name in self._found:
+                self._found.move_to_end(name)
+                return self._found[name]
+        found = compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
+        if keep:
+            with self._lock:
+                self._found[name] = found
+                while sum(rows.nbytes for rows in self._found.values()) > share(0.2):
+                    self._found.popitem(last=False)
+        return found
+
+
+CACHE = ViewCache()
+"""The views of this process."""

@@ -1,0 +1,339 @@
+"""GLASS: message passing over the whole graph, with labels that tell the nodes of a subgraph from others.
+
+Wang and Zhang, "GLASS: GNN with labeling tricks for subgraph representation learning", ICLR 2022. The layers are those
+of :mod:`subgnn.models.peers.message_passing` with two sets of weights; a node is labelled if it is in the subgraph. The
+vector of a subgraph pools those of its nodes, and a linear layer gives the outputs.
+
+*Differs from the paper:* there, all nodes of a batch's subgraphs are labelled at once, also in prediction, and
+GraphNorm takes its moments from that pass, so that a prediction depends on the other subgraphs of its batch. Here a
+subgraph is predicted by itself: its nodes alone are labelled, and the moments are those of one reference pass, in which
+the nodes of a fixed batch of training subgraphs are labelled (none, if training labels each subgraph by itself). So the
+labels of S change the L-hop neighbourhood of S alone. Its output is computed from a pass over the whole graph without
+labels, done once, by correcting that neighbourhood: with B_k the nodes within k hops of S, layer l changes messages of
+B_b, b = min(l - 1, L - l + 1), and is computed again for B_a, a = min(l, L - l), the only nodes that both changed and
+can still reach S:
+
+    A m' = A m + A (m' - m),    m' - m being 0 outside of B_b
+
+This equals a pass over the whole graph for each subgraph. ``message_passing.labelled_together`` brings the published
+behaviour back in prediction; training has it unless ``message_passing.training_labels`` is "subgraph".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint as recompute
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings.link_prediction import Adjacency
+from subgnn.models.interface import TrainingData
+from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, Pass, pool
+from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.tensor_model import is_sorted_below
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+
+ENTRIES_AT_A_TIME = 2**17
+"""Nodes of neighbourhoods, as far as degrees tell, that are in memory at the same time."""
+KEPT_ENTRIES = {"cpu": 2**26, "cuda": 2**29}
+"""Numbers of neighbourhoods that are kept between epochs, of 4 to 8 bytes each."""
+_MAX_MET = 2**12  # pieces of batches that are remembered
+
+
+class GLASS(MessagePassing):
+    """The network.
+
+    Shapes:
+        reference: (nodes,) int32, the nodes labelled in the reference pass.
+    """
+
+    reference: Tensor
+
+    def __init__(self, start: Weights, spec: ModelSpec) -> None:
+        settings = spec.message_passing
+        super().__init__(start, spec, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
+        self.register_buffer("reference", start["reference"])
+        self.pool, self.training_labels = settings.pool, settings.training_labels
+        self.together = settings.labelled_together
+        self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
+
+    def embed(self, batch: NodeSetBatch) -> Tensor:
+        """Shapes: returns: (n, L d)."""
+        if not len(batch.nodes):
+            return self.table.new_zeros(0, self.output.in_features)
+        if self.training and self.training_labels == "batch":
+            return self._label_together(batch)
+        if not self.training and self.together > 1:
+            cuts = np.arange(self.together, len(batch.nodes), self.together)
+            return torch.cat([self._label_together(piece) for piece in _cut(batch, cuts)])
+        found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
+        if len(pieces) > 1 and torch.is_grad_enabled():
+            return torch.cat([recompute(self._label_apart, piece, found, use_reentrant=False) for piece in pieces])
+        return torch.cat([self._label_apart(piece, found) for piece in pieces])
+
+    def _label_together(self, batch: NodeSetBatch) -> Tensor:
+        """The vectors of subgraphs, with the nodes of all of them labelled."""
+        found = self.whole_pass(batch.graph, _marked(batch.places, batch.graph))
+        return pool(self.vectors_at(found, batch.places), batch.subgraph, len(batch.nodes), self.pool)
+
+    def _without_labels(self, graph: WholeGraph) -> Pass:
+        """The pass without labels; in prediction, with the moments of the reference pass."""
+        nobody, moments_of = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device), None
+        if len(self.reference) and not self.training:
+            labelled = _marked(self.reference.long(), graph)
+            moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
+        return self.whole_pass(graph, nobody, moments_of=moments_of).without("out")
+
+    def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
+        """The vectors of subgraphs, each with its own nodes labelled alone."""
+        around = self._correction(batch)
+        changed, vectors = found.layers[0].x[around.members], []
+        for i, (layer, whole, part) in enumerate(zip(self.stack, found.layers, around.layers, strict=True)):
+            before = layer.messages(whole.x[part.tails], torch.zeros_like(part.labelled_tails))
+            difference = layer.messages(changed, part.labelled_tails) - before
+            arrived = whole.arrived[part.heads]
+            graphs = batch.graph.of_types if self.type_scales is not None else [batch.graph]
+            for r, (one, block) in enumerate(zip(graphs, part.blocks, strict=True)):
+                sent = difference if self.type_scales is None else difference * self.type_scales[i][r]
+                arrived = arrived + one.send(sent, block, tails=part.tails, heads=part.heads)
+            if len(part.heads) < len(part.tails):
+                x = changed[part.inner]
+            else:
+                x = whole.x[part.heads].index_copy(0, part.inner, changed)
+            out = layer.update(arrived, x, part.labelled_heads, whole.norm)
+            vectors.append(layer.jump(out[part.inside], whole.jump))
+            if whole.between is not None:
+                changed = layer.onward(out, whole.between)
+        return pool(torch.cat(vectors, dim=1), batch.subgraph, len(batch.nodes), self.pool)
+
+    def _correction(self, batch: NodeSetBatch) -> _Correction:
+        """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
+        if self.training:
+            return _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
+        arrays = (batch.nodes.offsets, batch.nodes.values)
+        key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
+        known = self._corrections.get(key)
+        if known is None:
+            known = _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
+            total = known.size + sum(one.size for one in self._corrections.values() if one is not None)
+            if key in self._corrections and total <= KEPT_ENTRIES.get(batch.graph.device.type, 0):
+                self._corrections[key] = known
+            elif len(self._corrections) < _MAX_MET:
+                self._corrections[key] = None
+        return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LayerPart:
+    """The part of one layer that labels change: messages of ``tails``, which arrive at ``heads``.
+
+    Shapes:
+        tails, heads: nodes. blocks: the edges between them, of each type. inner: the places of heads among tails if
+        there are fewer heads, and of tails among heads otherwise. inside: the places of members among heads.
+    """
+
+    tails: Tensor
+    heads: Tensor
+    labelled_tails: Tensor
+    labelled_heads: Tensor
+    blocks: list[Adjacency]
+    inner: Tensor
+    inside: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Correction:
+    """Where the labels of subgraphs, each by itself, change a pass over the whole graph.
+
+    Shapes:
+        members: the nodes of all subgraphs, one after the other. size: entries of all arrays, about.
+    """
+
+    members: Tensor
+    layers: list[_LayerPart]
+    size: int
+
+    @classmethod
+    def of(cls, batch: NodeSetBatch, count: int, *, typed: bool) -> _Correction:
+        """For ``count`` layers; with blocks for each type of edges if ``typed``."""
+        graph, layers = batch.graph, list[_LayerPart]()
+
+        def put(values: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(values).to(graph.device)
+
+        around = Neighborhoods.of(graph.graph, batch.nodes, count // 2)
+        nodes, labelled = around.nodes, around.hops == 0
+        members = columns = around.within(0)
+        size = 0
+        for i in range(count):
+            rows = around.within(min(i + 1, count - i - 1))
+            parts = [
+                _edges(replace(around, graph=one.graph), rows, columns, one.weights)
+                for one in (graph.of_types if typed else [graph])
+            ]
+            above, below = rows.entries, columns.entries
+            inner = columns.places[above] if len(above) < len(below) else rows.places[below]
+            size += 4 * (len(above) + len(below)) + sum(4 * part.matrix._nnz() for part in parts)
+            layers.append(
+                _LayerPart(
+                    put(nodes[below]),
+                    put(nodes[above]),
+                    put(labelled[below]),
+                    put(labelled[above]),
+                    [part.to(graph.device) for part in parts],
+                    put(inner),
+                    put(rows.places[members.entries]),
+                )
+            )
+            columns = rows
+        return cls(put(nodes[labelled]), layers, size)
+
+
+def _marked(places: Tensor, graph: WholeGraph) -> Tensor:
+    marked = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
+    marked[places] = True
+    return marked
+
+
+def _cut(batch: NodeSetBatch, cuts: NDArray[np.int64]) -> list[NodeSetBatch]:
+    """Consecutive subgraphs, cut where the pieces begin."""
+    pieces = np.split(np.arange(len(batch.nodes)), cuts)
+    return [replace(batch, nodes=batch.nodes.take(piece)) for piece in pieces] if len(cuts) else [batch]
+
+
+def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
+    """Consecutive subgraphs whose neighbourhoods have about :data:`ENTRIES_AT_A_TIME` nodes."""
+    degrees, nodes = np.diff(batch.graph.graph.offsets), batch.nodes
+    sizes = nodes.lengths.astype(np.float64)
+    if radius:
+        sizes += np.bincount(nodes.row_ids, degrees[nodes.values], len(nodes)) * degrees.mean() ** (radius - 1)
+    ends = np.cumsum(np.minimum(sizes, len(degrees))) // ENTRIES_AT_A_TIME
+    return _cut(batch, np.flatnonzero(np.diff(ends)) + 1)
+
+
+def _edges(around: Neighborhoods, rows: Part, columns: Part, weights: NDArray[np.float32] | None = None) -> Adjacency:
+    """The edges over which the entries of ``columns`` reach those of ``rows``; one part contains the other."""
+    inner, outer = (rows, columns) if len(rows.entries) <= len(columns.entries) else (columns, rows)
+    offsets, places, entries = around.edges(inner, outer)
+    given, number = np.ones(len(places), np.float32) if weights is None else weights[entries], len(outer.entries)
+    found = Adjacency.of(offsets, places, given, num_columns=number, rows=slice(0, len(inner.entries)))
+    assert found.back is not None
+    return found if inner is rows else Adjacency(found.back, found.matrix, slice(0, number))
+
+
+class GLASSModel(MessagePassingModel):
+    """GLASS."""
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``table``, and ``reference``: the nodes of a batch of training subgraphs, if training labels batches."""
+        nodes, train = data.subgraphs.nodes, data.subgraphs.indices("train")
+        size = recipe.training.batch_size if recipe.message_passing.training_labels == "batch" else 0
+        chosen = stream(data.seed, "glass/reference").permutation(train)[:size]
+        reference = np.unique(nodes.take(chosen).values).astype(np.int32)
+        return super().start(data, recipe) | {"reference": torch.from_numpy(reference)}
+
+    def network(self, checkpoint: Checkpoint) -> GLASS:
+        """The network over the checkpoint's table."""
+        return GLASS(checkpoint.weights, checkpoint.spec)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """A table that does not fit the graph, or nodes that it does not have."""
+        yield from super().problems(checkpoint, graph)
+        nodes = checkpoint.weights["reference"].numpy()
+        if not is_sorted_below(nodes, graph.num_nodes):
+            yield "its reference nodes are not in order, or not in the graph"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """B_k(S) of each subgraph.
+
+    Shapes:
+        entries: (part,) places in the neighbourhoods, rising. places: (total,) the inverse, -1 for entries beyond k.
+    """
+
+    entries: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighborhoods:
+    """B_r(S) of each subgraph, one after the other, nodes rising.
+
+    Shapes:
+        keys: (total,) int64, subgraph x N + node, rising. hops: (total,) int64, from the subgraph.
+    """
+
+    graph: Graph
+    keys: NDArray[np.int64]
+    hops: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, graph: Graph, subgraphs: Ragged, radius: int) -> Neighborhoods:
+        """The neighbourhoods of sorted node sets.
+
+        Example:
+            On the path 0 - 1 - 2 - 3:
+
+            >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
+            >>> found = Neighborhoods.of(path, Ragged.from_rows([[0], [2]]), 1)
+            >>> found.nodes.tolist(), found.hops.tolist()
+            ([0, 1, 1, 2, 3], [0, 1, 1, 0, 1])
+        """
+        keys = subgraphs.row_ids * graph.num_nodes + subgraphs.values
+        hops, last = np.zeros(len(keys), np.int64), keys
+        for hop in range(1, radius + 1):
+            met = np.unique(_neighbor_keys(graph, last)[0])
+            last = met[~_contains(keys, met)]
+            joined = np.concatenate([keys, last])
+            order = np.argsort(joined, kind="stable")
+            keys, hops = joined[order], np.concatenate([hops, np.full(len(last), hop)])[order]
+        return cls(graph, keys, hops)
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """The node of each entry."""
+        return self.keys % self.graph.num_nodes
+
+    def within(self, radius: int) -> Part:
+        """The entries within a smaller radius."""
+        inside = self.hops <= radius
+        return Part(np.flatnonzero(inside), np.where(inside, np.cumsum(inside) - 1, -1))
+
+    def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+        """The edges from entries of one part to those of another, none between subgraphs, as CSR arrays.
+
+        Shapes:
+            returns: offsets (rows + 1,), places in ``columns``, and places in the neighbours of the graph.
+        """
+        ends, lengths = _neighbor_keys(self.graph, self.keys[rows.entries])
+        at = np.minimum(np.searchsorted(self.keys, ends), max(0, len(self.keys) - 1))
+        place = np.where(self.keys[at] == ends, columns.places[at], -1) if len(ends) else at
+        there = place >= 0
+        counts = np.bincount(np.repeat(np.arange(len(lengths)), lengths), there, len(lengths)).astype(np.int64)
+        starts = self.graph.offsets[self.nodes[rows.entries]] - np.cumsum(lengths) + lengths
+        entries = np.flatnonzero(there) + np.repeat(starts, lengths)[there]
+        return np.concatenate([[0], np.cumsum(counts)]), place[there].astype(np.int32), entries
+
+
+def _neighbor_keys(graph: Graph, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The neighbours of entries, as keys of the same subgraph, and how many each has."""
+    subgraph, nodes = np.divmod(keys, graph.num_nodes)
+    found = Ragged(graph.neighbors, graph.offsets).take(nodes)
+    return np.repeat(subgraph, found.lengths) * graph.num_nodes + found.values, found.lengths
+
+
+def _contains(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each of the wanted keys is among sorted ones."""
+    at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+    return keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)

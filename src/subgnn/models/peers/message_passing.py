@@ -1,0 +1,375 @@
+"""Message passing over the whole graph, as GLASS and SSNP share it.
+
+Every node starts from a vector. A layer with the weights W and U maps the vectors x of all nodes to
+
+    m = elu(W x),    y = dropout(GraphNorm(A m)),    x' = U [y ; x]
+
+A is the adjacency D^-1 A, A or D^-1/2 A D^-1/2, without self loops. GraphNorm precedes the first layer; between layers
+are GraphNorm, elu and dropout. The vector of a node is [x^(1) ; ... ; x^(L)], the outputs of all layers before these
+norms, each after a GraphNorm of its own (jumping knowledge; a norm works on each column, so this is one GraphNorm over
+the concatenation). GLASS has two sets of weights, for labelled nodes and for others: where a layer has a ratio a,
+
+    m_v = a elu(W1 x_v) + (1 - a) elu(W0 x_v) for a labelled node, a elu(W0 x_v) + (1 - a) elu(W1 x_v) for another,
+
+and U is mixed in the same way. Where edges have types and ``message_passing.typed`` is set, A m is replaced by the sum
+over types t of A_t (r_t * m), with A_t the adjacency of the edges of type t and r_t a learned vector of each layer, by
+which messages are multiplied number by number: an R-GCN with diagonal weights (Schlichtkrull et al., 2018).
+
+Memory: a pass holds a few arrays of N x d numbers, whatever the number of edges. Beyond :data:`BLOCK` nodes, the arrays
+inside a layer exist for one block of nodes at a time, and are computed again for the gradient.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, Self, TypeVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint as recompute
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings.sources import node_vectors
+from subgnn.errors import UserError
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.peers.whole_graph import NodeSetBatch, NodeSetSource, WholeGraph
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.tensor_model import TensorModel
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+
+BLOCK = 2**17
+"""Nodes whose intermediate arrays are in memory at the same time."""
+_EPSILON = 1e-5
+_T = TypeVar("_T")
+
+Moments = tuple[Tensor, Tensor]
+"""What GraphNorm subtracts, and what it then multiplies by; (d,) each."""
+
+
+class GraphNorm(nn.Module):
+    """w (x - a mean) / sqrt(var + eps) + b, with the mean over all nodes and var = mean of (x - a mean)^2.
+
+    The moments are computed apart (:meth:`moments`), so that rows may be normed by those of another pass (Cai et al.,
+    "GraphNorm", 2021).
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.mean_scale = nn.Parameter(torch.ones(width))
+
+    def moments(self, x: Tensor) -> Moments:
+        """Over all rows."""
+        mean, variance = _mean_and_variance(x)
+        rest = mean * (1 - self.mean_scale)
+        return mean * self.mean_scale, torch.rsqrt(variance + rest.square() + _EPSILON)
+
+    def forward(self, x: Tensor, moments: Moments) -> Tensor:
+        """Shapes: (rows, d), both."""
+        shift, scale = moments
+        return torch.addcmul(self.bias - shift * scale * self.weight, x, scale * self.weight)
+
+
+class _MeanAndVariance(torch.autograd.Function):
+    """Mean and variance of each column; torch's own take five times as long on a CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean = x.mean(dim=0)
+        total = torch.zeros_like(mean)
+        for begin in range(0, len(x), BLOCK):
+            total += (x[begin : begin + BLOCK] - mean).square_().sum(dim=0)
+        ctx.save_for_backward(x, mean)
+        return mean, total / len(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        x, mean = ctx.saved_tensors
+        of_mean, of_variance = gradients[0] / len(x), gradients[1] * (2 / len(x))
+        return torch.addcmul(of_mean - mean * of_variance, x, of_variance)
+
+
+# PyTorch leaves ``apply`` without types.
+_mean_and_variance = cast("Callable[[Tensor], tuple[Tensor, Tensor]]", _MeanAndVariance.apply)
+
+
+class Dropout(nn.Module):
+    """Dropout whose probability is a multiple of 2^-16; drawing such masks takes a sixth of the time on a CPU."""
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.dropped = round(probability * 2**16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shapes: any, both."""
+        if not self.training or not self.dropped:
+            return x
+        words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
+        draws = words.random_(-(2**63), None).view(torch.int16)[: x.numel()].view(x.shape)
+        kept = draws > self.dropped - 1 - 2**15
+        return x * kept * (2**16 / max(1, 2**16 - self.dropped))
+
+
+class Layer(nn.Module):
+    """One layer, in parts, so that they can be applied to some nodes.
+
+    Args:
+        ratio: a, the weight of a node's own set of weights; None for one set of weights.
+        last: no layer follows.
+    """
+
+    def __init__(self, width: int, *, dropout: float, ratio: float | None, last: bool) -> None:
+        super().__init__()
+        sets = 1 if ratio is None else 2
+        self.ratio = ratio
+        self.message = nn.Linear(width, sets * width)
+        self.norm = GraphNorm(width)
+        self.dropout = Dropout(dropout)
+        self.combine = nn.Linear(2 * width, sets * width)
+        self.jump = GraphNorm(width)
+        self.between = None if last else GraphNorm(width)
+
+    def messages(self, x: Tensor, labelled: Tensor) -> Tensor:
+        """The messages m. Shapes: x: (rows, d). labelled: (rows,) bool. returns: (rows, d)."""
+        h = functional.elu(self.message(x))
+        if self.ratio is None:
+            return h
+        other, own = h.chunk(2, dim=1)
+        weight = torch.where(labelled, self.ratio, 1 - self.ratio)[:, None]
+        return torch.lerp(other, own, weight.to(h.dtype))
+
+    def update(self, arrived: Tensor, x: Tensor, labelled: Tensor, moments: Moments) -> Tensor:
+        """x', from A m and x. Shapes: arrived, x: (rows, d). labelled: (rows,) bool. returns: (rows, d)."""
+        c = torch.cat([self.dropout(self.norm(arrived, moments)), x], dim=1)
+        if self.ratio is None:
+            out: Tensor = self.combine(c)
+            return out
+        (other, own), (other_bias, own_bias) = self.combine.weight.chunk(2), self.combine.bias.chunk(2)
+
+        def mixed(rows: Tensor, weight: float) -> Tensor:
+            return functional.linear(rows, torch.lerp(other, own, weight), torch.lerp(other_bias, own_bias, weight))
+
+        places = labelled.nonzero()[:, 0]
+        return mixed(c, 1 - self.ratio).index_copy(0, places, mixed(c[places], self.ratio))
+
+    def onward(self, out: Tensor, moments: Moments) -> Tensor:
+        """The vectors that the next layer takes."""
+        if self.between is None:
+            raise TypeError("no layer follows the last one")
+        found: Tensor = self.dropout(functional.elu(self.between(out, moments)))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerPass:
+    """What a layer took and gave, for all nodes.
+
+    Shapes:
+        x, arrived, out: (N, d): its input, A m and its output.
+    """
+
+    x: Tensor
+    arrived: Tensor
+    out: Tensor
+    norm: Moments
+    jump: Moments
+    between: Moments | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """A pass over the whole graph; ``first`` are the moments of the initial vectors."""
+
+    first: Moments
+    layers: list[LayerPass]
+
+    def without(self, *names: Literal["x", "arrived", "out"]) -> Pass:
+        """The same pass with some arrays empty, so that their memory is free."""
+        empty: dict[str, Any] = {name: self.layers[0].x.new_empty(0, self.layers[0].x.shape[1]) for name in names}
+        return Pass(self.first, [replace(layer, **empty) for layer in self.layers])
+
+
+class MessagePassing(nn.Module, ABC):
+    """The layers, and a linear map to the outputs.
+
+    Args:
+        start: the tensors before training: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have;
+            and, with types of edges, ``type_scales`` (layers, types, d).
+        width: of the vector of a subgraph.
+    """
+
+    def __init__(self, start: Weights, spec: ModelSpec, *, ratio: float | None, width: int) -> None:
+        super().__init__()
+        table = start["table"]
+        dim, dropout, count = table.shape[1], spec.model.dropout, spec.model.layers
+        constant = spec.message_passing.inputs == "constant"
+        self.table = nn.Parameter(table.clone(), requires_grad=constant or spec.embeddings.trainable)
+        scales = start.get("type_scales")
+        self.type_scales = None if scales is None else nn.Parameter(scales.clone())
+        self.first = GraphNorm(dim)
+        self.dropout = Dropout(dropout)
+        self.layers = nn.ModuleList(Layer(dim, dropout=dropout, ratio=ratio, last=i == count - 1) for i in range(count))
+        self.output = nn.Linear(width, spec.num_outputs)
+        self._kept: tuple[Any, Any] | None = None
+
+    def kept(self, compute: Callable[[], _T]) -> _T:
+        """What is computed from the weights and the graph alone; prediction keeps it while no weight changes."""
+        if self.training:
+            return compute()
+        version = [(weight._version, weight.data_ptr()) for weight in self.parameters()]
+        if self._kept is None or self._kept[0] != version:
+            self._kept = None  # its memory is free before the next is computed
+            with torch.no_grad():
+                self._kept = version, compute()
+        found: _T = self._kept[1]
+        return found
+
+    def train(self, mode: bool = True) -> Self:
+        """Free the memory of what prediction keeps."""
+        if mode:
+            self._kept = None
+        return super().train(mode)
+
+    @abstractmethod
+    def embed(self, batch: NodeSetBatch) -> Tensor:
+        """The vector of each subgraph (n, width)."""
+
+    def forward(self, batch: NodeSetBatch) -> Tensor:
+        """Logits, or one value for regression (n, outputs)."""
+        out: Tensor = self.output(self.embed(batch))
+        return out
+
+    @property
+    def stack(self) -> list[Layer]:
+        """The layers, in order."""
+        return cast("list[Layer]", list(self.layers))
+
+    def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments_of: Pass | None = None) -> Pass:
+        """Pass messages over the whole graph.
+
+        Args:
+            moments_of: the pass whose moments the norms take; without it, those of this pass.
+
+        Shapes:
+            labelled: (N,) bool.
+        """
+        table = self.table.expand(graph.graph.num_nodes, -1)
+        first = self.first.moments(table) if moments_of is None else moments_of.first
+        x = in_blocks(lambda rows: self.dropout(self.first(rows, first)), table)
+        layers: list[LayerPass] = []
+        for i, layer in enumerate(self.stack):
+            given = None if moments_of is None else moments_of.layers[i]
+            scales = None if self.type_scales is None else self.type_scales[i]
+            arrived = graph.collect(in_blocks(layer.messages, x, labelled), scales)
+            norm = layer.norm.moments(arrived) if given is None else given.norm
+            out = in_blocks(partial(layer.update, moments=norm), arrived, x, labelled)
+            jump = layer.jump.moments(out) if given is None else given.jump
+            between = None if given is None else given.between
+            if given is None and layer.between is not None:
+                between = layer.between.moments(out)
+            layers.append(LayerPass(x, arrived, out, norm, jump, between))
+            if between is not None:
+                x = in_blocks(partial(layer.onward, moments=between), out)
+        return Pass(first, layers)
+
+    def vectors_at(self, found: Pass, places: Tensor) -> Tensor:
+        """The vectors of some nodes after a pass (rows, L d)."""
+        pairs = zip(self.stack, found.layers, strict=True)
+        return torch.cat([layer.jump(one.out[places], one.jump) for layer, one in pairs], dim=1)
+
+
+def in_blocks(function: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
+    """Apply a function to rows of arrays, a block at a time; blocks are computed again for the gradient."""
+    parts = [
+        tuple(array[begin : begin + BLOCK] for array in arrays) for begin in range(0, max(1, len(arrays[0])), BLOCK)
+    ]
+    if len(parts) == 1:
+        return function(*arrays)
+    if not torch.is_grad_enabled():
+        return torch.cat([function(*part) for part in parts])
+    return torch.cat([recompute(function, *part, use_reentrant=False) for part in parts])
+
+
+def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean", "max", "size"]) -> Tensor:
+    """Pool the rows of each of ``count`` sets; 0 for an empty one.
+
+    Shapes:
+        rows: (total, width). subgraph: (total,). returns: (count, width).
+    """
+    empty = rows.new_zeros(count, rows.shape[1])
+    if how == "max":
+        return empty.scatter_reduce(0, subgraph[:, None].expand_as(rows), rows, "amax", include_self=False)
+    total = empty.index_add(0, subgraph, rows)
+    sizes = torch.bincount(subgraph, minlength=count).clamp(min=1).to(rows.dtype)[:, None]
+    return total if how == "sum" else total / (sizes if how == "mean" else sizes.sqrt())
+
+
+class MessagePassingModel(TensorModel):
+    """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
+
+    switches = MappingProxyType({"types": "message_passing.typed=true", "weights": "message_passing.weighted=true"})
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
+        number, settings, scales = data.graph.num_nodes, recipe.embeddings, dict[str, Tensor]()
+        if recipe.message_passing.typed and data.graph.types:
+            size = recipe.model.layers, len(data.graph.types), settings.dim
+            drawn = stream(data.seed, "message passing/types").standard_normal(size)
+            scales = {"type_scales": torch.from_numpy(drawn.astype(np.float32))}
+        if recipe.message_passing.inputs == "constant":
+            vector = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim))
+            return {"table": torch.from_numpy(vector.astype(np.float32)), **scales}
+        nodes = np.arange(number, dtype=np.int32)
+        table = node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
+        return {"table": torch.from_numpy(table), **scales}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
+        """The node sets, and the graph."""
+        settings = checkpoint.spec.message_passing
+        whole = WholeGraph(graph, settings.adjacency, typed=settings.typed, weighted=settings.weighted)
+        return NodeSetSource(whole, nodes)
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Types of edges, where messages are scaled by them."""
+        used = {"types": recipe.message_passing.typed, "weights": recipe.message_passing.weighted}
+        return super().uses(recipe) | {name for name, is_used in used.items() if is_used}
+
+    def uses_embeddings(self, settings: Settings) -> bool:
+        """Unless all nodes start from one vector."""
+        return settings.message_passing.inputs == "embeddings"
+
+    def sees(self, settings: Settings) -> View:
+        """The shape, where all nodes start from one vector."""
+        return "everything" if self.uses_embeddings(settings) else "shape"
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of a pass over the whole graph for each batch, and of two more for validation."""
+        one_pass = recipe.model.layers * recipe.embeddings.dim * (6e-8 * sizes.nodes + 1.5e-9 * sizes.edges)
+        passes = 2 + -(-recipe.training.repeats * sizes.subgraphs // recipe.training.batch_size)
+        return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * (0.01 + passes * one_pass))
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        """At least one layer."""
+        if not recipe.model.layers:
+            raise UserError("model.layers is 0", where=recipe.method, hint="accepted: a whole number from 1")
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """A table that does not fit the graph."""
+        spec, table = checkpoint.spec, checkpoint.weights["table"]
+        rows = graph.num_nodes if self.uses_embeddings(spec) else 1
+        if tuple(table.shape) != (rows, spec.embeddings.dim) or table.dtype != torch.float32:
+            yield f"its table is {tuple(table.shape)}, not {(rows, spec.embeddings.dim)}"
+        wanted = spec.model.layers, len(graph.types), spec.embeddings.dim
+        scales = checkpoint.weights.get("type_scales")
+        typed = bool(spec.message_passing.typed and graph.types)
+        if (scales is not None) != typed or (scales is not None and tuple(scales.shape) != wanted):
+            yield "its scales of edge types are not those of the types of the graph"

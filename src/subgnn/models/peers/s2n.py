@@ -1,0 +1,342 @@
+"""S2N: subgraphs as nodes of a graph of subgraphs, and GCN or GCNII on it (ICML 2024).
+
+The vector of a subgraph starts as the sum of its nodes' embeddings (S2N+0), or of what layers inside the subgraph make
+of them (S2N+A). Layers on the graph of subgraphs (``peers/subgraph_graph.py``) follow, and a linear layer:
+
+    z = x + GNN(x),  outputs = W z + b
+
+With P the adjacency, self loops added, symmetrically normalised (inside subgraphs only if ``sub_normalized``), a layer
+of GCN is relu(P x W), one of GCNII relu(((1 - alpha) P x + alpha x_0) ((1 - beta) I + beta W)) with beta = log(theta /
+l + 1) in layer l, and where weights are not shared x_0 has its own. Training is on the graph of the training subgraphs.
+
+A new subgraph joins that graph alone: edges lead to it from the training subgraphs, which do not see it. So its outputs
+depend on itself, the training subgraphs and the graph. A training subgraph that is predicted is treated the same.
+
+*Differs from the paper:* there, all subgraphs that are predicted join the graph together with the training subgraphs,
+see each other, and are seen; ``s2n.test_graph = "batch"`` does this with the subgraphs of a batch (the validation split
+takes no part in the graph of the test split). The width of all layers is embeddings.dim; a constant input has that
+width, too. A subgraph's degree, by which ``weighted`` divides, is the sum of its nodes' degrees. Self loops of the base
+graph are 1 for every node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.config.method_settings import S2NSettings
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings.sources import node_vectors
+from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
+from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
+from subgnn.models.peers.subgraph_graph import Adjacency, edge_weights, edges_between, standard_of, without_loops
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.subgnn.batches import spans
+from subgnn.ragged import Ragged
+
+_OF_TRAINING = ("train_nodes", "train_offsets", "edge_offsets", "edge_sources", "edge_weights", "standard")
+
+
+class S2NModel(NodePooling):
+    """S2N."""
+
+    uses_many_devices = False
+    has_tunable_settings = False
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``nodes`` and ``table`` as of any model that pools nodes, and the graph of the training subgraphs."""
+        graph, settings, subgraphs = data.graph, recipe.s2n, data.subgraphs
+        nodes = np.unique(subgraphs.nodes.values)
+        if settings.constant:
+            table = np.full((len(nodes), recipe.embeddings.dim), settings.constant, np.float32)
+        else:
+            number, seed = graph.num_nodes, data.seed
+            table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=seed, table=data.vectors)
+        train = subgraphs.nodes.take(subgraphs.indices("train"))
+        standard = standard_of(graph, train)
+        edges = edges_between(graph, train, train, standard, settings)
+        arrays = {
+            "nodes": nodes,
+            "table": table,
+            "train_nodes": train.values.astype(np.int32),
+            "train_offsets": train.offsets,
+            "edge_offsets": edges.indptr.astype(np.int64),
+            "edge_sources": edges.indices.astype(np.int32),
+            "edge_weights": edges.data.astype(np.float32),
+            "standard": standard,
+        }
+        return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
+        """The edges among the nodes of each subgraph."""
+        return induced_graphs(graph, nodes)
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
+        """The subgraphs, their edges to the training subgraphs, and these."""
+        return JoinedSubgraphs(self, checkpoint, graph, nodes)
+
+    def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Members:
+        """The nodes of subgraphs as places in the table, what they weigh, and the edges among them."""
+        settings = checkpoint.spec.s2n
+        places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
+        weights = np.ones(len(places), np.float32)
+        if settings.weighted:
+            degrees = 1.0 + np.diff(graph.offsets)[nodes.values]  # with the self loop
+            weights = np.sqrt(degrees / np.bincount(nodes.row_ids, degrees, len(nodes))[nodes.row_ids]).astype(
+                np.float32
+            )
+        edges = self.edges(checkpoint.spec, graph, nodes) if settings.sub_layers else None
+        return Members(NodeSets(Ragged(places, nodes.offsets), edges), torch.from_numpy(weights))
+
+    def network(self, checkpoint: Checkpoint) -> S2N:
+        """The network over the checkpoint's table."""
+        return S2N(checkpoint)
+
+    def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
+        """New nodes get the embeddings they had before training, or the constant."""
+        found = super().extend(checkpoint, graph, nodes, vectors)
+        constant = checkpoint.spec.s2n.constant
+        if not constant or found is checkpoint:
+            return found
+        table = torch.full_like(found.weights["table"], constant)
+        return replace(found, weights=found.weights | {"table": table})
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """The recipe itself."""
+        return {"": recipe}
+
+    def uses_embeddings(self, settings: Settings) -> bool:
+        """Unless nodes start from a constant."""
+        return not settings.s2n.constant
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes and those around them, which it may share with others; with layers inside subgraphs, everything."""
+        return "everything" if settings.s2n.sub_layers else "surroundings"
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of layers on the graph of subgraphs, and of sums and layers inside subgraphs."""
+        inside = 5e-9 * (1 + 4 * recipe.s2n.sub_layers) * recipe.embeddings.dim * sizes.memberships
+        epoch = 0.005 + 5e-6 * recipe.model.layers * sizes.subgraphs + inside
+        return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * epoch)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Nodes that the graph does not have, or a graph of training subgraphs that does not fit them."""
+        yield from super().problems(checkpoint, graph)
+        weights = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
+        types = [np.int32, np.int64, np.int64, np.int32, np.float32, np.float64]
+        if [array.dtype for array in weights.values()] != types or any(a.ndim != 1 for a in weights.values()):
+            yield "its graph of training subgraphs is of another type or shape"
+        train = Ragged(weights["train_nodes"], weights["train_offsets"])
+        edges = Ragged(weights["edge_sources"], weights["edge_offsets"])
+        if not train.is_valid or not edges.is_valid or len(train) != len(edges):
+            yield "its graph of training subgraphs does not fit them"
+        if len(train.values) and not np.isin(train.values, checkpoint.weights["nodes"].numpy()).all():
+            yield "its training subgraphs have nodes that its table lacks"
+        sources = edges.values
+        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(train):
+            yield "its graph of training subgraphs has an edge to none of them"
+        if len(weights["edge_weights"]) != len(sources) or not (weights["edge_weights"] > 0).all():
+            yield "its graph of training subgraphs has a weight that is not above 0"
+        if len(weights["standard"]) != 2 or not weights["standard"][1] > 0:
+            yield "the mean and deviation of its weights are not two numbers, the second above 0"
+
+
+class Members:
+    """The nodes of subgraphs, and how much each weighs in the sum over its subgraph."""
+
+    def __init__(self, sets: NodeSets, weights: Tensor) -> None:
+        self.sets, self.weights = sets, weights
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move all tensors to a device, in place."""
+        self.sets, self.weights = self.sets.to(device), self.weights.to(device)
+        return self
+
+    def take(self, rows: NDArray[np.int64]) -> tuple[NodeBatch, Tensor]:
+        """The chosen subgraphs, in the given order."""
+        places, _ = spans(self.sets.first, rows)
+        return self.sets.batch(rows), self.weights[torch.from_numpy(places).to(self.weights.device)]
+
+
+class JoinedSubgraphs:
+    """Subgraphs beside the training subgraphs, in one graph of subgraphs."""
+
+    def __init__(self, model: S2NModel, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
+        settings, stored = checkpoint.spec.s2n, {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
+        train, standard = Ragged(stored["train_nodes"], stored["train_offsets"]), stored["standard"]
+        parts = stored["edge_weights"].astype(np.float64), stored["edge_sources"], stored["edge_offsets"]
+        self.train_edges, self.train_own = without_loops(scipy.sparse.csr_array(parts, shape=(len(train), len(train))))
+        self.edges = edges_between(graph, nodes, train, standard, settings)
+        inside = np.bincount(nodes.row_ids, 1.0 + induced_graphs(graph, nodes).degrees, len(nodes)).astype(np.float64)
+        self.own = edge_weights(inside, standard, settings)
+        together = settings.test_graph == "batch"
+        self.among = without_loops(edges_between(graph, nodes, nodes, standard, settings))[0] if together else None
+        place = {row.tobytes(): i for i, row in enumerate(train)}
+        self.places = np.array([place.get(np.asarray(row, np.int32).tobytes(), -1) for row in nodes], np.int64)
+        self.train, self.members = model.members(checkpoint, graph, train), model.members(checkpoint, graph, nodes)
+        self.device = torch.device("cpu")
+        self._of_training: Joined | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move all tensors to a device, in place."""
+        self.device, self._of_training = torch.device(device), None
+        self.train, self.members = self.train.to(device), self.members.to(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> JoinedBatch:
+        """The chosen subgraphs, in the given order."""
+        return JoinedBatch(self, rows)
+
+    @property
+    def of_training(self) -> Joined:
+        """The training subgraphs and their graph."""
+        if self._of_training is None:
+            adjacency = Adjacency.of(self.train_edges, self.train_own, self.device)
+            self._of_training = Joined([self.train.take(np.arange(len(self.train_own)))], adjacency)
+        return self._of_training
+
+    def join(self, rows: NDArray[np.int64]) -> Joined:
+        """The training subgraphs, the chosen ones, and their graph."""
+        edges = self.edges[rows]
+        if self.among is None:
+            back, among = None, scipy.sparse.csr_array((len(rows), len(rows)))
+        else:
+            back, among = edges.T, self.among[rows][:, rows]
+        whole = scipy.sparse.csr_array(
+            scipy.sparse.block_array([[self.train_edges, back], [edges, among]], format="csr")
+        )
+        adjacency = Adjacency.of(whole, np.concatenate([self.train_own, self.own[rows]]), self.device)
+        return Joined([*self.of_training.members, self.members.take(rows)], adjacency)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Subgraphs, in one or two parts, and the graph of all of them."""
+
+    members: list[tuple[NodeBatch, Tensor]]
+    graph: Adjacency
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedBatch:
+    """Chosen subgraphs, as training and as prediction see them."""
+
+    inputs: JoinedSubgraphs
+    rows: NDArray[np.int64]
+
+    def in_training(self) -> tuple[Joined, Tensor]:
+        """The graph of the training subgraphs, and the places of the chosen ones in it."""
+        return self.inputs.of_training, torch.from_numpy(self.inputs.places[self.rows]).to(self.inputs.device)
+
+    def in_prediction(self) -> tuple[Joined, slice]:
+        """The graph that the chosen subgraphs have joined, and their places in it."""
+        return self.inputs.join(self.rows), slice(len(self.inputs.train_own), None)
+
+
+class Convolution(nn.Module):
+    """One layer of GCN, P x W + b, or of GCNII, each before its activation."""
+
+    def __init__(self, width: int, kind: str, *, layer: int, alpha: float, theta: float, shared: bool) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, math.log(theta / layer + 1)
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width)))
+        self.bias = nn.Parameter(torch.zeros(width)) if kind == "gcn" else None
+        own = kind == "gcnii" and not shared
+        self.first_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width))) if own else None
+
+    def forward(self, p: Adjacency, x: Tensor, first: Tensor) -> Tensor:
+        """Shapes: x, first, returns: (n, width)."""
+        if self.bias is not None:
+            return p @ (x @ self.weight) + self.bias
+        spread, start = (1 - self.alpha) * (p @ x), self.alpha * first
+        if self.first_weight is None:
+            spread = spread + start
+            return torch.lerp(spread, spread @ self.weight, self.beta)
+        return torch.lerp(spread, spread @ self.weight, self.beta) + torch.lerp(
+            start, start @ self.first_weight, self.beta
+        )
+
+
+class S2N(nn.Module):
+    """Sums over subgraphs, layers on the graph of subgraphs, and a linear layer.
+
+    Shapes:
+        table: (nodes, width).
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        spec, weights = checkpoint.spec, checkpoint.weights
+        settings: S2NSettings = spec.s2n
+        kind, width = settings.convolution, weights["table"].shape[1]
+        self.dropout, self.edge_dropout = spec.model.dropout, settings.edge_dropout
+        self.sub_normalized = settings.sub_normalized
+        for name in ("nodes", *_OF_TRAINING):
+            self.register_buffer(name, weights[name])
+        trainable = spec.embeddings.trainable and not settings.constant
+        self.table = nn.Parameter(weights["table"].clone(), requires_grad=trainable)
+        inner: dict[str, Any] = {
+            "alpha": settings.sub_alpha,
+            "theta": settings.sub_theta,
+            "shared": settings.sub_shared,
+        }
+        self.inside = nn.ModuleList(
+            Convolution(width, kind, layer=i, **inner) for i in range(1, settings.sub_layers + 1)
+        )
+        outer: dict[str, Any] = {"alpha": settings.alpha, "theta": settings.theta, "shared": settings.shared}
+        layers = range(1, spec.model.layers + 1)
+        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **outer) for i in layers)
+        self.skips = nn.ModuleList(nn.Linear(width, width) for _ in layers if settings.skip)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in layers if settings.batch_norm)
+        self.linear = nn.Linear(width, spec.num_outputs)
+
+    def embed(self, batch: JoinedBatch) -> Tensor:
+        """Shapes: returns: (n, width)."""
+        joined, places = batch.in_training() if self.training else batch.in_prediction()
+        x = torch.cat([self._sum_nodes(nodes, weights) for nodes, weights in joined.members])
+        p = joined.graph.with_dropout(self.edge_dropout if self.training else 0.0).normalised()
+        h = x
+        for i, layer in enumerate(self.layers):
+            out = layer(p, h if i == 0 else self._drop(h), x)
+            out = out + self.skips[i](h) if self.skips else out
+            h = torch.relu(self.norms[i](out) if self.norms else out)
+        return (x + h if self.layers else x)[places]
+
+    def forward(self, batch: JoinedBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        out: Tensor = self.linear(self._drop(self.embed(batch)))
+        return out
+
+    def _sum_nodes(self, batch: NodeBatch, weights: Tensor) -> Tensor:
+        """The first vectors of subgraphs (n, width)."""
+        if not self.inside:
+            return functional.embedding_bag(
+                batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights
+            )
+        h = first = self.table[batch.nodes]
+        starts, sources = batch.offsets[:-1].long(), batch.neighbors.long()
+        targets = torch.arange(len(h), device=h.device).repeat_interleave(
+            batch.offsets.diff(), output_size=len(sources)
+        )
+        p = Adjacency(starts, targets, sources, h.new_ones(len(sources)), h.new_ones(len(h)))
+        p = p.normalised() if self.sub_normalized else p
+        for i, layer in enumerate(self.inside):
+            h = torch.relu(layer(p, h if i == 0 else self._drop(h), first))
+        return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, weights[:, None] * h)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return functional.dropout(x, self.dropout, self.training)

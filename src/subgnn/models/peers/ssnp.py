@@ -1,0 +1,133 @@
+"""SSNP: message passing over the whole graph, and a sampled neighbourhood of the subgraph beside its nodes.
+
+Jacob, Louis and Salehi-Abari, "Stochastic subgraph neighborhood pooling for subgraph classification", CIKM 2023. The
+layers are those of ``peers/message_passing.py`` with one set of weights, so that vectors of nodes do not depend
+on the subgraph. From every node of a subgraph S start M walks of m uniform steps; the nodes outside of S that they
+visit are its border sample. The vectors of S and of the border sample are pooled apart and laid side by side, and a
+linear layer gives the outputs.
+
+*Differs from the paper:* prediction takes one fixed sample, a function of the seed and of the nodes of S alone, where
+the published one walks anew at each call. Training walks anew in every step (the paper's online views), or takes one of
+``message_passing.views`` fixed samples at random for each subgraph and step; with ``training.repeats`` as large, an
+epoch is as long as with the paper's pre-computed views, which shows each of them once. All nodes of S start walks, and
+there is no further network between pooling and the linear layer: the paper has options for both. With
+``message_passing.weighted``, messages and steps of walks go by the weights of edges.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.data.graph import Graph
+from subgnn.kernels.draws import node_set_keys
+from subgnn.kernels.edge_walks import Steps, walk_from_members
+from subgnn.models.interface import Settings, View
+from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, in_blocks
+from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.ragged import Ragged
+from subgnn.rng import stream_key
+
+_VISITS_AT_A_TIME = 2**22
+
+
+class SSNP(MessagePassing):
+    """The network."""
+
+    def __init__(self, start: Weights, spec: ModelSpec) -> None:
+        super().__init__(start, spec, ratio=None, width=2 * spec.model.layers * spec.embeddings.dim)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+        self.settings, self.seed = spec.message_passing, spec.seed
+
+    def embed(self, batch: NodeSetBatch) -> Tensor:
+        """Shapes: returns: (n, 2 L d)."""
+        vectors = self.kept(lambda: self._vectors_of_nodes(batch.graph))
+        border = NodeSetBatch(batch.graph, self._border(batch))
+        return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
+
+    def _vectors_of_nodes(self, graph: WholeGraph) -> list[Tensor]:
+        """The vectors of all nodes after each layer."""
+        nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
+        pairs = zip(self.stack, self.whole_pass(graph, nobody).layers, strict=True)
+        return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
+
+    def _pool(self, vectors: Tensor, sets: NodeSetBatch) -> Tensor:
+        """Pool without a copy of the rows: a border may have many nodes."""
+        how, starts = self.settings.pool, torch.from_numpy(sets.nodes.offsets[:-1]).to(vectors.device)
+        mode = "sum" if how == "size" else how
+        pooled = functional.embedding_bag(sets.places, vectors, starts, mode=mode)
+        if how != "size":
+            return pooled
+        sizes = torch.from_numpy(np.maximum(sets.nodes.lengths, 1)[:, None]).to(vectors.device)
+        return pooled / sizes.to(pooled.dtype).sqrt()
+
+    def _border(self, batch: NodeSetBatch) -> Ragged:
+        """The border sample of each subgraph: view 0 in prediction, another in each training step."""
+        settings, nodes = self.settings, batch.nodes
+        if self.training and not settings.views:
+            keys = node_set_keys(int(torch.randint(2**62, ())), nodes)
+        else:
+            view = np.zeros(len(nodes), np.int64)
+            if self.training:
+                view = torch.randint(settings.views, (len(nodes),)).numpy()
+            keys = np.zeros(len(nodes), np.uint64)
+            for v in np.unique(view):
+                own = np.flatnonzero(view == v)
+                keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
+        given, length = batch.graph.graph, settings.walk_length
+        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys, steps=batch.graph.steps)
+
+
+def border_sample(
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    walks: int,
+    length: int,
+    keys: NDArray[np.uint64],
+    steps: Steps | None = None,
+) -> Ragged:
+    """The nodes outside of each subgraph that walks from its nodes visit, sorted, each once.
+
+    Args:
+        steps: the edges that walks follow; by default those of the graph, uniformly.
+
+    Example:
+        In the path 0 - 1 - 2, the only step from 0 leads to 1, and a second one to 0 or 2.
+
+        >>> path, keys = Graph.from_edges([0, 1], [1, 2]), np.arange(2, dtype=np.uint64)
+        >>> [row.tolist() for row in border_sample(path, Ragged.from_rows([[0], [0, 1]]), walks=9, length=2, keys=keys)]
+        [[1, 2], [2]]
+    """
+    number, begin = graph.num_nodes, 0
+    rows: list[NDArray[np.int32]] = []
+    steps = Steps.of(*graph.csr) if steps is None else steps
+    for some in subgraphs.batches(max(1, _VISITS_AT_A_TIME // (walks * length))):
+        own, begin = keys[begin : begin + len(some)], begin + len(some)
+        visited = walk_from_members(steps, some, walks=walks, length=length, keys=own)
+        met = np.unique(some.row_ids[:, None, None] * number + visited)
+        border = met[~np.isin(met, some.row_ids * number + some.values, assume_unique=True)]
+        counts = np.bincount(border // number, minlength=len(some))
+        rows += Ragged.from_lengths((border % number).astype(np.int32), counts)
+    return Ragged.from_rows(rows)
+
+
+class SSNPModel(MessagePassingModel):
+    """SSNP."""
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes and those around them; the shape, where all nodes start from one vector."""
+        return "surroundings" if self.uses_embeddings(settings) else "shape"
+
+    def network(self, checkpoint: Checkpoint) -> SSNP:
+        """The network over the checkpoint's table."""
+        return SSNP(checkpoint.weights, checkpoint.spec)

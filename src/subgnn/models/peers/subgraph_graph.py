@@ -1,0 +1,162 @@
+"""The graph whose nodes are subgraphs: edges weigh how often one subgraph's nodes meet or neighbour another's.
+
+With M the 0/1 membership of nodes in subgraphs (n x N) and A the adjacency of G, self loops added, W = M A M^T counts
+the pairs of a node of S and a node of T that are equal or joined by an edge. W is standardised by the mean and the
+deviation of all its entries between training subgraphs, cut off, and brought to the unit interval:
+
+    w = (min(z, t + d) - t) / d,  z = (W - mean) / deviation
+
+Entries that are not above 0 are no edges. As t is not negative, subgraphs that share nothing are never joined, so W is
+computed sparsely, some rows at a time, and never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from subgnn.config.method_settings import S2NSettings
+from subgnn.data.graph import Graph
+from subgnn.models.kernel_machines.views import bag_of_nodes
+from subgnn.ragged import Ragged
+
+_ROWS = 1024  # of W at a time
+
+
+def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse.csr_array]:
+    """M A M^T between two lists of subgraphs, some rows at a time.
+
+    Example:
+        In the path 0 - 1 - 2, {0, 1} meets itself four times: twice as a node, twice along the edge.
+
+        >>> path, pairs = Graph.from_edges([0, 1], [1, 2]), Ragged.from_rows([[0, 1], [2]])
+        >>> next(meetings(path, pairs, pairs)).toarray().tolist()
+        [[4.0, 1.0], [1.0, 1.0]]
+    """
+    others = bag_of_nodes(right, graph.num_nodes).T.tocsr()
+    every = Ragged(graph.neighbors, graph.offsets)
+    for begin in range(0, len(left), _ROWS):
+        bag = bag_of_nodes(left.take(np.arange(begin, min(begin + _ROWS, len(left)))), graph.num_nodes)
+        # The rows of A of the nodes that are there alone: one subgraph need not cost what the graph does.
+        nodes, columns = np.unique(bag.indices, return_inverse=True)
+        narrow = scipy.sparse.csr_array((bag.data, columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
+        rows = every.take(nodes)
+        size = (len(nodes), graph.num_nodes)
+        adjacency = scipy.sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
+        yield ((narrow @ adjacency + bag) @ others).tocsr()
+
+
+def standard_of(graph: Graph, nodes: Ragged) -> NDArray[np.float64]:
+    """The mean and the deviation of all entries of W between subgraphs; a deviation of 0 is taken as 1.
+
+    Shapes:
+        returns: (2,).
+    """
+    total = squares = 0.0
+    for block in meetings(graph, nodes, nodes):
+        total, squares = total + block.sum(), squares + (block.data**2).sum()
+    mean = total / max(1, len(nodes)) ** 2
+    deviation = np.sqrt(max(0.0, squares / max(1, len(nodes)) ** 2 - mean**2))
+    return np.array([mean, deviation if deviation > 0 else 1.0])
+
+
+def edge_weights(
+    counts: NDArray[np.float64], standard: NDArray[np.float64], settings: S2NSettings
+) -> NDArray[np.float64]:
+    """Weights w of entries of W; 0 where there is no edge. Shapes: counts, returns: (n,).
+
+    Example:
+        >>> edge_weights(np.array([1.0, 3.5, 9.0]), np.array([0.0, 1.0]), S2NSettings(threshold=3.0, span=1.0)).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    z = (counts - standard[0]) / standard[1]
+    weights = (np.minimum(z, settings.threshold + settings.span) - settings.threshold) / settings.span
+    return np.asarray(np.maximum(weights, 0.0))
+
+
+def edges_between(
+    graph: Graph, left: Ragged, right: Ragged, standard: NDArray[np.float64], settings: S2NSettings
+) -> scipy.sparse.csr_array:
+    """Weights of the edges from subgraphs to others, those of a subgraph with itself among them.
+
+    Shapes:
+        returns: (left, right), entries above 0 up to 1.
+    """
+    blocks = [scipy.sparse.csr_array((0, len(right)))]
+    for block in meetings(graph, left, right):
+        block.data = edge_weights(block.data, standard, settings)
+        block.eliminate_zeros()
+        blocks.append(block)
+    found = scipy.sparse.vstack(blocks, format="csr")
+    found.sort_indices()
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjacency:
+    """Weighted edges by the node they lead to, and the weights of self loops.
+
+    Shapes:
+        starts: (n,) where the edges of each node begin. targets, sources: (edges,) int64. weights: (edges,).
+        own: (n,) weights of self loops.
+    """
+
+    starts: Tensor
+    targets: Tensor
+    sources: Tensor
+    weights: Tensor
+    own: Tensor
+
+    @classmethod
+    def of(cls, edges: scipy.sparse.csr_array, own: NDArray[np.float64], device: torch.device) -> Adjacency:
+        """From the weights of edges, row by row, without self loops."""
+        counts = np.diff(edges.indptr)
+        arrays = (
+            edges.indptr[:-1].astype(np.int64),
+            np.repeat(np.arange(len(counts)), counts),
+            edges.indices.astype(np.int64),
+            edges.data.astype(np.float32),
+            own.astype(np.float32),
+        )
+        return cls(*(torch.from_numpy(array).to(device) for array in arrays))
+
+    def with_dropout(self, part: float) -> Adjacency:
+        """Some edges and self loops left out at random, each with the same probability."""
+        if not part:
+            return self
+        weights = self.weights * (torch.rand_like(self.weights) >= part)
+        return Adjacency(
+            self.starts, self.targets, self.sources, weights, self.own * (torch.rand_like(self.own) >= part)
+        )
+
+    def normalised(self) -> Adjacency:
+        """D^-1/2 (A + I) D^-1/2: nodes without a self loop get one of weight 1, degrees are sums of weights."""
+        own = torch.where(self.own > 0, self.own, 1.0)
+        root = own.index_add(0, self.targets, self.weights).rsqrt()
+        weights = root[self.targets] * self.weights * root[self.sources]
+        return Adjacency(self.starts, self.targets, self.sources, weights, own * root * root)
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """Weighted sums over edges. Shapes: x, returns: (n, d)."""
+        summed = functional.embedding_bag(self.sources, x, self.starts, mode="sum", per_sample_weights=self.weights)
+        return summed + self.own[:, None] * x
+
+
+def without_loops(edges: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, NDArray[np.float64]]:
+    """Edges among subgraphs without self loops, and the weights of these.
+
+    Shapes:
+        edges: (n, n). returns: (n, n), (n,).
+    """
+    own = edges.diagonal()
+    coo = edges.tocoo()
+    other = coo.row != coo.col
+    plain = scipy.sparse.csr_array((coo.data[other], (coo.row[other], coo.col[other])), shape=edges.shape)
+    return plain, own

@@ -1,0 +1,327 @@
+"""WLKS: Weisfeiler-Lehman kernels of subgraphs and of the whole graph, and a support vector machine (ICLR 2025).
+
+The kernel of two subgraphs is the product of their histograms of colours (``peers/colour_refinement.py``).
+There are two kinds of colours after round i: those of the whole graph G, and those of the subgraph refined by itself;
+either way the histogram counts the nodes of the subgraph. The kernel of the model is a mixture of both:
+
+    K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>
+
+g and h are the histograms after round i or, ``cumulative``, those after rounds 1 to i side by side; with
+``normalize``, each is scaled to length one. A support vector machine separates every two classes, and the class with
+most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
+
+A product of histograms is linear in them. So the machine, once it is fitted to the kernel matrix, is kept as one weight
+a colour, and a new subgraph costs its own histogram. Colours that no training subgraph has match nothing; they count in
+the length of a histogram.
+
+Probabilities: outputs are the scores of the machines times one factor (one a label), which minimises the logistic loss
+of three folds of the training split, each scored by machines that were fitted to the others. A factor changes no
+prediction.
+
+*Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of
+their decisions, where libsvm takes the first; more than 8,000 training subgraphs are fitted without the matrix, by a
+linear machine with the same loss whose offsets have a penalty, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+import scipy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.errors import UserError
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.kernel_machines.convex import minimise_in_box
+from subgnn.models.peers.colour_refinement import (
+    Colours,
+    Table,
+    graph_colours,
+    subgraph_colours,
+    table_of,
+    table_rows,
+)
+from subgnn.models.peers.support_vectors import Fit, machine_scores
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+from subgnn.task import task_of
+
+_FOLDS = 3
+_LARGEST_MATRIX = 8_000  # training subgraphs
+
+
+class WLKSModel(TensorModel):
+    """WLKS."""
+
+    is_fitted_in_one_go = True
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        """Values to try must be listed."""
+        for name in ("rounds", "mix", "inverse_penalty"):
+            if not getattr(recipe.wlks, name):
+                hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(Recipe().wlks, name))}"
+                raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
+        graph, settings, subgraphs = data.graph, recipe.wlks, data.subgraphs
+        train = subgraphs.nodes.take(subgraphs.indices("train"))
+        last, found = max(settings.rounds), dict[str, NDArray[Any]]()
+        if max(settings.mix) > 0:
+            for i, colours in enumerate(graph_colours(graph, last), 1):
+                found[f"graph_colours_{i}"] = colours
+                found[f"graph_columns_{i}"] = np.unique(colours[train.values])
+        if min(settings.mix) < 1:
+            tables: list[Table] = [{} for _ in range(last)]
+            of_members = subgraph_colours(graph, train, tables)
+            for i, (table, colours) in enumerate(zip(tables, of_members, strict=True), 1):
+                rows = table_rows(table)
+                found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
+                found[f"subgraph_columns_{i}"] = np.unique(colours)
+        return {name: torch.from_numpy(np.array(array)) for name, array in found.items()}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
+        """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
+        known = {name: tensor.numpy() for name, tensor in checkpoint.weights.items() if name.startswith(_OF_START)}
+        rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
+        tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
+        colours = {f"subgraph_{i}": found for i, found in enumerate(subgraph_colours(graph, nodes, tables), 1)}
+        for name, of_graph in known.items():
+            if name.startswith("graph_colours_"):
+                colours[name.replace("colours_", "")] = of_graph[nodes.values]
+        # A machine that is not cumulative has columns for its last round alone.
+        columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
+        found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
+        return Histograms(len(nodes), found)
+
+    def network(self, checkpoint: Checkpoint) -> KernelMachine:
+        """The kernel machine; its weights are 0 until it is solved or loaded."""
+        return KernelMachine(checkpoint)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Every combination of the values that the recipe lists."""
+        given = recipe.wlks
+        ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        found = {}
+        for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
+            chosen = replace(
+                given,
+                normalize=way,  # type: ignore[arg-type]
+                rounds=(i,),
+                mix=(a,),
+                inverse_penalty=(c,),
+            )
+            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = replace(recipe, wlks=chosen)
+        return found
+
+    def sees(self, settings: Settings) -> View:
+        """The shape; colours of the whole graph may be as many as nodes, and tell them apart."""
+        return "everything" if max(settings.wlks.mix) > 0 else "shape"
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of colours, and of machines on the matrix of all pairs of training subgraphs."""
+        colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships
+        rows = min(sizes.subgraphs, _LARGEST_MATRIX)
+        return Cost(0.05 + colours + (1 + self.num_fits(recipe)) * 5e-7 * rows * sizes.subgraphs)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Colours that are not one a node, columns out of order, or signatures that are cut wrongly."""
+        for name, tensor in checkpoint.weights.items():
+            array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
+            if not name.startswith(_OF_START):
+                continue
+            if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
+                yield f"its colours {name!r} are of another shape or type"
+            elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
+                yield f"its colours {name!r} are not one for each node"
+            elif kind.endswith("_columns") and not is_sorted_below(array, 2**31 - 1):
+                yield f"its colours {name!r} are not in order"
+            elif kind == "signatures":
+                offsets = checkpoint.weights[f"signature_offsets_{i}"].numpy()
+                if offsets.ndim != 1 or not Ragged(array, offsets).is_valid:
+                    yield f"its signatures {name!r} are cut wrongly"
+
+
+_OF_START = ("graph_", "subgraph_", "signature")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """How many nodes of each subgraph have each colour, of those that training subgraphs have.
+
+    Shapes:
+        counts: (n, columns). lengths: (n,), Euclidean, over all colours.
+    """
+
+    counts: scipy.sparse.csr_array
+    lengths: NDArray[np.float64]
+
+    def take(self, rows: NDArray[np.int64]) -> Histogram:
+        """The chosen subgraphs, in the given order."""
+        return Histogram(self.counts[rows], self.lengths[rows])
+
+
+def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Histogram:
+    """Count the colours of each subgraph's nodes.
+
+    Args:
+        columns: the colours that are counted, sorted; the others enter the lengths alone.
+
+    Shapes:
+        colours: (total,), in the order of ``nodes.values``.
+
+    Example:
+        >>> found = histogram(Ragged.from_rows([[0, 1, 2], [3]]), np.array([5, 5, 7, 9]), np.array([5, 9]))
+        >>> found.counts.toarray().tolist(), (found.lengths**2).round(6).tolist()
+        ([[2.0, 0.0], [0.0, 1.0]], [5.0, 1.0])
+    """
+    size = (len(nodes), int(colours.max(initial=0)) + 1)
+    every = scipy.sparse.csr_array((np.ones(len(colours)), (nodes.row_ids, colours)), shape=size)
+    every.sum_duplicates()
+    lengths = np.sqrt(every.multiply(every).sum(axis=1))
+    kept = np.isin(every.indices, columns)
+    # 32-bit places: the only ones all solvers take.
+    places = np.searchsorted(columns, every.indices[kept]).astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(kept)])[every.indptr].astype(np.int32)
+    counts = scipy.sparse.csr_array((every.data[kept], places, starts), shape=(len(nodes), len(columns)))
+    return Histogram(counts, lengths)
+
+
+class Histograms:
+    """Histograms of subgraphs by kind and round; they stay in main memory, whatever the device."""
+
+    def __init__(self, size: int, parts: dict[str, Histogram]) -> None:
+        self.size, self.parts, self.device = size, parts, torch.device("cpu")
+
+    def __len__(self) -> int:
+        return self.size
+
+    def to(self, device: torch.device | str) -> Self:
+        """Note the device of the outputs."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
+        """The chosen subgraphs, in the given order."""
+        return {name: part.take(rows) for name, part in self.parts.items()}
+
+
+class KernelMachine(nn.Module):
+    """Support vector machines on the mixture of kernels, as one weight for each colour.
+
+    What stands for the vector of a subgraph is the decisions of the machines: a histogram is as wide as the graph.
+
+    Shapes:
+        weight_*: (columns, machines). bias: (machines,). scale: (outputs,) for multi-label, else (1,).
+    """
+
+    bias: Tensor
+    scale: Tensor
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        spec, given = checkpoint.spec, checkpoint.weights
+        self.settings, self.seed = spec.wlks, spec.seed
+        self.task, self.outputs = spec.task, spec.num_outputs
+        by_pairs = task_of(spec.task).one_class
+        machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
+        last, a = self.settings.rounds[-1], self.settings.mix[-1]
+        rounds = range(1 if self.settings.cumulative else last, last + 1)
+        self.parts = {f"{kind}_{i}": part for kind, part in (("graph", a), ("subgraph", 1 - a)) if part for i in rounds}
+        kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
+        kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
+        kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
+        columns = {part: len(given["_columns_".join(part.rsplit("_", 1))]) for part in self.parts}
+        for name in kept:
+            self.register_buffer(name, given[name])
+        for part, number in columns.items():
+            self.register_buffer(f"weight_{part}", torch.zeros(number, machines))
+        self.register_buffer("bias", torch.zeros(machines))
+        self.register_buffer("scale", torch.ones(self.outputs if task_of(spec.task).several else 1))
+
+    def features(self, batch: dict[str, Histogram]) -> list[scipy.sparse.csr_array]:
+        """Histograms whose products sum to the kernel: by part, each times the root of its weight."""
+        found = []
+        for name, share in self.parts.items():
+            part = batch[name]
+            scaled = (part.lengths > 0) & (self.settings.normalize == "rows")
+            lengths = np.where(scaled, part.lengths, 1.0)
+            found.append(part.counts * (np.sqrt(share) / lengths)[:, None])
+        return found
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the machines to the training split, and the scale to folds of it."""
+        rows: Any = scipy.sparse.hstack(self.features(examples.inputs.batch(examples.train)), format="csr")
+        targets = examples.targets.cpu().numpy()[examples.train]
+        gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None
+        fit = Fit(self.task, self.outputs, self.settings.inverse_penalty[-1])
+        weights = examples.train_weights
+        weight, bias = fit(rows, gram, targets, weights)
+        begin = 0
+        for name in self.parts:
+            own = self.get_buffer(f"weight_{name}")
+            own.copy_(torch.from_numpy(weight[begin : begin + len(own)]))
+            begin += len(own)
+        self.bias.copy_(torch.from_numpy(bias))
+        if task_of(self.task).has_classes:
+            self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets, weights)))
+
+    def _fit_scale(
+        self, fit: Fit, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any
+    ) -> Any:
+        """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
+        n = len(targets)
+        order = stream(self.seed, "wlks/folds").permutation(n)
+        if not task_of(self.task).several:
+            order = order[np.argsort(targets[order], kind="stable")]  # classes in equal shares
+        folds = np.empty(n, np.int64)
+        folds[order] = np.arange(n) % _FOLDS
+        scores = np.zeros((n, self.outputs))
+        for fold in np.unique(folds):
+            out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            if not len(rest):
+                return self.scale.cpu().numpy()
+            inner = None if gram is None else gram[np.ix_(rest, rest)]
+            weight, bias = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
+            scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
+        if task_of(self.task).several:
+            return np.array([_best_factor(scores[:, [i]], targets[:, i]) for i in range(self.outputs)], np.float32)
+        return np.array([_best_factor(scores, targets)], np.float32)
+
+    def embed(self, batch: dict[str, Histogram]) -> Tensor:
+        """The decisions of the machines. Shapes: returns: (n, machines)."""
+        weights = (self.get_buffer(f"weight_{name}").cpu().numpy() for name in self.parts)
+        parts = [part @ weight for part, weight in zip(self.features(batch), weights, strict=True)]
+        return torch.from_numpy(np.asarray(sum(parts), np.float32)).to(self.bias.device) + self.bias
+
+    def forward(self, batch: dict[str, Histogram]) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        decisions = self.embed(batch).cpu().numpy()
+        scores = machine_scores(decisions, self.task, self.outputs).astype(np.float32)
+        return torch.from_numpy(scores).to(self.bias.device) * self.scale
+
+
+def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
+    """The factor, from a hundredth to a hundred, of the least logistic loss."""
+    classes = np.asarray(targets, np.int64)
+    # A label is the second of two classes, of which the first has score 0.
+    given = np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+    y = np.eye(given.shape[1])[classes]
+
+    def loss(log_factor: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        logits = np.exp(log_factor) * given
+        logs = scipy.special.log_softmax(logits, axis=1)
+        return -float((y * logs).sum(axis=1).mean()), ((np.exp(logs) - y) * logits).sum(axis=1).mean(keepdims=True)
+
+    return float(np.exp(minimise_in_box(loss, [0.0], [(np.log(1e-2), np.log(1e2))])[0]))

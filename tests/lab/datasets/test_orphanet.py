@@ -1,0 +1,168 @@
+"""Orphanet's classification from ORPHApacket JSON, in folders and in archives that may mean harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from subgnn.errors import DataError
+from subgnn.lab.datasets import orphanet
+from subgnn.lab.datasets.orphanet import Disorder, Orphanet, read_orphapackets
+from tests.lab.datasets.samples import packet, write_packets
+
+PACKETS = [
+    packet("1", type="Category"),
+    packet("2", parents=["1", "77"], omim=[("600", "E"), ("601", "NTBT")]),
+    packet("3", parents=["2"], type="Clinical subtype", omim=[("602", "BTNT")], wrapped=True),
+    packet("4"),
+]
+
+
+def as_tar(path: Path, mode: Any, packets: list[dict[str, Any]]) -> Path:
+    with tarfile.open(path, mode) as tar:
+        tar.addfile(tarfile.TarInfo("json/"))
+        for p in packets:
+            content = json.dumps(p).encode()
+            info = tarfile.TarInfo(f"json/ORPHApacket_{p['Orphapacket']['ORPHAcode']}.json")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def as_zip(path: Path, packets: list[dict[str, Any]]) -> Path:
+    with zipfile.ZipFile(path, "w") as packed:
+        for i, p in enumerate(packets):
+            packed.writestr(f"json/{i}.json", json.dumps(p))
+        packed.writestr("README.txt", "no packet")
+    return path
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: write_packets(folder / "json", PACKETS),
+        lambda folder: as_tar(folder / "x.tar.xz", "w:xz", PACKETS),
+        lambda folder: as_tar(folder / "x.tar.gz", "w:gz", PACKETS),
+        lambda folder: as_tar(folder / "x.tar", "w", PACKETS),
+        lambda folder: as_zip(folder / "x.zip", PACKETS),
+    ],
+)
+def test_folders_and_archives_say_the_same(tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    path = write(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    found = read_orphapackets(path)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert found.version == "1.3.42, extracted 2025-12-09 10:41:42"
+    assert found.disorders["2"] == Disorder("2", "disorder 2", "Disease", ("1", "77"), (("600", "E"), ("601", "NTBT")))
+    assert found.disorders["3"].omim == (("602", "BTNT"),)
+    assert found.disorders["3"].is_subtype
+    assert found.disorders["1"].is_group
+
+
+def test_one_parent_may_stand_alone(tmp_path: Path) -> None:
+    given = packet("2")
+    given["Orphapacket"]["Parents"] = {"Parent": [{"ORPHAcode": "1", "Label": "above"}]}
+    found = read_orphapackets(write_packets(tmp_path, [given, packet("1")]))
+    assert found.disorders["2"].parents == ("1",)
+
+
+def test_below_is_everything_under_an_entry_even_in_a_loop(tmp_path: Path) -> None:
+    found = read_orphapackets(write_packets(tmp_path, PACKETS))
+    assert found.below("1") == {"1", "2", "3"}
+    loop = Orphanet({"1": Disorder("1", "a", "Disease", ("2",)), "2": Disorder("2", "b", "Disease", ("1",))})
+    assert loop.below("1") == {"1", "2"}
+    with pytest.raises(DataError, match="labels: no entry ORPHA:9"):
+        found.below("9")
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    given = packet("5", parents=["1"], omim=[("600", "E")])
+    change(given["Orphapacket"])
+    return given
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            changed(lambda e: e.pop("Label")),
+            r"record 2 \(5.json\): Orphapacket: no field 'Label'; it has ORPHApacketId",
+        ),
+        (changed(lambda e: e.update(ORPHAcode=7)), "record 2 .*field 'ORPHAcode' is '7'; text is needed"),
+        (changed(lambda e: e.update(DisorderType="x")), "record 2 .*DisorderType: a JSON str; an object is needed"),
+        (changed(lambda e: e["Parents"][0]["Parent"][0].pop("ORPHAcode")), "record 2 .*Parents: no field 'ORPHAcode'"),
+        (changed(lambda e: e.update(Parents=[3])), "record 2 .*Parents: a JSON int"),
+        (
+            changed(lambda e: e["ExternalReferences"][0].pop("DisorderMappingRelation")),
+            "record 2 .*ExternalReferences: no field 'DisorderMappingRelation'",
+        ),
+        (changed(lambda e: e.update(ORPHAcode="1")), "record 2 .*ORPHAcode 1 again"),
+        ({"Orphanet": {}}, "record 2 .*no field 'Orphapacket'; it has Orphanet"),
+        ([1], "record 2 .*a JSON list"),
+    ],
+)
+def test_wrong_fields_say_the_record(tmp_path: Path, wrong: Any, message: str) -> None:
+    write_packets(tmp_path, [packet("1")]).joinpath("ORPHApacket_1.json").rename(tmp_path / "1.json")
+    (tmp_path / "5.json").write_text(json.dumps(wrong))
+    with pytest.raises(DataError, match=message):
+        read_orphapackets(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "\x00"])
+def test_what_is_no_json_says_the_record(tmp_path: Path, text: str) -> None:
+    (tmp_path / "1.json").write_text(text)
+    with pytest.raises(DataError, match=r"record 1 \(1.json\): this is not valid JSON"):
+        read_orphapackets(tmp_path)
+
+
+def test_links_and_odd_names_write_nothing(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    path = inside / "x.tar.gz"
+    content = json.dumps(packet("1")).encode()
+    with tarfile.open(path, "w:gz") as tar:
+        link = tarfile.TarInfo("link.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+        device = tarfile.TarInfo("device.json")
+        device.type = tarfile.CHRTYPE
+        tar.addfile(device)
+        escape = tarfile.TarInfo("../../escape.json")
+        escape.size = len(content)
+        tar.addfile(escape, io.BytesIO(content))
+    assert set(read_orphapackets(path).disorders) == {"1"}
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["inside", "x.tar.gz"]
+
+
+def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [write_packets(tmp_path / "json", PACKETS), as_tar(tmp_path / "x.tar.xz", "w:xz", PACKETS)]
+    paths.append(as_zip(tmp_path / "x.zip", PACKETS))
+    monkeypatch.setattr(orphanet, "_MAX_FILE", 100)
+    for path in paths:
+        with pytest.raises(DataError, match="an ORPHApacket has at most 100"):
+            read_orphapackets(path)
+    monkeypatch.setattr(orphanet, "_MAX_FILE", 10_000)
+    monkeypatch.setattr(orphanet, "_MAX_FILES", 3)
+    for path in paths:
+        with pytest.raises(DataError, match="more than 3 files"):
+            read_orphapackets(path)
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    whole = as_tar(tmp_path / "x.tar.xz", "w:xz", PACKETS).read_bytes()
+    for name, content in (("a", b"no archive"), ("b", whole[: len(whole) // 2]), ("c", b"")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=rf"{name}: .*(archive|cannot be read).*ORPHApacket JSON files is accepted"):
+            read_orphapackets(tmp_path / name)
+    with pytest.raises(DataError, match="no such file or folder"):
+        read_orphapackets(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no ORPHApacket JSON in it"):
+        read_orphapackets(tmp_path / "empty")

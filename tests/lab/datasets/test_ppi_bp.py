@@ -1,0 +1,264 @@
+"""PPI-BP from an interactome, the Gene Ontology and annotations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subgnn import read_dataset
+from subgnn.data.check import check
+from subgnn.errors import DataError
+from subgnn.lab.datasets.genes import read_annotations, read_gene_symbols, read_interactome, read_node_ids
+from subgnn.lab.datasets.ppi_bp import PpiBpFiles, PpiBpSettings, build_ppi_bp, class_splits
+from tests.lab.datasets.samples import gene2go, obo, ppi_rows, symbols, write_ppi
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_ppi(tmp_path / "sources")
+
+
+def test_the_interactome_is_one_component_of_human_genes(folder: Path) -> None:
+    found = read_interactome(folder / "network.csv", symbols=read_gene_symbols(folder / "symbols.tsv"))
+    assert found.genes == ["7", "8", *(str(g) for g in range(100, 150))]
+    assert found.dropped == {
+        "pairs of a gene with itself": 1,
+        "pairs with another species": 1,
+        "repeated pairs": 1,
+        "genes outside the largest component": 0,
+    }
+    names = found.graph.names
+    assert names is not None
+    assert (names[0], found.graph.num_nodes, found.graph.num_edges) == ("GENE7", 52, 52)
+
+
+def test_a_smaller_component_goes(tmp_path: Path) -> None:
+    path = tmp_path / "network.csv"
+    path.write_text("Gene 1,Gene 2\n1,2\n2,3\n8,9\n")
+    found = read_interactome(path)
+    assert found.genes == ["1", "2", "3"]
+    assert found.dropped["genes outside the largest component"] == 2
+
+
+def test_nodes_are_numbered_as_a_table_says(tmp_path: Path) -> None:
+    path, table = tmp_path / "network.csv", tmp_path / "node_ids.tsv"
+    path.write_text("Gene 1,Gene 2\n1,2\n2,3\n8,9\n8,8\n3,5\n")
+    table.write_text("node\tGeneID\n1\t9\n0\t3\n2\t8\n3\t2\n4\t7\n")
+    found = read_interactome(path, symbols={"2": "TWO"}, node_ids=read_node_ids(table))
+    assert found.genes == ["3", "9", "8", "2", "7"]
+    assert found.dropped["pairs with a gene that has no node"] == 2
+    a, b, _ = found.graph.edges()
+    assert sorted(zip(a.tolist(), b.tolist(), strict=True)) == [(0, 3), (1, 2)]
+    assert found.graph.names is not None
+    assert list(found.graph.names) == ["3", "9", "8", "TWO", "7"]
+
+
+@pytest.mark.parametrize("lines", ["0\t3\n2\t4\n", "0\t3\n1\t3\n", "0\t3\n0\t4\n", "0\tTP53\n", "-1\t3\n"])
+def test_a_table_of_nodes_has_each_number_and_each_gene_once(tmp_path: Path, lines: str) -> None:
+    (tmp_path / "node_ids.tsv").write_text(f"node\tGeneID\n{lines}")
+    with pytest.raises(DataError, match=r"node_ids.tsv: .*accepted: "):
+        read_node_ids(tmp_path / "node_ids.tsv")
+
+
+def test_a_first_line_of_ids_is_an_edge(tmp_path: Path) -> None:
+    path = tmp_path / "network.csv"
+    path.write_text("1,2\n2,3\n")
+    assert read_interactome(path).graph.num_edges == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "what"), [("12", "'12' is not a pair"), ("1,x", "'1,x' is not a pair"), (",2", "',2' is")]
+)
+def test_a_bad_pair_says_its_line(tmp_path: Path, line: str, what: str) -> None:
+    path = tmp_path / "network.csv"
+    path.write_text(f"Gene 1,Gene 2\n1,2\n\n{line}\n")
+    with pytest.raises(DataError, match=rf"network.csv:4: {what}"):
+        read_interactome(path)
+
+
+def test_symbols_of_other_species_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "gene_info"
+    path.write_text("#tax_id\tGeneID\tSymbol\n9606\t1\tA1BG\n10090\t2\tMouse\n")
+    assert read_gene_symbols(path) == {"1": "A1BG"}
+    path.write_text("id\tname\n1\tA\n")
+    with pytest.raises(DataError, match=r"gene_info:1: no column 'GeneID'"):
+        read_gene_symbols(path)
+
+
+def test_gene2go_and_gaf_say_the_same(folder: Path) -> None:
+    ids = read_annotations(folder / "gene2go.tsv", excluded_evidence=("IEA",))
+    names = read_annotations(folder / "human.gaf", excluded_evidence=("IEA",))
+    assert (ids.key, names.key) == ("ncbi_gene_id", "symbol")
+    assert {t: {f"GENE{g}" for g in genes} for t, genes in ids.genes.items()} == names.genes
+
+
+def test_annotations_that_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "gene2go"
+    text = gene2go([(1, "GO:1", "IDA"), (2, "GO:1", "IEA"), (3, "GO:1", "ND")])
+    text += "9606\t4\tGO:1\tIDA\tNOT involved_in\tx\t-\tProcess\n9606\t5\tGO:1\tIDA\tenables\tx\t-\tFunction\n"
+    text += "10090\t6\tGO:1\tIDA\tinvolved_in\tx\t-\tProcess\n"
+    path.write_text(text)
+    found = read_annotations(path, excluded_evidence=("IEA", "ND"))
+    assert found.genes == {"GO:1": {"1"}}
+    assert found.dropped == {"other species": 1, "other aspect": 1, "negated": 1, "weak evidence": 2}
+
+
+def test_a_negated_gaf_row_does_not_count(folder: Path) -> None:
+    path = folder / "human.gaf"
+    path.write_text(path.read_text().replace("GENE100\tinvolved_in", "GENE100\tNOT|involved_in"))
+    found = read_annotations(path, excluded_evidence=())
+    assert found.dropped["negated"] == 1
+    assert "GENE100" not in found.genes["GO:0000010"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "an empty file; accepted: NCBI gene2go"),
+        ("a,b\n", ":1: an unknown layout: 'a,b'"),
+        (gene2go([]) + "9606\t1\tGO:1\n", ":2: 3 columns; gene2go has 8"),
+        ("!gaf-version: 2.2\nUniProtKB\tP1\n", ":2: 2 columns; GAF 2 has 15 or more"),
+        (gene2go([(1, "GO:1", "IEA")]), r"no annotation of species 9606 is left \(1 rows dropped\)"),
+    ],
+)
+def test_annotations_in_no_known_layout(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "annotations"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_annotations(path, excluded_evidence=("IEA",))
+
+
+def sources(folder: Path, annotations: str = "gene2go.tsv") -> tuple[Path, Path, Path]:
+    return folder / "network.csv", folder / "go.obo", folder / annotations
+
+
+def test_a_build_is_a_dataset_that_reads_back(folder: Path, tmp_path: Path) -> None:
+    built = build_ppi_bp(PpiBpFiles(*sources(folder), gene_symbols=folder / "symbols.tsv"))
+    built.write(tmp_path / "out")
+    problems, dataset = check(tmp_path / "out")
+    assert dataset is not None
+    assert not problems.errors
+    assert dataset.subgraphs.label_counts() == {"metabolism": 5, "transport": 5}
+    assert Counter(dataset.subgraphs.splits.tolist()) == {0: 6, 1: 2, 2: 2}  # type: ignore[union-attr]
+    assert list(dataset.subgraphs.names or ()) == [f"GO:00000{10 + k}" for k in range(10)]
+    names = dataset.graph.names
+    assert names is not None
+    assert names.primary_column == "symbol"
+    assert {names[node] for node in dataset.subgraphs.nodes[0]} == {f"GENE{100 + i}" for i in range(5)}
+    lines = (tmp_path / "out" / "subgraph_names.tsv").read_text().splitlines()
+    assert lines[0] == "GO:0000010\tname of GO:0000010"
+    card = dataset.card
+    assert card["counts"]["splits"] == {"train": 6, "val": 2, "test": 2}
+    assert card["sources"][1]["version"] == "releases/2022-07-01"
+    assert len(card["sources"][0]["files"]["network.csv"]) == 64
+    assert "CC BY 4.0" in card["licence"]
+    assert card["settings"]["max_genes"] == 160
+
+
+def test_the_seed_moves_the_split_alone(folder: Path) -> None:
+    a, b, c = (build_ppi_bp(PpiBpFiles(*sources(folder)), seed=seed).dataset.subgraphs for seed in (0, 0, 1))
+    assert a.content_hash == b.content_hash != c.content_hash
+    assert np.array_equal(a.nodes.values, c.nodes.values)
+
+
+def test_gaf_gives_the_same_subgraphs(folder: Path) -> None:
+    with_symbols = folder / "symbols.tsv"
+    a = build_ppi_bp(PpiBpFiles(*sources(folder), gene_symbols=with_symbols)).dataset.subgraphs
+    b = build_ppi_bp(PpiBpFiles(*sources(folder, "human.gaf"), gene_symbols=with_symbols)).dataset.subgraphs
+    assert a.content_hash == b.content_hash
+    with pytest.raises(DataError, match="GAF names genes by symbol, the interactome by id; pass the gene symbols"):
+        build_ppi_bp(PpiBpFiles(*sources(folder, "human.gaf")))
+
+
+def names_after(folder: Path, rows: list[tuple[int, str, str]], **settings: int | float) -> set[str]:
+    (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), *rows]))
+    built = build_ppi_bp(PpiBpFiles(*sources(folder)), settings=PpiBpSettings(**settings))  # type: ignore[arg-type]
+    return set(built.dataset.subgraphs.names or ())
+
+
+def add_terms(folder: Path, *terms: tuple[str, list[str]]) -> None:
+    path = folder / "go.obo"
+    path.write_text(path.read_text() + obo(terms).partition("\n\n")[2].replace("[Typedef]\nid: part_of", "[Typedef]"))
+
+
+def test_sets_are_filtered_by_size_and_label(folder: Path) -> None:
+    add_terms(
+        folder,
+        ("GO:1", ["is_a: GO:0008152"]),
+        ("GO:2", ["is_a: GO:0008152", "relationship: part_of GO:0006810"]),
+        ("GO:3", ["relationship: part_of GO:0016043"]),
+        ("GO:4", []),
+        ("GO:5", ["is_a: GO:0008152", "is_obsolete: true"]),
+    )
+    spread = [100, 111, 122, 133, 144]
+    rows = [(g, "GO:1", "IDA") for g in (105, 116, 127, 138)]
+    rows += [(g, term, "IDA") for term in ("GO:2", "GO:3", "GO:4", "GO:5") for g in spread]
+    kept = {f"GO:00000{10 + k}" for k in range(10)}
+    assert names_after(folder, rows) == kept | {"GO:3"}
+    assert names_after(folder, rows, min_genes=4) >= {"GO:1", "GO:3"}
+    with pytest.raises(DataError, match="no gene set is left"):
+        names_after(folder, rows, max_genes=6, min_genes=6)
+
+
+def test_a_set_near_a_larger_one_goes(folder: Path) -> None:
+    add_terms(folder, ("GO:1", ["is_a: GO:0008152"]), ("GO:2", ["is_a: GO:0008152"]))
+    rows = [(g, "GO:1", "IDA") for g in (100, 101, 102, 103, 110, 120)]
+    rows += [(g, "GO:2", "IDA") for g in (105, 106, 107, 111, 121, 131)]
+    found = names_after(folder, rows)
+    assert "GO:1" in found
+    assert "GO:0000010" not in found  # four of its five genes are in GO:1
+    assert {"GO:2", "GO:0000011"} <= found  # three of five shared, 60 percent
+    assert "GO:0000011" not in names_after(folder, rows, max_overlap=0.6)
+
+
+def test_of_equal_sets_the_smaller_id_stays(folder: Path) -> None:
+    add_terms(folder, ("GO:9", ["is_a: GO:0008152"]))
+    assert "GO:9" not in names_after(folder, [(100 + i, "GO:9", "IDA") for i in range(5)])
+
+
+def test_an_annotation_with_a_merged_term_counts(folder: Path) -> None:
+    path = folder / "go.obo"
+    path.write_text(path.read_text().replace("name: name of GO:0000010", "name: x\nalt_id: GO:77"))
+    (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), (149, "GO:77", "IDA")]))
+    assert len(build_ppi_bp(PpiBpFiles(*sources(folder))).dataset.subgraphs.nodes[0]) == 6
+
+
+def test_what_cannot_be_built_says_why(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "go.obo").write_text(obo([("GO:0008152", [])]))
+    with pytest.raises(DataError, match="label root GO:0032502 is not in the ontology"):
+        build_ppi_bp(PpiBpFiles(folder / "network.csv", tmp_path / "go.obo", folder / "gene2go.tsv"))
+    settings = PpiBpSettings(fractions=(0.98, 0.01, 0.01))
+    with pytest.raises(DataError, match="no subgraph in split 'val', of 10 in all"):
+        build_ppi_bp(PpiBpFiles(*sources(folder)), settings=settings)
+    (folder / "symbols.tsv").write_text(symbols([1]))
+    with pytest.raises(DataError, match="no pair of genes is left"):
+        build_ppi_bp(PpiBpFiles(*sources(folder), gene_symbols=folder / "symbols.tsv"))
+
+
+@pytest.mark.parametrize("wrong", [{"min_genes": 0}, {"max_genes": 4}, {"max_overlap": 1.5}, {"fractions": (0.5, 0.5)}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(DataError, match=r"accepted|sum to 1"):
+        PpiBpSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_every_class_is_split_by_its_share() -> None:
+    labels = ["a"] * 215 + ["b"] * 485
+    found = Counter(zip(labels, class_splits(labels, (0.8, 0.1, 0.1), np.random.default_rng(0)), strict=True))
+    assert found == {("a", "train"): 171, ("a", "val"): 22, ("a", "test"): 22} | {
+        ("b", "train"): 387,
+        ("b", "val"): 49,
+        ("b", "test"): 49,
+    }
+
+
+def test_the_folder_is_the_same_bytes_for_the_same_seed(folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        build_ppi_bp(PpiBpFiles(*sources(folder)), seed=3).write(tmp_path / name, compress=True)
+    files = [sorted(p.name for p in (tmp_path / name).iterdir()) for name in ("a", "b")]
+    assert files[0] == files[1]
+    for name in files[0]:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert read_dataset(tmp_path / "a").graph.num_nodes == 53

@@ -1,0 +1,175 @@
+"""The protocol folds: every subgraph is predicted once, and models are compared subgraph by subgraph."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from subgnn import SubgraphSet
+from subgnn.errors import DataError
+from subgnn.lab.suites.comparisons import compare, score_group, standings
+from subgnn.lab.suites.plan import FOLDS, with_split
+from subgnn.lab.suites.results import Group
+from tests.lab.suites.examples import MODELS, folder, run, tiny
+from tests.training.examples import dataset
+
+PARTS = ("train", "val", "test")
+
+
+def parts(data, seed):
+    subgraphs = with_split(data, "folds", seed).subgraphs
+    return {name: set(subgraphs.indices(name).tolist()) for name in PARTS}
+
+
+def test_ten_seeds_test_every_subgraph_once():
+    data = dataset()
+    drawn = [parts(data, seed) for seed in range(2 * FOLDS)]
+    for draw in (drawn[:FOLDS], drawn[FOLDS:]):
+        assert sorted(i for one in draw for i in one["test"]) == list(range(len(data.subgraphs)))
+        for one, following in zip(draw, [*draw[1:], draw[0]], strict=True):
+            assert one["val"] == following["test"]
+            assert sum(map(len, one.values())) == len(data.subgraphs)
+    assert drawn[0]["test"] != drawn[FOLDS]["test"]
+
+
+def test_groups_and_equal_nodes_share_a_fold():
+    nodes = [[i % 12] for i in range(30)]
+    groups = [f"g{min(i, 25)}" for i in range(30)]
+    labels = ["a" if i % 3 else "b" for i in range(30)]
+    data = dataset()
+    subgraphs = SubgraphSet.from_lists(nodes, num_nodes=data.graph.num_nodes, labels=labels, groups=groups)
+    with pytest.raises(DataError, match="30 subgraphs do not fill 10 folds; subgraphs of one group or with equal"):
+        with_split(replace(data, subgraphs=subgraphs), "folds", 0)
+    apart = SubgraphSet.from_lists(
+        [[i, (i + 1) % 24] for i in range(24)] + [[0, 1]],
+        num_nodes=24,
+        labels=labels[:25],
+        groups=[f"g{i // 2}" for i in range(25)],
+    )
+    for split in ("folds", "random"):
+        splits = np.asarray(with_split(replace(data, subgraphs=apart), split, 3).subgraphs.splits)
+        assert (splits[0:24:2] == splits[1:24:2]).all()
+        assert splits[0] == splits[24]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    parent = tmp_path_factory.mktemp("folds")
+    suite = tiny(protocol={"split": "folds", "seeds": FOLDS}, models=[MODELS[1], MODELS[0]], compare=["bag"])
+    data = folder(parent)
+    return suite, data, parent / "out", run(suite, data, parent / "out", seeds=FOLDS)
+
+
+def test_the_score_is_that_of_all_predictions(ran):
+    _, _, out, found = ran
+    assert [row["protocol"] for row in found["rows"]] == ["folds", "folds"]
+    correct = {}
+    for row in found["rows"]:
+        right = {}
+        for name in row["runs"]:
+            with np.load(out / "runs" / name / "answers.npz") as kept:
+                for i, scores, target in zip(kept["rows"], kept["probabilities"], kept["targets"], strict=True):
+                    assert int(i) not in right
+                    right[int(i)] = int(scores.argmax() == target)
+        assert len(right) == 30
+        assert row["micro_f1"]["mean"] == row["score"]["mean"] == pytest.approx(np.mean(list(right.values())))
+        assert row["interval"][0] <= row["score"]["mean"] <= row["interval"][1]
+        correct[row["model"]] = np.array([right[i] for i in range(30)])
+    ours = found["rows"][1]
+    (entry,) = ours["comparisons"]
+    assert entry == ours["against"]
+    won, lost = (int((sign * (correct["SubGNN"] - correct["bag"]) > 0).sum()) for sign in (1, -1))
+    assert entry["lead"] == pytest.approx((won - lost) / 30)
+    assert (entry["n"], entry["over"]) == (30, "subgraphs")
+    assert (entry["only_ours"], entry["only_theirs"]) == (won, lost)
+    exact = min(1.0, 2 * binom.cdf(min(won, lost), won + lost, 0.5)) if won + lost else 1.0
+    assert entry["p"] == pytest.approx(exact)  # McNemar's test
+
+
+def test_the_files_show_it(ran):
+    _, _, out, found = ran
+    text, page = (out / "report.md").read_text(), (out / "report.html").read_text()
+    row = found["rows"][1]
+    for words in ("ten folds of all subgraphs", "95 % interval", "over best baseline", "paired randomisation test"):
+        assert words in text
+        assert words in page
+    assert f"| {row['interval'][0]:.3f} to {row['interval'][1]:.3f} |" in text
+
+
+@pytest.mark.slow
+def test_folds_go_on_where_they_stopped(ran, tmp_path):
+    suite, data, _, found = ran
+    less = run(suite, data, tmp_path / "out", seeds=3)
+    assert less["rows"][1]["comparisons"][0]["n"] < 30
+    again = run(suite, data, tmp_path / "out", seeds=FOLDS)
+    assert [row["score"] for row in again["rows"]] == [row["score"] for row in found["rows"]]
+
+
+def group(tmp_path, name, correct, units=None):
+    """Runs by seed with a stored split; which predictions are correct is given."""
+    runs = []
+    for seed, answers in enumerate(correct):
+        path = tmp_path / name / str(seed)
+        path.mkdir(parents=True)
+        targets = np.zeros(len(answers), np.int64)
+        probabilities = np.array([[0.9, 0.1] if right else [0.2, 0.8] for right in answers])
+        kept = {"rows": np.arange(len(answers)), "probabilities": probabilities, "targets": targets}
+        np.savez(path / "answers.npz", **kept, **({} if units is None else {"units": np.array(units)}))
+        test = {"micro_f1": float(np.mean(answers))}
+        runs.append({"seed": seed, "split": "stored", "task": "multi-class", "test": test, "folder": path})
+    return Group("data", name, "", "", name, tuple(runs), label=name)
+
+
+def test_a_stored_split_is_compared_over_seeds_and_over_subgraphs(tmp_path):
+    ours = score_group(group(tmp_path, "ours", [[1, 1, 1, 0], [1, 1, 0, 0]]))
+    theirs = score_group(group(tmp_path, "theirs", [[1, 0, 0, 0], [1, 0, 0, 0]]))
+    assert ours.terms.gain.tolist() == [1, 1, 0.5, 0]
+    seeds, subgraphs = compare(ours, theirs)
+    assert (seeds["over"], seeds["n"], seeds["lead"]) == ("seeds", 2, pytest.approx(0.375))
+    assert (subgraphs["over"], subgraphs["n"], subgraphs["lead"]) == ("subgraphs", 4, pytest.approx(0.375))
+    assert subgraphs["p"] == pytest.approx(0.5, abs=0.02)  # of four swaps one is as large, on each side
+    (once,) = (entry for entry in compare(theirs, ours) if entry["over"] == "subgraphs")
+    assert once["lead"] == pytest.approx(-0.375)
+    assert once["p"] == subgraphs["p"]
+
+
+def test_subgraphs_of_one_group_are_swapped_together(tmp_path):
+    pair = [("ours", [1] * 8), ("theirs", [0] * 8)]
+    (alone,) = [e for e in compare(*(score_group(group(tmp_path / "a", n, [c])) for n, c in pair)) if "interval" in e]
+    units = [7, 7, 7, 7, 2, 2, 2, 2]
+    grouped = (score_group(group(tmp_path / "b", name, [correct], units)) for name, correct in pair)
+    (together,) = [entry for entry in compare(*grouped) if "interval" in entry]
+    assert (alone["n"], together["n"], alone["lead"], together["lead"]) == (8, 8, 1.0, 1.0)
+    assert alone["p"] == pytest.approx(2 / 2**8)
+    assert together["p"] == pytest.approx(2 / 2**2, abs=0.02)
+
+
+def test_thresholds_of_labels_count(tmp_path):
+    path = tmp_path / "0"
+    path.mkdir()
+    kept = {
+        "rows": np.arange(2),
+        "probabilities": np.array([[0.4, 0.4], [0.2, 0.9]]),
+        "targets": np.array([[1, 0], [0, 1]]),
+    }
+    np.savez(path / "answers.npz", **kept, thresholds=np.array([0.3, 0.5]))
+    run = {"seed": 0, "split": "stored", "task": "multi-label", "test": {"micro_f1": 1.0}, "folder": path}
+    assert score_group(Group("d", "m", "", "", "0", (run,))).terms.score == 1.0
+
+
+def test_models_that_ran_nowhere_else_have_no_rank():
+    leads = {"x": {"model": "b", "lead": 0.1}, "y": {"model": "b", "lead": -0.2}}
+    rows = [{"dataset": name, "model": "a", "score": {"mean": 0.5}, "against": leads[name]} for name in ("x", "y")]
+    assert standings(rows[:1]) == []
+    assert standings([*rows, {"dataset": "x", "model": "b", "score": {"mean": 0.9}, "against": None}]) == [
+        {"model": "a", "datasets": 2, "mean": 0.5, "rank": 1.0, "lowest_lead": -0.2}
+    ]
+
+
+def test_the_json_can_be_read(ran):
+    _, _, out, found = ran
+    assert json.loads((out / "report.json").read_text()) == found

@@ -1,0 +1,127 @@
+"""A portfolio as a row of a suite: its leaderboard is kept, and it is compared with what is fitted the same way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subgnn.api.train_recipe import train
+from subgnn.config.recipes import find_recipe
+from subgnn.lab.suites import job as jobs
+from subgnn.lab.suites.plan import Request, plan_jobs
+from subgnn.lab.suites.results import predicted
+from subgnn.lab.suites.run import _turn
+from subgnn.lab.suites.spec import parse_suite
+from subgnn.metrics.significance import score_terms
+from tests.lab.suites.examples import folder, run, tiny
+from tests.training.examples import dataset
+
+pytestmark = pytest.mark.slow
+
+FEW = "auto.only=['bag', 'topology']"
+MODELS = [
+    {"label": "auto", "recipe": "auto", "set": [FEW, "auto.fit_on=train"]},
+    {"label": "auto, train and val", "recipe": "auto", "set": [FEW], "group": "both"},
+    {"label": "bag", "recipe": "bag", "baseline": True},
+    {
+        "label": "bag, train and val",
+        "recipe": "auto",
+        "set": ["auto.only=['bag']"],
+        "baseline": True,
+        "group": "both",
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    parent = tmp_path_factory.mktemp("portfolio")
+    suite = tiny(models=MODELS, compare=["bag"])
+    overrides = ("auto.folds=2", "auto.repeats=1", "baseline.classifier=forest")
+    return parent / "out", run(suite, folder(parent, "multi-label"), parent / "out", seeds=1, overrides=overrides)
+
+
+def test_the_leaderboard_is_kept_and_shown(ran):
+    out, found = ran
+    assert not found["failures"]
+    for row in found["rows"]:
+        (path,) = (out / "runs" / name for name in row["runs"])
+        outcome = json.loads((path / "outcome.json").read_text())
+        assert {file.name for file in path.iterdir()} <= {
+            "outcome.json", "answers.npz", "run.json", "recipe.json", "metrics.jsonl"
+        }  # fmt: skip
+        assert outcome["calibration_error"] == pytest.approx(row["calibration_error"])
+        if not row["model"].startswith("auto"):
+            continue
+        assert {"bag", "topology"} <= {one["name"] for one in row["portfolio"]}
+        assert sum(one["weight"] for one in row["portfolio"]) == pytest.approx(1)
+        assert row["rules"] == {outcome["portfolio"]["chosen"]: 1}
+        assert (
+            f"{row['model']} chose: {outcome['portfolio']['chosen']} (1); mean weights: "
+            in (out / "report.md").read_text()
+        )
+
+
+def test_each_is_compared_with_what_is_fitted_the_same_way(ran):
+    _, found = ran
+    alone, both, *_ = found["rows"]
+    assert alone["against"]["model"] == "bag"
+    assert [entry["model"] for entry in alone["comparisons"]] == ["bag"]
+    assert both["against"]["model"] == "bag, train and val"
+    assert [entry["model"] for entry in both["comparisons"]] == ["bag, train and val", "bag"]
+
+
+def test_answers_have_the_thresholds_of_the_run(ran):
+    out, _ = ran
+    for path in out.glob("runs/*"):
+        results = json.loads((path / "run.json").read_text())
+        with np.load(path / "answers.npz") as kept:
+            assert kept["thresholds"].shape in ((), (4,))
+            found = score_terms(predicted(kept, "multi-label"), kept["targets"], "multi-label")
+        assert found.score == pytest.approx(results["test"]["micro_f1"])
+
+
+def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):
+    suite, data = tiny(models=MODELS[:1]), folder(tmp_path)
+    given = {"seeds": 1, "overrides": ("auto.folds=2", "auto.repeats=1", "baseline.classifier=forest")}
+
+    def interrupted(*arguments, **options):
+        result = replace(train(*arguments, **options), interrupted=True)
+        result.save(Path(result.run))
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(suite, data, tmp_path / "out", **given)
+    assert not list((tmp_path / "out").glob("runs/*/outcome.json"))
+    found = run(suite, data, tmp_path / "out", **given)
+    assert (found["runs"], found["failures"]) == (1, [])
+
+
+def test_an_entry_for_each_candidate(tmp_path):
+    names = [one.name for one in find_recipe("auto").auto.candidates if not one.for_graphs_with]
+    both = [
+        {"label": "{candidate}", "each": "auto", "recipe": "{candidate}", "set": ["training.epochs=3"]},
+        {"label": "only {candidate}", "each": "auto", "recipe": "auto", "set": ["auto.only=['{candidate}']"]},
+    ]
+    suite = tiny(models=both)
+    assert [model.label for model in suite.models] == [*names, *(f"only {name}" for name in names)]
+    plain = [model for model in suite.models if not model.label.startswith("only ")]
+    assert all(suite.recipe(model, "cliques").training.epochs == 3 for model in plain)
+    content = {"name": "tiny", "title": "", "datasets": [{"name": "cliques"}]}
+    assert parse_suite(content | {"models": both}, "here").models == suite.models
+    jobs = plan_jobs(suite, suite.datasets[0], tmp_path, dataset(), models=suite.models, request=Request(1))
+    assert len({job["key"] for job in jobs}) == 2 * len(names)
+
+
+def test_large_portfolios_begin(tmp_path):
+    suite = tiny(models=MODELS)
+    jobs = plan_jobs(suite, suite.datasets[0], tmp_path, dataset(), models=suite.models, request=Request(2))
+    order = [(job["seed"], job["entries"][0]["model"]) for job in sorted(jobs, key=_turn)]
+    labels = ["auto", "auto, train and val", "bag, train and val", "bag"]
+    assert order == [(seed, label) for seed in (0, 1) for label in labels]

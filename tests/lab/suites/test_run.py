@@ -1,0 +1,338 @@
+"""A tiny suite from end to end: what is reported, what is skipped, what fails, what is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score, roc_auc_score
+
+from subgnn.errors import DataError, UserError
+from subgnn.lab.suites import job as jobs
+from subgnn.lab.suites import run as runs
+from subgnn.lab.suites.report import write_suite_report
+from subgnn.parallel.engine import Failure, LocalEngine
+from subgnn.storage.parsing import read_json
+from tests.lab.suites.examples import MODELS, SMALL, folder, run, timeless, tiny
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    parent = tmp_path_factory.mktemp("suite")
+    data = folder(parent)
+    return data, parent / "out", run(tiny(), data, parent / "out")
+
+
+def outcomes(out):
+    return [json.loads(path.read_text()) for path in sorted(out.glob("runs/*/outcome.json"))]
+
+
+def test_rows_are_recomputed_from_the_answers(ran):
+    _, out, found = ran
+    assert [(row["dataset"], row["model"], row["n"]) for row in found["rows"]] == [
+        ("cliques", "SubGNN", 2),
+        ("cliques", "bag", 2),
+        ("cliques", "avg", 2),
+    ]
+    for row in found["rows"]:
+        micro, area = [], []
+        for name in row["runs"]:
+            with np.load(out / "runs" / name / "answers.npz") as kept:
+                targets, said = kept["targets"], kept["probabilities"]
+            micro.append(f1_score(targets, said.argmax(axis=1), average="micro"))
+            there = [c for c in range(said.shape[1]) if 0 < (targets == c).sum() < len(targets)]
+            area.append(np.mean([roc_auc_score(targets == c, said[:, c]) for c in there]))
+        assert row["micro_f1"] == {"mean": pytest.approx(np.mean(micro)), "std": pytest.approx(np.std(micro))}
+        assert row["auroc"] == {"mean": pytest.approx(np.mean(area)), "std": pytest.approx(np.std(area))}
+        assert row["protocol"] == "random 50/25/25, by seed"
+    ours, bag, avg = found["rows"]
+    assert ours["published"] == {"micro_f1": 0.75, "auroc": 0.5, "source": "Nobody 1999, Table 0"}
+    assert ours["gap"] == pytest.approx(ours["micro_f1"]["mean"] - 0.75)
+    assert ours["gap_auroc"] == pytest.approx(ours["auroc"]["mean"] - 0.5)
+    assert avg["published"] is avg["gap"] is bag["against"] is None
+
+
+def test_the_best_baseline(ran):
+    _, out, found = ran
+    ours, *rivals = found["rows"]
+    best = max(rivals, key=lambda row: row["micro_f1"]["mean"])
+    scores = {}
+    for one in outcomes(out):
+        scores[one["entries"][0]["model"], one["seed"]] = one["test"]["micro_f1"]
+    differences = [scores["SubGNN", seed] - scores[best["model"], seed] for seed in (0, 1)]
+    against = ours["against"]
+    assert (against["model"], against["n"]) == (best["model"], 2)
+    assert against["lead"] == pytest.approx(np.mean(differences))
+    # Of four signs two are as large, or all where the differences cancel.
+    assert against["p"] == (0.5 if np.prod(np.sign(differences)) > 0 else 1.0)
+
+
+def test_folders_are_small_and_complete(ran):
+    _, out, _ = ran
+    for path in out.glob("runs/*"):
+        kept = {file.name for file in path.iterdir()}
+        assert kept == {"outcome.json", "answers.npz", "run.json", "recipe.json", "metrics.jsonl"}
+        one = read_json(path / "outcome.json", "")
+        with np.load(path / "answers.npz") as answers:
+            wanted = one["seed"] == 0 and one["method"] == "subgnn"
+            assert ("vectors" in answers.files) == wanted
+        assert path.name.endswith(one["key"][:12])
+
+
+def test_files(ran):
+    _, out, found = ran
+    assert json.loads((out / "report.json").read_text()) == found
+    text, page = (out / "report.md").read_text(), (out / "report.html").read_text()
+    for words in ("A tiny suite", "Nobody 1999, Table 0", "subgnn benchmark run tiny", "random 50/25/25, by seed"):
+        assert words in text
+        assert words in page
+    ours = found["rows"][0]
+    assert f"| SubGNN | 2 | {ours['micro_f1']['mean']:.3f} ± {ours['micro_f1']['std']:.3f} |" in text
+    assert page.count("<figure") == 3  # scores, calibration, vectors
+    for asset in ("<script src", "http://", "https://", "<link", "src="):
+        assert asset not in page
+
+
+def test_finished_runs_are_skipped(ran, monkeypatch):
+    data, out, found = ran
+    called = []
+    monkeypatch.setattr(runs, "run_job", called.append)
+    assert run(tiny(), data, out) == found
+    assert called == []
+    run(tiny(), data, out, seeds=3)
+    assert sorted(job["seed"] for job in called) == [2, 2, 2]
+
+
+def test_half_of_the_runs_deleted_and_run_again(ran, tmp_path):
+    data, out, found = ran
+    shutil.copytree(out, tmp_path / "out")
+    for path in sorted((tmp_path / "out" / "runs").iterdir())[::2]:
+        shutil.rmtree(path)
+    less = write_suite_report(tmp_path / "out")
+    assert less["runs"] == 3
+    assert less["missing"] or any(row["n"] == 1 for row in less["rows"])
+    again = run(tiny(), data, tmp_path / "out")
+    assert timeless(again) == timeless(found)
+
+
+def test_two_folders_are_merged_by_copying(ran, tmp_path):
+    _, out, found = ran
+    for name in ("a", "b"):
+        (tmp_path / name / "runs").mkdir(parents=True)
+        shutil.copy(out / "suite.json", tmp_path / name)
+    for i, path in enumerate(sorted((out / "runs").iterdir())):
+        shutil.copytree(path, tmp_path / "ab"[i % 2] / "runs" / path.name)
+    shutil.copytree(tmp_path / "b" / "runs", tmp_path / "a" / "runs", dirs_exist_ok=True)
+    assert write_suite_report(tmp_path / "a") == found
+
+
+def test_a_run_from_another_suite_takes_the_name_of_the_dataset_in_this_one(ran, tmp_path):
+    data, out, found = ran
+    shutil.copytree(out, tmp_path / "out")
+    for path in (tmp_path / "out").glob("runs/*/outcome.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": "groups"}))
+    assert run(tiny(), data, tmp_path / "out") == found
+
+
+def test_many_commands_are_folded_and_commits_are_short(ran, tmp_path):
+    _, out, _ = ran
+    shutil.copytree(out, tmp_path / "out")
+    for i, path in enumerate(sorted((tmp_path / "out").glob("runs/*/outcome.json"))):
+        outcome = json.loads(path.read_text())
+        changed = {
+            "command": f"subgnn benchmark run tiny --seeds {1 + i % 2}",
+            "commit": "0123456789abcdef with changes",
+        }
+        path.write_text(json.dumps(outcome | changed))
+    found = write_suite_report(tmp_path / "out")
+    assert found["circumstances"]["commits"] == ["0123456789abcdef with changes"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<details><summary>The 2 commands that made the runs</summary>" in page
+    assert "0123456789ab with changes" in page
+    assert "<details>" not in (out / "report.html").read_text()
+
+
+def test_other_overrides_make_rows_of_their_own(ran, tmp_path):
+    data, out, _ = ran
+    shutil.copytree(out, tmp_path / "out")
+    both = run(tiny(), data, tmp_path / "out", seeds=1, models=["SubGNN"], overrides=(*SMALL, "training.lr=0.5"))
+    names = [row["model"] for row in both["rows"]]
+    assert len(names) == 4
+    assert sum(name.startswith("SubGNN · ") for name in names) == 2
+    assert [name for name in names if name.endswith("training.lr=0.5")]
+    assert both["missing"]
+
+
+def test_a_model_that_fails_is_listed_and_mended(ran, tmp_path):
+    data, _, found = ran
+    broken = {**MODELS[2], "label": "broken", "set": ["embeddings.source=nowhere.npy"]}
+    suite = tiny(models=[broken, MODELS[1]])
+    report = run(suite, data, tmp_path / "out")
+    for left in (tmp_path / "out" / "runs").glob("*avg*"):
+        (left / ".failure.json.0123abcd.part").touch()  # as of a process that was killed
+    assert run(suite, data, tmp_path / "out") == report
+    assert [row["model"] for row in report["rows"]] == ["bag"]
+    assert timeless(report["rows"][0]) == timeless(found["rows"][1])
+    assert [(f["model"], f["seed"]) for f in report["failures"]] == [("broken", 0), ("broken", 1)]
+    assert report["failures"][0]["message"].startswith("nowhere.npy: ")
+    for name in ("report.md", "report.html"):
+        assert "broken on cliques, seed 0: nowhere.npy" in (tmp_path / "out" / name).read_text()
+
+
+@pytest.mark.slow
+def test_killed_workers_are_failures_that_the_next_command_mends(ran, tmp_path):
+    data, _, found = ran
+
+    class Killing:
+        def map(self, function, jobs):
+            for i, pair in enumerate(LocalEngine().map(function, jobs[1:])):
+                if i == 2:
+                    yield jobs[0], Failure("the worker process was killed (SIGKILL)")
+                yield pair
+
+    report = run(tiny(), data, tmp_path / "out", engine=Killing())
+    assert report["runs"] == 5
+    (failure,) = report["failures"]
+    assert failure["message"] == "the worker process was killed (SIGKILL)"
+    again = run(tiny(), data, tmp_path / "out")
+    assert again["failures"] == []
+    assert timeless(again) == timeless(found)
+
+
+@pytest.mark.slow
+def test_killed_between_training_and_answers(ran, tmp_path, monkeypatch):
+    data, _, found = ran
+
+    def killed(*_: object, **__: object):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "_save_predictions", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny(), data, tmp_path / "out")
+    (left,) = (tmp_path / "out" / "runs").iterdir()
+    assert (left / "run.json").is_file()
+    assert timeless(run(tiny(), data, tmp_path / "out")) == timeless(found)
+
+
+def test_a_part_of_the_suite(ran, tmp_path):
+    data, *_ = ran
+    report = run(tiny(), data, tmp_path / "out", models=["bag"], seeds=1)
+    assert [(row["model"], row["n"], row["seeds"]) for row in report["rows"]] == [("bag", 1, [0])]
+
+
+def test_shared_work_is_done_once(ran, tmp_path, monkeypatch):
+    data, _, _ = ran
+    shared = []
+    monkeypatch.setattr(runs, "share_job", lambda job: shared.append((job["share"], job["seed"])))
+    pretrained = {**MODELS[2], "set": ["embeddings.source=gin"]}
+    other = {**MODELS[0], "label": "other", "set": ["training.lr=0.5"]}
+    monkeypatch.setattr(runs, "run_job", lambda job: None)
+    with pytest.raises(DataError, match="no finished runs"):
+        run(tiny(models=[pretrained, MODELS[0], other]), data, tmp_path / "out")
+    # One pretraining for two seeds of avg; for each seed, what the two SubGNNs have in common.
+    assert shared == [("pretrain", 0), ("prepare", 0), ("prepare", 1)]
+
+
+def test_names_that_the_suite_does_not_have(ran, tmp_path):
+    data, out, _ = ran
+    with pytest.raises(UserError, match="--models: the suite has no 'bog'; accepted: SubGNN, bag, avg; did you mean"):
+        run(tiny(), data, tmp_path / "x", models=["bog"])
+    with pytest.raises(UserError, match="--datasets: the suite has no 'clique'"):
+        run(tiny(), data, tmp_path / "x", datasets=["clique"])
+    with pytest.raises(UserError, match="--data: the suite has no 'x'"):
+        runs.run_suite(tiny(), tmp_path / "x", data={"x": data})
+    with pytest.raises(UserError, match="no dataset is given; give at least one folder, as --data cliques=DIR"):
+        runs.run_suite(tiny(), tmp_path / "x")
+    with pytest.raises(DataError, match="no such folder; give the dataset with --data cliques=DIR"):
+        run(tiny(), tmp_path / "gone", tmp_path / "x")
+    with pytest.raises(UserError, match=r"unknown setting 'training\.epoch'"):
+        run(tiny(), data, tmp_path / "x", overrides=("training.epoch=2",))
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(DataError, match="holds another suite, 'tiny'; give another --out"):
+        run(tiny(name="small"), data, out)
+    with pytest.raises(DataError, match="exists already"):
+        run(tiny(), data, data)
+    with pytest.raises(DataError, match="no suite was run here"):
+        write_suite_report(data)
+
+
+@pytest.mark.slow
+def test_tuned_settings_are_chosen_on_validation_and_recorded(ran, tmp_path):
+    data, _, _ = ran
+    tune = [["training.lr=1e-9", "training.weight_decay=5e-6"], ["training.lr=0.1", "model.head=[16, 8]"]]
+    model = {**MODELS[2], "tune": tune}
+    overrides = tuple(s for s in SMALL if "epochs" not in s)
+    found = run(tiny(models=[model]), data, tmp_path / "out", overrides=(*overrides, "training.epochs=30"))
+    (row,) = found["rows"]
+    assert sum(row["chosen"].values()) == 2
+    for name in row["runs"]:
+        told = read_json(tmp_path / "out" / "runs" / name / "run.json", "")
+        scores = {k: (v["micro_f1"], -v["loss"]) for k, v in told["candidates"].items()}
+        assert len(scores) == 4
+        assert told["candidate"] == max(scores, key=scores.get)
+        assert "training.lr=0.1" in told["candidate"]
+        assert told["embeddings"] in ("frozen", "trainable")
+        with np.load(tmp_path / "out" / "runs" / name / "answers.npz") as kept:
+            said = f1_score(kept["targets"], kept["probabilities"].argmax(axis=1), average="micro")
+        assert said == pytest.approx(told["test"]["micro_f1"])  # of a head of the chosen widths
+    for name in ("report.md", "report.html"):
+        assert "avg, chosen on validation: " in (tmp_path / "out" / name).read_text()
+
+
+def test_val_and_test_exchanged_and_what_others_published(ran, tmp_path):
+    data, _, _ = ran
+    suite = tiny(
+        protocol={"split": "stored"},
+        datasets=[{"name": "cliques"}, {"name": "turned", "like": "cliques", "folder_of": "cliques", "swap": True}],
+        models=[MODELS[1], {**MODELS[2], "baseline": False, "published": MODELS[0]["published"]}],
+        references=[{"label": "Peer", "source": "Them 2001", "micro_f1": {"turned": 0.625}}],
+    )
+    found = run(suite, data, tmp_path / "out", seeds=1)
+    plain, turned = ([row for row in found["rows"] if row["dataset"] == name] for name in ("cliques", "turned"))
+    assert [row["protocol"] for row in turned] == ["stored split, val and test exchanged"] * 2
+    assert [row["published"] and row["published"]["micro_f1"] for row in turned] == [None, 0.75]
+    sizes = []
+    for row in (plain[0], turned[0]):
+        with np.load(tmp_path / "out" / "runs" / row["runs"][0] / "answers.npz") as kept:
+            sizes.append(set(kept["rows"].tolist()))
+    assert not sizes[0] & sizes[1]
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert "Split: stored split, val and test exchanged." in text
+    assert text.count("Published by others, micro-F1: Peer 0.625 (Them 2001).") == 1
+    entries = turned[1]["comparisons"]
+    assert [one["over"] for one in entries] == ["seeds", "subgraphs"]
+    assert "| p, subgraphs |" in text
+    assert "Mean rank over 2 datasets: " in (tmp_path / "out" / "report.html").read_text()
+    # A suite that has come to know more datasets goes on in its folder.
+    run(tiny(protocol={"split": "stored"}, models=[MODELS[1]]), data, tmp_path / "out", seeds=1)
+
+
+def test_a_dataset_of_an_earlier_generator_is_refused(tmp_path):
+    suite = tiny(datasets=[{"name": "component", "generate": "component", "options": {"num_subgraphs": 12}}])
+    request = runs.Request(seeds=1, device="cpu")
+    runs.run_suite(suite, tmp_path / "out", models=["bag"], request=request)
+    card = tmp_path / "out" / "data" / "component" / "dataset.json"
+    card.write_text(json.dumps({k: v for k, v in json.loads(card.read_text()).items() if k != "version"}))
+    with pytest.raises(
+        DataError, match="generated by another version, or with another seed or other options; remove it"
+    ):
+        runs.run_suite(suite, tmp_path / "out", models=["bag"], request=request)
+
+
+def test_generated_data(tmp_path):
+    small = {"num_nodes": 200, "num_subgraphs": 24, "subgraph_size": 6}
+    suite = tiny(datasets=[{"name": "density", "generate": "density", "options": small}], models=[MODELS[1]])
+    request = runs.Request(seeds=1, device="cpu")
+    found = runs.run_suite(suite, tmp_path / "out", request=request)
+    assert (tmp_path / "out" / "data" / "density" / "subgraphs.tsv").is_file()
+    assert [row["dataset"] for row in found["rows"]] == ["density"]
+    assert runs.run_suite(suite, tmp_path / "out", request=request) == found
+
+
+def test_the_report_of_two_classes_has_auprc(tmp_path):
+    (row,) = run(tiny(models=[MODELS[1]]), folder(tmp_path, "binary"), tmp_path / "out", seeds=1)["rows"]
+    assert 0 < row["test"]["auprc"]["mean"] <= 1
+    assert "| AUPRC |" in (tmp_path / "out" / "report.md").read_text()

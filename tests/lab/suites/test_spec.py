@@ -1,0 +1,362 @@
+"""Suite files: those of the package are sound, and mistakes in one's own are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from subgnn import Graph
+from subgnn.config.files import tuned_recipes
+from subgnn.config.recipes import find_recipe, portfolio, recipe_names
+from subgnn.config.settings import ChannelSettings, Recipe
+from subgnn.errors import UserError
+from subgnn.lab.datasets.catalog import CATALOG
+from subgnn.lab.suites import suite_names
+from subgnn.lab.suites.plan import Request, plan_jobs, with_split
+from subgnn.lab.suites.run import _locate
+from subgnn.lab.suites.spec import find_suite, parse_suite
+from tests.lab.suites.examples import tiny
+from tests.training.examples import dataset as cliques
+
+
+@pytest.mark.quick(3)
+@pytest.mark.parametrize("name", suite_names())
+def test_every_recipe_of_a_suite_builds(name):
+    suite = find_suite(name)
+    by_label = {model.label: model for model in suite.models}
+    for dataset in suite.datasets:
+        assert suite.like(dataset.name) in CATALOG
+        assert dataset.generate in ("", suite.like(dataset.name))
+        # The published instances of synthetic datasets are given, not generated.
+        instance = name == "instances" or dataset.name.startswith("glass-")
+        generated = CATALOG[suite.like(dataset.name)].kind == "synthetic" and not instance
+        assert bool(dataset.generate) == generated
+        if next(d for d in suite.datasets if suite.like(d.name) == suite.like(dataset.name)) is not dataset:
+            continue  # it has the recipes of an earlier one
+        for model in suite.models:
+            recipe = suite.recipe(model, dataset.name)
+            assert isinstance(recipe, Recipe)
+            if name in ("auto", "folds", "peers", "reproduction"):
+                continue  # what others are compared with is another question there
+            assert model.baseline == (recipe.method not in ("subgnn", "auto"))
+        for setting in suite.settings:
+            base = suite.recipe(by_label[setting.model], dataset.name)
+            changed = [
+                suite.recipe(by_label[setting.model], dataset.name, change=f"{setting.key}={value}")
+                for value in setting.values
+            ]
+            assert sum(recipe != base for recipe in changed) >= len(changed) - 1
+
+
+LATER = ["GLASS", "SSNP", "S2N", "S2N+A", "S2N GCNII", "S2N+A GCNII", "WLKS"]
+PORTFOLIO = [one.name for one in find_recipe("auto").auto.candidates if not one.for_graphs_with]
+
+
+@pytest.mark.parametrize("name", ["auto", "folds"])
+def test_the_portfolio_stands_beside_each_of_its_recipes(name):
+    suite = find_suite(name)
+    by_label = {model.label: model for model in suite.models}
+    both = [f"{label}, train and val" for label in ("auto", *PORTFOLIO)]
+    peers = {label: by_label.pop(label) for label in LATER if label in by_label}
+    assert list(peers) == (LATER if name == "folds" else [])
+    assert not any(model.baseline or model.group for model in peers.values())
+    assert sorted(by_label) == sorted(["auto", *PORTFOLIO, *both])
+    first = suite.datasets[0].name
+    for label, model in by_label.items():
+        assert model.group == ("train and val" if label in both else "")
+        assert model.baseline == (not label.startswith("auto"))
+        recipe, candidate = suite.recipe(model, first), label.removesuffix(", train and val")
+        if label == candidate and label != "auto":
+            given = next(one for one in find_recipe("auto").auto.candidates if one.name == label)
+            assert recipe == find_recipe(given.recipe, given.set)
+        else:
+            assert recipe.auto.fit_on == ("train and val" if label in both else "train")
+            assert recipe.auto.only == (() if candidate == "auto" else (candidate,))
+            assert list(portfolio(recipe, ())) == (PORTFOLIO if candidate == "auto" else [candidate])
+
+
+@pytest.mark.parametrize("name", ["synthetic", "real", "instances"])
+def test_both_ways_to_fit_the_portfolio_are_told_apart(name):
+    suite = find_suite(name)
+    alone, both = (suite.recipe(model, suite.datasets[0].name).auto.fit_on for model in suite.models[:2])
+    assert [model.label for model in suite.models[:2]] == ["auto", "auto, train and val"]
+    assert (alone, both) == ("train", "train and val")
+
+
+@pytest.mark.parametrize(("name", "seeds"), [("auto", 5), ("peers", 10)])
+def test_suites_of_thirteen_columns(name, seeds):
+    suite = find_suite(name)
+    splits = {dataset.name: suite.split(dataset) for dataset in suite.datasets}
+    assert len(splits) == 13
+    assert {name for name, split in splits.items() if split == "stored"} == {
+        "ppi-bp-paper",
+        "hpo-metab-rebuilt",
+        "hpo-neuro-rebuilt",
+    }
+    assert splits["ppi-bp-published"] == "swapped"
+    assert suite.protocol.seeds == seeds
+
+
+def test_later_models_have_their_authors_settings_or_the_plain_recipe():
+    suite = find_suite("peers")
+    models = {model.label: model for model in suite.models}
+    found = {
+        (label, dataset): suite.recipe(models[label], dataset).name
+        for label in LATER
+        for dataset in ("glass-density", "ppi-bp-published", "hpo-neuro-rebuilt")
+    }
+    assert found["SSNP", "glass-density"] == "ssnp"
+    assert found["SSNP", "ppi-bp-published"] == "ssnp_ppi_bp"
+    assert found["S2N+A GCNII", "hpo-neuro-rebuilt"] == "s2n_gcnii_a_hpo_neuro"
+    assert found["GLASS", "glass-density"] == "glass_density"
+    assert {model.label for model in suite.models if model.rule} == set(LATER)
+    assert {model.label for model in find_suite("reproduction").models} == set(LATER)
+
+
+@pytest.mark.parametrize("name", ["peers", "reproduction"])
+def test_published_numbers_of_later_models_are_those_of_their_recipes(name):
+    suite, seen = find_suite(name), 0
+    for model in suite.models:
+        for dataset, number in model.published.micro_f1.items():
+            recipe = suite.recipe(model, dataset)
+            if model.rule and "micro_f1" in recipe.published:
+                assert number == recipe.published["micro_f1"], (model.label, dataset)
+                seen += 1
+    assert seen >= 7
+
+
+@pytest.mark.parametrize(
+    ("other", "dataset", "labels"),
+    [
+        ("auto", "glass-coreness", ["auto", "auto, train and val", "bag", "diffusion", "profiles"]),
+        ("auto", "ppi-bp-published", ["auto", "bag", "diffusion-bag", "diffusion-topology"]),
+        ("auto", "ppi-bp-rebuilt", ["auto", "bag"]),
+        ("auto", "hpo-metab-rebuilt", ["auto, train and val", "diffusion"]),
+        (
+            "synthetic",
+            "cut-ratio",
+            ["auto", "SubGNN as published", "subgnn", "SubGNN shape-plus", "avg", "topology"],
+        ),
+        (
+            "real",
+            "ppi-bp-paper",
+            ["SubGNN as published", "subgnn + GIN", "SubGNN surroundings + GIN", "gc", "bag-1hop"],
+        ),
+        ("real", "ppi-bp-published", ["auto", "SubGNN surroundings", "mn-gat", "s2v-ns"]),
+        ("reproduction", "glass-density", LATER),
+        ("reproduction", "ppi-bp-published", LATER),
+    ],
+)
+def test_runs_of_other_suites_count_in_that_of_peers(other, dataset, labels, tmp_path):
+    """They have the same keys and folders, so that copies are found."""
+    found = []
+    for name in (other, "peers"):
+        suite = find_suite(name)
+        models = [model for model in suite.models if model.label in labels]
+        assert len(models) == len(labels)
+        spec = next(d for d in suite.datasets if d.name == dataset)
+        jobs = plan_jobs(suite, spec, tmp_path, cliques(), models=models, request=Request(2))
+        found.append({(job["entries"][0]["model"], job["seed"]): (job["key"], job["folder"]) for job in jobs})
+    assert found[0] == found[1]
+    assert len(found[0]) == 2 * len(labels)
+
+
+@pytest.mark.parametrize("name", ["synthetic", "real", "ablation"])
+def test_published_numbers_are_those_of_the_recipes_with_their_embeddings(name):
+    suite = find_suite(name)
+    for dataset in suite.datasets:
+        for model in suite.models:
+            recipe, published = suite.recipe(model, dataset.name), model.published
+            if not model.baseline:
+                known = suite.like(dataset.name)
+                found = (published.micro_f1.get(known), published.micro_f1_std.get(known))
+                assert found == (recipe.published.get("micro_f1"), recipe.published.get("std"))
+            if recipe.published:
+                assert recipe.published["source"].rpartition(" with ")[2] in published.source
+            for table in (model.published.micro_f1, model.published.auroc):
+                assert all(0 < number < 1 for number in table.values())
+                assert not table or set(table) == {suite.like(d.name) for d in suite.datasets}
+            assert bool(model.published.source) == bool(model.published.micro_f1)
+
+
+@pytest.mark.parametrize("label", ["P", "N", "S", "all"])
+def test_the_ablation_has_the_authors_settings_of_each_channel(label):
+    suite = find_suite("ablation")
+    (model,) = [model for model in suite.models if model.label == label]
+    kinds = {"P": ["position"], "N": ["neighborhood"], "S": ["structure"]}
+    for dataset in suite.datasets:
+        recipe = suite.recipe(model, dataset.name)
+        assert recipe == find_recipe(f"alsentzer2020_{suite.like(dataset.name).replace('-', '_')}_{label}")
+        found = list(dict.fromkeys(channel.kind for channel in recipe.channels))
+        assert found == kinds.get(label, ["position", "neighborhood", "structure"])
+        assert (recipe.embeddings.source, recipe.embeddings.trainable) == ("gin-untrained", True)
+
+
+def test_the_tables_hold_all_baselines():
+    baselines = {"avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"}
+    assert baselines <= set(recipe_names())
+    for name in ("synthetic", "real"):
+        assert {model.recipe for model in find_suite(name).models if model.baseline} == baselines
+
+
+PAPERS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
+
+
+@pytest.mark.parametrize("name", ["synthetic", "real", "peers"])
+def test_the_paper_s_baselines_are_tuned_within_the_paper_s_ranges(name):
+    suite = find_suite(name)
+    for model in suite.models:
+        recipe = suite.recipe(model, suite.datasets[0].name)
+        assert bool(model.tune) == (model.recipe in PAPERS)
+        for tuned in tuned_recipes(recipe).values() if model.tune else ():
+            training = tuned.training
+            assert 8 <= training.batch_size <= 128
+            assert 1e-5 <= training.lr <= 0.1
+            assert 5e-6 <= training.weight_decay <= 5e-5
+            assert all(8 <= width <= 256 for width in tuned.model.head)
+
+
+def test_a_label_says_which_embeddings_a_row_has():
+    named: dict[str, set[tuple[str, str]]] = {}
+    for name in suite_names():
+        suite = find_suite(name)
+        for model in suite.models:
+            if not model.baseline and model.label.startswith("SubGNN"):
+                recipe = suite.recipe(model, suite.datasets[0].name)
+                named.setdefault(model.label, set()).add((model.recipe, recipe.embeddings.source))
+    assert all(len(what) == 1 for what in named.values()), named
+
+
+def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):
+    suite = find_suite("real")
+    file, published = (
+        next(d for d in suite.datasets if d.name == name) for name in ("ppi-bp-paper", "ppi-bp-published")
+    )
+    assert [
+        (d.name, path) for d, path in _locate(suite, {"ppi-bp-paper": tmp_path}, [file.name, published.name], tmp_path)
+    ] == [
+        ("ppi-bp-paper", tmp_path),
+        ("ppi-bp-published", tmp_path),
+    ]
+    data = replace(cliques(), name="x")
+    bag = [model for model in suite.models if model.label == "bag"]
+    (a,), (b,) = (plan_jobs(suite, d, tmp_path, data, models=bag, request=Request(1)) for d in (file, published))
+    assert a["key"] != b["key"]
+    assert (a["split"], b["split"]) == ("stored", "swapped")
+    swapped = with_split(data, "swapped", 0).subgraphs
+    for ours, theirs in (("train", "train"), ("val", "test"), ("test", "val")):
+        assert swapped.indices(ours).tolist() == data.subgraphs.indices(theirs).tolist()
+    assert suite.recipe(suite.models[0], "ppi-bp-published") == suite.recipe(suite.models[0], "ppi-bp")
+
+
+def test_the_paper_has_seven_settings_that_matter():
+    assert sum(setting.matters for setting in find_suite("sensitivity").settings) == 7
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(UserError, match=r"unknown suite 'sythetic'; accepted: quick, .*; did you mean 'synthetic'\?"):
+        find_suite("sythetic")
+    with pytest.raises(UserError, match=r"gone\.toml: no such suite"):
+        find_suite(str(tmp_path / "gone.toml"))
+    (tmp_path / "bad.toml").write_text("title =")
+    with pytest.raises(UserError, match=r"bad\.toml: this is not valid TOML"):
+        find_suite(str(tmp_path / "bad.toml"))
+    with pytest.raises(UserError, match=r"here: unknown setting 'model'; accepted: name, title, .*'models'"):
+        parse_suite({"name": "x", "title": "x", "model": []}, "here")
+    with pytest.raises(UserError, match="unknown generator 'densty'; accepted: density"):
+        tiny(datasets=[{"name": "a", "generate": "densty"}])
+    with pytest.raises(UserError, match="the model 'a' is there twice"):
+        tiny(models=[{"label": "a", "recipe": "bag"}] * 2)
+    with pytest.raises(
+        UserError, match="compare: unknown model 'bags'; accepted: SubGNN, bag, avg; did you mean 'bag'"
+    ):
+        tiny(compare=["bags"])
+    with pytest.raises(UserError, match="there is no model"):
+        tiny(models=[])
+    with pytest.raises(UserError, match="unknown model 'b'; accepted: SubGNN, bag, avg"):
+        tiny(settings=[{"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}])
+    with pytest.raises(UserError, match="'b' has the folder of 'c'; accepted: b"):
+        tiny(datasets=[{"name": "b", "folder_of": "c"}])
+    with pytest.raises(UserError, match="'b' exchanges val and test of a random split; leave swap out"):
+        tiny(datasets=[{"name": "b", "swap": True}])
+    for recipe, change, words in (
+        ("avg", "training.lrr=1", r"baseline.tune_settings: 'training.lrr=1'; accepted: training.lr, .*did you mean"),
+        ("avg", "training.lr=fast", "training.lr is 'fast'; accepted: a number"),
+        ("avg", "embeddings.dim=8", "'embeddings.dim=8'; accepted: training.lr"),
+        ("bag", "training.lr=1", "the method is bag; accepted for avg"),
+    ):
+        tuned = tiny(models=[{"label": "a", "recipe": recipe, "tune": [[change]]}])
+        with pytest.raises(UserError, match=words):
+            tuned.recipe(tuned.models[0], "cliques")
+    suite = tiny()
+    with pytest.raises(UserError, match="tiny: the recipe has no channel 'position'; accepted: structure"):
+        suite.recipe(suite.models[0], "cliques", change="channels.position=3")
+    with pytest.raises(UserError, match="accepted: a number of anchors from 1"):
+        suite.recipe(suite.models[0], "cliques", change="channels.structure=0")
+
+
+def test_a_channel_that_does_not_exist_is_refused_with_the_nearest():
+    suite = tiny()
+    wrong = replace(suite.models[0], channels=(ChannelSettings("structur", "border", 3),))
+    with pytest.raises(UserError, match=r"channels\[0\]\.kind is 'structur'; accepted: .*; did you mean 'structure'"):
+        suite.recipe(wrong, "cliques")
+
+
+def test_recipes_beside_ones_own_suite(tmp_path):
+    (tmp_path / "mine.toml").write_text('method = "bag"\n')
+    (tmp_path / "suite.toml").write_text(
+        'title = "Mine"\n[[datasets]]\nname = "a"\n[[models]]\nlabel = "m"\nrecipe = "mine.toml"\n'
+    )
+    suite = find_suite(str(tmp_path / "suite.toml"))
+    assert (suite.name, suite.protocol.seeds, suite.protocol.split) == ("suite", 10, "random")
+    assert suite.recipe(suite.models[0], "a").name == "mine"
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
+    plain, suite = cliques(), tiny()
+    tails, heads, _ = plain.graph.edges()
+    request = Request(1, overrides=(f"prepare.directed={str(follows).lower()}",))
+
+    def keys(graph):
+        data = replace(plain, graph=graph)
+        jobs = plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=request)
+        return [(job["key"], job["config"]) for job in jobs]
+
+    there = Graph.from_edges(tails, heads, directed=True)
+    assert (keys(there) == keys(there.reverse())) == (not follows)
+    assert (keys(there) == keys(plain.graph)) == (not follows)
+
+
+def test_a_key_is_another_for_other_settings():
+    data, suite = cliques(), tiny()
+
+    def jobs(*overrides):
+        return plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=Request(2, overrides))
+
+    changes = [
+        (),
+        ("training.members=2",),
+        ("model.hidden_norm=batch",),
+        ("prepare.border_anchors=heaviest",),
+    ]
+    keys = [job["key"] for change in changes for job in jobs(*change)]
+    assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb"])
+def test_a_dataset_cannot_lead_out_of_the_folder(name):
+    with pytest.raises(UserError, match="a dataset is called"):
+        tiny(datasets=[{"name": name, "generate": "density"}])
+
+
+def test_the_published_split_exchanges_val_and_test_where_val_is_the_smaller():
+    data = cliques()
+    splits = data.subgraphs.splits.copy()
+    splits[:] = [0] * 20 + [1] * 4 + [2] * 6
+    smaller = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
+    assert len(with_split(smaller, "published", 0).subgraphs.indices("test")) == 4
+    assert len(with_split(with_split(smaller, "swapped", 0), "published", 0).subgraphs.indices("test")) == 4
+    assert tiny(protocol={"split": "published"}).protocol.words.startswith("stored split, val and test exchanged")

@@ -1,0 +1,174 @@
+"""Scores from terms, and tests of a lead, against slow and obvious ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import SubgraphSet
+from subgnn.data.strings import Strings
+from subgnn.metrics.significance import (
+    EXACT,
+    ScoreTerms,
+    headline_interval,
+    lead_interval,
+    mean_terms,
+    score_terms,
+    sign_flip_test,
+    swap_test,
+)
+from subgnn.task import task_of
+
+
+def terms(*right: int) -> ScoreTerms:
+    return ScoreTerms(np.array(right, float), np.ones(len(right)))
+
+
+def every_swap(ours: ScoreTerms, theirs: ScoreTerms) -> float:
+    """The share of all 2^n swaps whose lead is at least the one seen."""
+    lead, found = ours.score - theirs.score, []
+    for mask in product([False, True], repeat=len(ours.gain)):
+        a = ScoreTerms(np.where(mask, theirs.gain, ours.gain), np.where(mask, theirs.weight, ours.weight))
+        b = ScoreTerms(np.where(mask, ours.gain, theirs.gain), np.where(mask, ours.weight, theirs.weight))
+        found.append(a.score - b.score >= lead - 1e-9)
+    return float(np.mean(found))
+
+
+def test_scores_are_those_of_the_metrics():
+    rng = np.random.default_rng(0)
+    outputs = rng.normal(size=(40, 4))
+    classes, labels = rng.integers(0, 4, 40), rng.integers(0, 2, (40, 4))
+    values = rng.normal(size=40)
+    for said, true, given, task in (
+        (outputs.argmax(axis=1), classes, outputs, "multi-class"),
+        ((outputs > 0).astype(int), labels, outputs, "multi-label"),
+        (outputs[:, 0], values, outputs[:, :1], "regression"),
+    ):
+        known = task_of(task).metrics(torch.from_numpy(given), torch.from_numpy(true))
+        name = "r2" if task == "regression" else "micro_f1"
+        assert score_terms(said, true, task).score == pytest.approx(known[name], abs=1e-5)
+
+
+def test_real_values_have_no_unit():
+    said, true = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 3.0])
+    once, scaled = score_terms(said, true, "regression"), score_terms(1000 * said + 7, 1000 * true + 7, "regression")
+    assert np.allclose(once.gain, scaled.gain)
+    assert np.allclose(once.weight, scaled.weight)
+
+
+def test_swaps_of_right_answers_are_mcnemars():
+    # Five subgraphs that we alone get right: 2^-5; two more that both do change nothing.
+    assert swap_test(terms(1, 1, 1, 1, 1, 1, 1), terms(0, 0, 0, 0, 0, 1, 1)) == pytest.approx(2**-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_swaps_of_right_answers_are_counted_exactly(seed):
+    ours, theirs = (terms(*row) for row in np.random.default_rng(seed).integers(0, 2, (2, 9)))
+    assert swap_test(ours, theirs) == pytest.approx(every_swap(ours, theirs))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_swaps_are_those_of_all_there_are(seed):
+    rng = np.random.default_rng(seed)
+    true, ours, theirs = (rng.integers(0, 2, (9, 3)) for _ in range(3))
+    true[:, 0] = 1
+    a, b = score_terms(ours, true, "multi-label"), score_terms(theirs, true, "multi-label")
+    assert swap_test(a, b) == pytest.approx(every_swap(a, b), abs=0.012)
+
+
+def test_few_subgraphs_prove_nothing():
+    assert swap_test(terms(1, 1, 1), terms(0, 0, 0)) > 0.12
+    assert swap_test(terms(1, 0), terms(1, 0)) == 1.0
+
+
+def test_an_undefined_score_leads_nothing():
+    flat = score_terms(np.zeros(3), np.zeros(3), "regression")
+    assert swap_test(flat, flat) == 1.0
+    assert np.isnan(lead_interval(flat, flat)).all()
+
+
+def test_the_interval_is_that_of_a_binomial():
+    # A lead of one on 50 of 100 subgraphs, none on the others: 0.5 give or take 1.96 * 0.05.
+    low, high = lead_interval(terms(*[1] * 100), terms(*[0] * 50, *[1] * 50))
+    assert low == pytest.approx(0.402, abs=0.02)
+    assert high == pytest.approx(0.598, abs=0.02)
+
+
+def test_blocks_do_not_change_the_law(monkeypatch):
+    ours, theirs = terms(*[0.9] * 6, *[0] * 2), terms(*[0] * 6, *[0.9] * 2)
+    monkeypatch.setattr("subgnn.metrics.significance._BLOCK", 1000)
+    assert swap_test(ours, theirs) == pytest.approx(every_swap(ours, theirs), abs=0.012)
+
+
+def test_means_over_runs():
+    assert mean_terms([terms(1, 0), terms(1, 1)]).gain.tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_counts_all_signs(n):
+    differences = np.random.default_rng(n).normal(0.3, 1, n)
+    as_large = [
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= abs(sum(differences)) - 1e-12
+        for signs in product([1, -1], repeat=n)
+    ]
+    assert sign_flip_test(list(differences)) == pytest.approx(np.mean(as_large))
+
+
+def test_sign_flips_by_hand():
+    assert sign_flip_test([0.1] * 10) == pytest.approx(2 / 2**10)
+    assert sign_flip_test([0.1, -0.1]) == 1.0
+    assert sign_flip_test([0.0, 0.0, 0.0]) == 1.0
+    assert sign_flip_test([0.1]) is None
+    assert sign_flip_test([0.1, float("nan")]) is None
+
+
+def test_many_seeds_are_drawn():
+    assert sign_flip_test([0.1] * (EXACT + 5)) == pytest.approx(1 / 20_001, rel=20)
+    even = [0.1, -0.1] * 10
+    assert sign_flip_test(even) == 1.0
+
+
+@pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
+def test_the_headline_interval_draws_groups_together(task):
+    rng = np.random.default_rng(0)
+    n, of_group = 60, 4
+    labels = {"multi-class": list("abcabc" * 10), "multi-label": [["a"], ["a", "b"], ["c"]] * 20}.get(
+        task, rng.normal(size=n).tolist()
+    )
+    groups = [f"g{i // of_group}" for i in range(n)]
+    apart = SubgraphSet.from_lists([[i] for i in range(n)], num_nodes=n, labels=labels)
+    outputs = torch.from_numpy(rng.normal(size=(n, max(1, apart.num_classes))).astype(np.float32))
+    targets = torch.from_numpy(np.array(apart.targets))
+    predicted = task_of(task).predictions(outputs).numpy()
+
+    def drawn(units: int) -> list[float]:
+        """The score of samples of units, each a run of subgraphs, the slow way."""
+        found = []
+        for _ in range(2000):
+            chosen = rng.integers(0, units, units)
+            rows = (chosen[:, None] * (n // units) + np.arange(n // units)).ravel()
+            # The mean of all true values stays the reference of R^2.
+            terms = score_terms(predicted, targets.numpy(), task)
+            found.append(terms.gain[rows].sum() / terms.weight[rows].sum())
+        return np.quantile(found, [0.025, 0.975]).tolist()
+
+    single = headline_interval([outputs], targets, apart)
+    grouped = headline_interval([outputs, outputs], targets, replace(apart, groups=Strings.of(groups)))
+    assert single == pytest.approx(drawn(n), abs=0.06 if task != "regression" else 0.6)
+    assert grouped == pytest.approx(drawn(n // of_group), abs=0.06 if task != "regression" else 0.6)
+
+
+def test_a_perfect_score_has_an_interval_below_one():
+    subgraphs = SubgraphSet.from_lists([[i] for i in range(25)], num_nodes=25, labels=["a", "b", "c", "a", "b"] * 5)
+    targets = torch.from_numpy(np.array(subgraphs.targets))
+    right = torch.nn.functional.one_hot(targets.long(), 3).float()
+    low, high = headline_interval([right], targets, subgraphs)
+    # All of n are right with a chance of 2.5 % where the share is p: p^n = 0.025.
+    assert low == pytest.approx(0.025 ** (1 / 25), abs=0.01)
+    assert high == 1
+    low, high = headline_interval([right.roll(1, dims=1)], targets, subgraphs)
+    assert (low, high) == pytest.approx((0, 1 - 0.025 ** (1 / 25)), abs=0.01)

@@ -1,0 +1,205 @@
+"""Class weights and the focal loss: by hand, beside slow loops, and what they change in every kind of model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from subgnn.config.settings import TrainingSettings
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import UserError
+from subgnn.metrics.weighting import EVEN, Weighting, class_weights
+from subgnn.models.baselines.trees import grow_trees, tree_outputs
+from subgnn.models.kernel_machines.convex import fit_linear
+from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
+from subgnn.models.peers.support_vectors import Fit
+from subgnn.ragged import Ragged
+from subgnn.task import task_of
+
+RNG = np.random.default_rng(0)
+
+
+def subgraphs(targets, task, classes, splits=None):
+    targets = np.asarray(targets)
+    nodes = Ragged(np.arange(len(targets), dtype=np.int32), np.arange(len(targets) + 1))
+    splits = np.zeros(len(targets), np.int8) if splits is None else np.array(splits, np.int8)
+    return SubgraphSet(nodes, task, targets, classes, splits=splits)
+
+
+def test_balanced_weights_by_hand():
+    balanced = TrainingSettings(class_weights="balanced")
+    two = subgraphs([0, 0, 0, 1], "binary", ("a", "b"))
+    assert Weighting.of(balanced, two).classes.tolist() == pytest.approx([4 / 6, 2])
+    assert Weighting.of(TrainingSettings(class_weights=True), two).classes.tolist() == pytest.approx([4 / 6, 2])
+    several = subgraphs(np.array([[1, 1], [0, 1], [0, 1], [0, 0]]), "multi-label", ("a", "b"))
+    assert Weighting.of(balanced, several).classes.tolist() == pytest.approx([3, 1 / 3])
+    # Only the training split counts.
+    split = subgraphs([0, 1, 1, 1, 1], "binary", ("a", "b"), [0, 0, 1, 2, 2])
+    assert Weighting.of(balanced, split).classes.tolist() == [1, 1]
+    assert Weighting.of(balanced, subgraphs([0.5, 1.5], "regression", ())) is EVEN
+    assert Weighting.of(TrainingSettings(), two).classes is None
+
+
+def test_weights_by_class():
+    found = class_weights("b=20, a=0.5", np.array([0, 1]), "multi-class", ("a", "b", "c"))
+    assert found.tolist() == [0.5, 20, 1]
+    assert class_weights("x=y=3", np.array([0, 1]), "binary", ("a", "x=y")).tolist() == [1, 3]
+    with pytest.raises(UserError, match="class_weights has the class"):
+        class_weights("fruad=2", np.array([0, 1]), "binary", ("fraud", "other"))
+
+
+@pytest.mark.parametrize("text", ["", "a", "a=", "a=0", "a=-1", "a=nan", "=2", "a=1,a=2", "a=1e7"])
+def test_weights_that_are_not_understood_are_refused(text):
+    with pytest.raises(UserError, match="class_weights is "):
+        class_weights(text, np.array([0, 1]), "binary", ("a", "b"))
+
+
+def slow_focal(outputs, targets, task, weights, gamma):
+    """The definition, one prediction after the other."""
+    total, norm = 0.0, 0.0
+    for row, target in zip(outputs, targets, strict=True):
+        if task == "multi-label":
+            for k, z in enumerate(row):
+                p = 1 / (1 + np.exp(-z))
+                p, w = (p, weights[k]) if target[k] else (1 - p, 1.0)
+                total, norm = total - w * (1 - p) ** gamma * np.log(p), norm + 1
+        else:
+            p = (np.exp(row) / np.exp(row).sum())[target]
+            total, norm = total - weights[target] * (1 - p) ** gamma * np.log(p), norm + weights[target]
+    return total / norm
+
+
+@given(
+    st.sampled_from(["binary", "multi-class", "multi-label"]),
+    st.sampled_from([0.0, 0.5, 2.0, 5.0]),
+    st.booleans(),
+    st.integers(0, 10**6),
+)
+@settings(max_examples=60)
+def test_focal_loss_is_its_definition(task, gamma, weighted, seed):
+    rng = np.random.default_rng(seed)
+    classes = 2 if task == "binary" else 3
+    outputs = rng.normal(size=(6, classes)) * 3
+    targets = rng.integers(0, 2, (6, classes)) if task == "multi-label" else rng.integers(0, classes, 6)
+    weights = rng.uniform(0.1, 5, classes) if weighted else np.ones(classes)
+    weighting = Weighting(torch.from_numpy(weights) if weighted else None, gamma)
+    found = float(
+        task_of(task).loss(torch.from_numpy(outputs), torch.from_numpy(targets), weighting.classes, weighting.focal)
+    )
+    assert found == pytest.approx(slow_focal(outputs, targets, task, weights, gamma), rel=1e-4, abs=1e-6)
+
+
+def test_the_focal_loss_of_certain_predictions_has_a_finite_slope():
+    outputs = torch.tensor([[60.0, -60.0], [-60.0, 60.0]], requires_grad=True)
+    task_of("binary").loss(outputs, torch.tensor([0, 0]), None, 0.5).backward()
+    assert outputs.grad.isfinite().all()
+
+
+ROWS = RNG.normal(size=(40, 5))
+CLASSES = (ROWS[:, 0] + RNG.normal(size=40) > 1.2).astype(np.int64)
+LABELS = np.stack([CLASSES, RNG.integers(0, 2, 40)], axis=1)
+
+
+def repeated(weights):
+    """Rows as often as their weights say."""
+    return np.repeat(np.arange(len(weights)), weights.astype(int))
+
+
+def test_weighted_ridge_is_that_of_repeated_rows():
+    weights = RNG.integers(1, 4, 40).astype(float)
+    again = repeated(weights)
+    targets = np.stack([CLASSES, 1 - CLASSES], axis=1).astype(float)
+    wide = np.repeat(weights[:, None], 2, axis=1)
+    found = fit_ridge(ROWS, targets, 3.0, weights=wide)
+
+    def slow(x, y):
+        full = np.hstack([x, np.ones((len(x), 1))])
+        penalty = np.diag([1 / 3.0] * x.shape[1] + [0.0])
+        return np.linalg.solve(full.T @ full + penalty, full.T @ y)
+
+    expected = slow(ROWS[again], targets[again])
+    assert found[0] == pytest.approx(expected[:-1])
+    assert found[1] == pytest.approx(expected[-1])
+    for i in (0, 7, 39):  # all copies of a row are left out together
+        rest = again[again != i]
+        without = slow(ROWS[rest], targets[rest])
+        assert found[2][i] == pytest.approx(np.append(ROWS[i], 1) @ without)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax"])
+def test_weighted_logistic_regression_is_that_of_repeated_rows(kind):
+    weights = RNG.integers(1, 4, 40).astype(float)
+    again, targets = repeated(weights), np.eye(2)[CLASSES]
+    found = fit_linear(ROWS, targets, 2.0, loss=kind, weights=np.repeat(weights[:, None], 2, axis=1))
+    expected = fit_linear(ROWS[again], targets[again], 2.0, loss=kind)
+    assert found[0] == pytest.approx(expected[0], abs=1e-7)
+    assert found[1] == pytest.approx(expected[1], abs=1e-7)
+
+
+def test_weighted_label_scales_minimise_the_weighted_loss():
+    from subgnn.models.kernel_machines.regression import fit_label_scale
+
+    weights, scores = RNG.uniform(0.5, 4, 40), ROWS[:, 0]
+
+    def slow(pair):
+        logits = pair[0] * scores + pair[1]
+        return (weights * (np.logaddexp(0, logits) - CLASSES * logits)).sum()
+
+    found = fit_label_scale(scores, CLASSES, weights)
+    assert slow(found) <= minimize(slow, [1.0, 0.0]).fun + 0.05
+
+
+@pytest.mark.parametrize("loss_name", ["squared", "logistic"])
+@pytest.mark.parametrize("task", ["binary", "multi-label"])
+def test_weights_of_the_positive_raise_its_probability(task, loss_name):
+    z = np.linalg.svd(ROWS - ROWS.mean(axis=0), full_matrices=False)
+    rows, targets = z[0] * z[1], CLASSES if task == "binary" else LABELS
+    weighting = Weighting(torch.tensor([1.0, 8.0]) if task == "binary" else torch.tensor([8.0, 1.0]))
+    options = {"loss": loss_name, "inverse_penalty": 1.0}
+    means = []
+    for weights in (None, weighting.of_rows(targets)):
+        weight, bias = fit_outputs(rows, targets, task, 2, **options, weights=weights)
+        outputs = rows @ weight + bias
+        means.append((outputs[:, 1] - outputs[:, 0] if task == "binary" else outputs[:, 0]).mean())
+    assert means[1] > means[0] + 1
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("task", ["binary", "multi-label"])
+def test_linear_models_trees_and_machines_take_weights(task):
+    from scipy import sparse
+
+    targets = CLASSES if task == "binary" else LABELS
+    weights = Weighting(torch.tensor([1.0, 50.0])).of_rows(targets)
+    table, rows = ROWS.copy(), sparse.csr_array(np.abs(ROWS))
+    positive = 1
+    for fit_model in (
+        lambda w: (lambda found: rows @ found[0] + found[1])(
+            fit_outputs(rows, targets, task, 2, loss="logistic", inverse_penalty=1.0, weights=w)
+        ),
+        lambda w: tree_outputs(
+            grow_trees(table, targets, task, outputs=2, boosting=True, seed=0, weights=w),
+            table + 0.3,
+            task,
+            boosting=True,
+        ),
+        lambda w: (lambda found: rows @ found[0] + found[1])(
+            Fit(task, 2, 0.1)(rows, (rows @ rows.T).toarray(), targets, w)
+        ),
+    ):
+        plain, weighted = fit_model(None), fit_model(weights)
+        assert weighted[:, -1 if weighted.shape[1] == 1 else positive].mean() > plain[:, -1].mean()
+        same = fit_model(np.ones_like(weights))
+        assert same == pytest.approx(plain, abs=1e-4)
+
+
+def test_one_weighting_on_every_device():
+    moved = Weighting(torch.ones(2), 2.0).to("cpu")
+    assert (moved.classes.tolist(), moved.focal) == ([1, 1], 2.0)
+    assert replace(EVEN, focal=1.0).to("cpu").focal == 1.0

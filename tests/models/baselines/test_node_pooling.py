@@ -1,0 +1,96 @@
+"""AVG is the mean; GC sees the subgraph, and nothing around it."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from subgnn import Graph, Ragged
+from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.models.baselines.node_pooling import Average, GraphClassifier, NodeSets
+from subgnn.models.registry import MODELS
+from subgnn.models.subgnn import Head
+from tests.models.examples import recipe, training_data, two_triangles
+from tests.models.subgnn.examples import random_graph, random_subgraphs
+from tests.training.examples import dataset
+
+
+def test_a_subgraph_is_the_mean_of_its_nodes():
+    table = torch.tensor([[1.0, 0.0], [3.0, 4.0], [5.0, -1.0]])
+    model = Average(torch.arange(3), table, Head(2, 3), trainable=False)
+    batch = NodeSets(Ragged.from_rows([[0, 1], [2], [0, 1, 2]])).batch(np.array([2, 0, 1]))
+    np.testing.assert_allclose(model.embed(batch).numpy(), [[3.0, 1.0], [2.0, 2.0], [5.0, -1.0]])
+
+
+def classifier(num_nodes, layers=2):
+    torch.manual_seed(0)
+    return GraphClassifier(
+        torch.arange(num_nodes), torch.randn(num_nodes, 4), Head(4, 2), layers=layers, trainable=True
+    )
+
+
+def answer(model, graph, rows, method="embed"):
+    source = NodeSets(Ragged(rows.values.astype(np.int64), rows.offsets), induced_graphs(graph, rows))
+    return getattr(model, method)(source.batch(np.arange(len(rows)))).detach().numpy()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_induced_graphs_are_those_of_networkx(seed):
+    graph, rows = random_graph(seed), random_subgraphs(seed)
+    whole = nx.Graph(list(zip(*graph.edges()[:2], strict=True)))
+    whole.add_nodes_from(range(graph.num_nodes))
+    found = induced_graphs(graph, rows)
+    for row, nodes in enumerate(rows):
+        places = range(rows.offsets[row], rows.offsets[row + 1])
+        ends = [(a, b) for a in places for b in found.neighbors[found.offsets[a] : found.offsets[a + 1]]]
+        assert {b for _, b in ends} <= set(places)
+        pairs = [(int(rows.values[a]), int(rows.values[b])) for a, b in ends]
+        assert sorted(pairs) == sorted(nx.DiGraph(whole.subgraph(nodes.tolist())).edges)
+    assert found.degrees.tolist() == [d for nodes in rows for _, d in sorted(whole.subgraph(nodes.tolist()).degree)]
+
+
+def test_edges_outside_the_subgraph_are_not_seen():
+    rows = Ragged.from_rows([[0, 1, 2]])
+    tails, heads, _ = two_triangles().edges()
+    more = Graph.from_edges([*tails, 0, 1, 2], [*heads, 7, 6, 5], num_nodes=8)
+    fewer = Graph.from_edges([0, 0, 1], [1, 2, 2], num_nodes=8)
+    other = Graph.from_edges([0, 0], [1, 2], num_nodes=8)
+    model = classifier(8)
+    found = answer(model, two_triangles(), rows)
+    np.testing.assert_array_equal(found, answer(model, more, rows))
+    np.testing.assert_array_equal(found, answer(model, fewer, rows))
+    assert not np.allclose(found, answer(model, other, rows))
+
+
+def test_one_layer_by_hand():
+    """relu(MLP(x_u + sum over neighbours inside)), summed; eps starts at 0."""
+    model, rows = classifier(8, layers=1), Ragged.from_rows([[2, 3, 4], [6]])
+    x, mlp = model.table.detach(), model.layers[0].nn
+    seen = torch.stack([x[2] + x[3], x[3] + x[2] + x[4], x[4] + x[3]])
+    expected = torch.stack([torch.relu(mlp(seen)).sum(dim=0), torch.relu(mlp(x[[6]])).sum(dim=0)])
+    np.testing.assert_allclose(answer(model, two_triangles(), rows), expected.detach().numpy(), atol=1e-5)
+
+
+def test_batches_do_not_mix():
+    graph, rows = random_graph(1), random_subgraphs(1)
+    model = classifier(graph.num_nodes)
+    whole = answer(model, graph, rows)
+    source = NodeSets(Ragged(rows.values.astype(np.int64), rows.offsets), induced_graphs(graph, rows))
+    some = model.embed(source.batch(np.array([3, 0]))).detach().numpy()
+    np.testing.assert_allclose(some, whole[[3, 0]], atol=1e-5)
+
+
+def test_inputs_are_the_nodes_and_the_edges_among_them():
+    data = dataset()
+    found = MODELS["gc"].set_up(training_data(data.graph, data.subgraphs), recipe("gc"))
+    batch = found.sources[0].batch(np.array([3, 0]))
+    own = found.candidates[0].checkpoint.weights["nodes"][batch.nodes].tolist()
+    rows = [data.subgraphs.nodes[row].tolist() for row in (3, 0)]
+    assert own == rows[0] + rows[1]
+    whole = nx.Graph(list(zip(*data.graph.edges()[:2], strict=True)))
+    tails = np.repeat(own, np.diff(batch.offsets))
+    seen = sorted(zip(tails.tolist(), np.array(own)[batch.neighbors].tolist(), strict=True))
+    assert seen == sorted(edge for row in rows for edge in nx.DiGraph(whole.subgraph(row)).edges)
+    assert seen

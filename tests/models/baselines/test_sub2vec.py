@@ -1,0 +1,83 @@
+"""Walks inside subgraphs, the documents made of them, and their vectors."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from subgnn import Ragged
+from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.models.baselines.sub2vec import degree_bins, document_vectors, documents, inside_walks, stable_hash
+from tests.models.examples import two_triangles
+from tests.models.subgnn.examples import random_graph, random_subgraphs
+
+ROWS = Ragged.from_rows([[0, 1, 2], [3, 4, 5], [2, 3, 7], [7], [0, 4]])
+
+
+def walks_of(graph, rows, *, seed=0, walks=6, length=7):
+    induced = induced_graphs(graph, rows)
+    return induced, inside_walks(induced, walks, length, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_walks_stay_inside_and_follow_edges(seed):
+    graph, rows = random_graph(seed), random_subgraphs(seed)
+    induced, walks = walks_of(graph, rows, seed=seed)
+    for subgraph, texts in zip(rows, documents(walks, induced.nodes.values), strict=True):
+        inside = set(subgraph.tolist())
+        for text in texts:
+            walk = [int(word) for word in text]
+            assert set(walk) <= inside
+            assert all(b in graph.neighbors_of(a) for a, b in pairwise(walk))
+            friends = inside & set(graph.neighbors_of(walk[0]).tolist())
+            assert len(walk) == (7 if friends else 1)
+
+
+def test_a_walk_at_a_node_without_neighbours_inside_is_that_node():
+    induced, walks = walks_of(two_triangles(), ROWS)
+    texts = documents(walks, induced.nodes.values)
+    assert all(text == ["7"] for text in texts[3])
+    assert {tuple(text) for text in texts[4]} == {("0",), ("4",)}
+
+
+def test_every_node_of_a_triangle_is_reached():
+    induced, walks = walks_of(two_triangles(), ROWS, walks=30)
+    assert {word for text in documents(walks, induced.nodes.values)[1] for word in text} == {"3", "4", "5"}
+
+
+def test_degrees_over_size_in_bins():
+    """In {2, 3, 7}: 2 and 3 have one neighbour of three nodes, 7 none; in a triangle all have two."""
+    induced = induced_graphs(two_triangles(), ROWS)
+    assert degree_bins(induced, 10).tolist() == [6, 6, 6, 6, 6, 6, 3, 3, 0, 0, 0, 0]
+
+
+def test_the_same_shape_gives_the_same_structural_documents_and_other_nodes():
+    induced, walks = walks_of(two_triangles(), ROWS)
+    structural, nodes = documents(walks, degree_bins(induced, 10)), documents(walks, induced.nodes.values)
+    assert structural[0] == structural[1]
+    assert structural[0] != structural[2]
+    assert not {w for t in nodes[0] for w in t} & {w for t in nodes[1] for w in t}
+
+
+def test_a_subgraph_walks_the_same_in_any_company():
+    graph = two_triangles()
+    _, together = walks_of(graph, ROWS)
+    induced, alone = walks_of(graph, ROWS.take([2]))
+    assert documents(alone, induced.nodes.values)[0] == documents(together, ROWS.values)[2]
+
+
+def test_doc2vec_repeats_and_tells_documents_apart(monkeypatch):
+    texts = [[["a", "b"] * 10]] * 6 + [[["c", "d"] * 10]] * 6
+    monkeypatch.setattr("subgnn.models.baselines.sub2vec._EPOCHS", 60)
+    found = document_vectors(texts, 8, seed=1)
+    np.testing.assert_array_equal(found, document_vectors(texts, 8, seed=1))
+    assert not np.array_equal(found, document_vectors(texts, 8, seed=2))
+    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    near = unit @ unit.T
+    assert near[:6, :6].mean() > near[:6, 6:].mean() + 0.2
+
+
+def test_the_hash_is_the_same_in_every_process():
+    assert stable_hash("a") == 0xE8B7BE43

@@ -1,0 +1,215 @@
+"""Kernel machines on views, against dense linear algebra and scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+
+from subgnn import Ragged
+from subgnn.api.train_recipe import train
+from subgnn.channels.topology import Standard, subgraph_statistics
+from subgnn.config.recipes import find_recipe
+from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.inference.predictor import Predictor
+from subgnn.models.examples import Examples, outputs_of
+from subgnn.models.kernel_machines import kernel_machine, views
+from subgnn.models.registry import MODELS, check_recipe
+from subgnn.parallel.memory import within
+from subgnn.training.run_dir import CHECKPOINT
+from tests.channels.test_diffusion import dense_ratios, dense_walk
+from tests.models.examples import recipe, training_data
+from tests.training.examples import dataset
+
+
+def dense_view(data, view, damping=0.6):
+    """Unit rows of a view, less the mean of the training split."""
+    ratios = dense_ratios(data.graph, data.subgraphs.nodes, damping)
+    bag = views.bag_of_nodes(data.subgraphs.nodes, data.graph.num_nodes)
+    rows = {
+        "lift": lambda: np.log1p(ratios),
+        "root": lambda: np.sqrt(ratios * dense_walk(data.graph)[1]),
+        "bag": bag.toarray,
+        "one-hop": lambda: views.spread_one_hop(bag, data.graph).toarray(),
+    }[view]()
+    rows = rows - rows[data.subgraphs.indices("train")].mean(axis=0)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def solved(data, *settings, seed=0):
+    """Outputs of a fitted machine for all subgraphs, and the examples."""
+    chosen = recipe("diffusion", *settings)
+    found = MODELS["diffusion"].set_up(training_data(data.graph, data.subgraphs, seed), chosen)
+    candidate = found.candidates[0]
+    examples = Examples.of(
+        data.subgraphs, list(found.sources), candidate.checkpoint.spec.standards, candidate.recipe.training
+    )
+    candidate.network.solve(examples)
+    return outputs_of(candidate.network, examples.inputs, np.arange(len(data.subgraphs)), 7).numpy(), examples
+
+
+def with_task(data, task):
+    rng = np.random.default_rng(0)
+    n = len(data.subgraphs)
+    targets = rng.random(n) if task == "regression" else rng.integers(0, 2, (n, 3)).astype(np.uint8)
+    classes = () if task == "regression" else ("a", "b", "c")
+    return replace(data, subgraphs=replace(data.subgraphs, task=task, targets=targets, classes=classes))
+
+
+@pytest.mark.parametrize("names", [["lift"], ["bag", "lift"], ["root", "one-hop"]])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_values_are_those_of_kernel_ridge_regression(names, kernel):
+    data = with_task(dataset(), "regression")
+    quoted = ", ".join(f'"{name}"' for name in names)
+    outputs, examples = solved(data, f"baseline.views=[{quoted}]", f"baseline.kernel={kernel}", "baseline.damping=0.6")
+    cosine = np.mean([rows @ rows.T for rows in (dense_view(data, name) for name in names)], axis=0)
+    whole = np.exp(cosine - 1) if kernel == "gaussian" else cosine
+    known, y = examples.train, examples.targets.numpy()[examples.train].astype(float)
+    model = KernelRidge(alpha=0.1, kernel="precomputed").fit(whole[np.ix_(known, known)], y - y.mean())
+    np.testing.assert_allclose(outputs[:, 0], model.predict(whole[:, known]) + y.mean(), atol=2e-3)
+
+
+def test_statistics_multiply_the_kernel():
+    data = with_task(dataset(), "regression")
+    outputs, examples = solved(data, 'baseline.views=["lift", "topology"]', "baseline.damping=0.6")
+    rows, table = dense_view(data, "lift"), subgraph_statistics(data.graph, data.subgraphs.nodes)
+    known, y = examples.train, examples.targets.numpy()[examples.train].astype(float)
+    table = np.clip(Standard.of(table[known])(table), -4, 4).astype(float)
+    gaps = ((table[:, None] - table[None]) ** 2).sum(axis=2)
+    whole = np.exp(rows @ rows.T - 1 - 0.003 * gaps)
+    model = KernelRidge(alpha=0.1, kernel="precomputed").fit(whole[np.ix_(known, known)], y - y.mean())
+    np.testing.assert_allclose(outputs[:, 0], model.predict(whole[:, known]) + y.mean(), atol=2e-3)
+
+
+@pytest.mark.parametrize("way", ["exact", "push"])
+def test_a_linear_logistic_machine_answers_as_scikit_learn_on_the_dense_rows(tmp_path, way):
+    data = dataset()
+    chosen = ("baseline.kernel=linear", "baseline.loss=logistic", "baseline.damping=0.6")
+    push = (f"baseline.diffusion={way}", "baseline.push_edges=1000000000")
+    train(data, recipe("diffusion", *chosen, *push), tmp_path / "run")
+    found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
+    rows, known = dense_view(data, "lift"), data.subgraphs.indices("train")
+    model = LogisticRegression(C=10.0, max_iter=5000, tol=1e-8).fit(rows[known], data.subgraphs.targets[known])
+    np.testing.assert_allclose(found, model.predict_proba(rows), atol=5e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_machine_learns_and_several_labels_too(loss):
+    data = dataset()
+    outputs, examples = solved(data, f"baseline.loss={loss}", 'baseline.views=["bag", "lift"]')
+    right = outputs.argmax(axis=1) == examples.targets.numpy()
+    assert right[examples.train].mean() > 0.9
+    outputs, examples = solved(with_task(data, "multi-label"), f"baseline.loss={loss}")
+    assert outputs.shape == (len(data.subgraphs), 3)
+    assert np.isfinite(outputs).all()
+
+
+def test_a_run_that_is_opened_gives_the_outputs_of_training(tmp_path):
+    data, views = dataset(), 'baseline.views=["bag", "lift", "topology"]'
+    train(data, recipe("diffusion", views), tmp_path / "run")
+    found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
+    outputs, _ = solved(data, views)
+    expected = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), atol=1e-4)
+
+
+def test_more_training_subgraphs_than_landmarks(monkeypatch):
+    data = dataset()
+    whole, examples = solved(data, "baseline.inverse_penalty=1.0")
+    monkeypatch.setattr(kernel_machine, "_LANDMARKS", len(examples.train) - 1)
+    monkeypatch.setattr(views, "PRODUCT_ROWS", 1)
+    some, _ = solved(data, "baseline.inverse_penalty=1.0")
+    np.testing.assert_allclose(special.softmax(some, axis=1), special.softmax(whole, axis=1), atol=0.1)
+    assert not np.array_equal(some, whole)
+    monkeypatch.setattr(views, "ROWS_AT_A_TIME", 3)
+    in_blocks, _ = solved(data, "baseline.inverse_penalty=1.0")
+    np.testing.assert_allclose(in_blocks, some, rtol=1e-6, atol=1e-6)
+
+
+def test_views_are_computed_once_for_many_splits(monkeypatch):
+    data, calls = dataset(), []
+    compute = views.compute_view
+    monkeypatch.setattr(views, "compute_view", lambda *a, **k: calls.append(1) or compute(*a, **k))
+    monkeypatch.setattr(kernel_machine, "CACHE", views.ViewCache())
+    for turn in range(3):
+        split = replace(data.subgraphs, splits=np.roll(data.subgraphs.splits, turn))
+        MODELS["diffusion"].set_up(training_data(data.graph, split), find_recipe("diffusion"))
+    assert len(calls) == 1
+
+
+def test_exact_diffusions_beyond_the_memory_are_refused():
+    graph = replace(dataset().graph, offsets=np.zeros(10**7, np.int64))
+    sets = Ragged.from_lengths(np.zeros(25, np.int32), np.ones(25, np.int64))
+    with within("1GB"), pytest.raises(UserError, match=r"take 1\.0 GB"):
+        views.compute_view(graph, sets, "lift", views.Diffusing(0.6, True, 10, 10))
+
+
+def test_open_choices_are_all_tried_and_settled_ones_are_not():
+    candidates = MODELS["diffusion"].candidates
+    assert list(candidates(find_recipe("diffusion"))) == ["damping=0.3, inverse_penalty=10"]
+    both = find_recipe("diffusion", ["baseline.damping=0.0", "baseline.inverse_penalty=0.0"])
+    assert len(candidates(both)) == 8
+
+
+@pytest.mark.parametrize("given", ["[]", '["lift", "lift"]', '["lifts"]', '["topology"]'])
+def test_views_that_do_not_exist_are_refused(given):
+    with pytest.raises(UserError, match=r"baseline\.views"):
+        check_recipe(recipe("diffusion", f"baseline.views={given}"), dataset().graph)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda w: w["nodes"].fill_(10**6),
+        lambda w: w["offsets"].fill_(0),
+        lambda w: w["nodes"].neg_(),
+        lambda w: w["lengths"].fill_(-1.0),
+    ],
+)
+def test_damaged_training_subgraphs_are_found(tmp_path, damage):
+    from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
+
+    data = dataset()
+    train(data, recipe("diffusion"), tmp_path / "run")
+    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    damage(checkpoint.weights)
+    save_checkpoint(checkpoint, tmp_path / "run" / CHECKPOINT)
+    with pytest.raises(DataError):
+        Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+
+
+@pytest.mark.parametrize("way", ["exact", "push"])
+def test_diffusions_of_the_training_subgraphs_are_stored(tmp_path, monkeypatch, way):
+    data, diffused = dataset(), []
+    train(data, recipe("diffusion", f"baseline.diffusion={way}"), tmp_path / "run")
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(views, "_FEW_NUMBERS", 0)
+    compute = views._diffuse
+    monkeypatch.setattr(views, "_diffuse", lambda *a, **k: diffused.append(len(a[1])) or compute(*a, **k))
+
+    def outputs(*, cache: bool = True):
+        diffused.clear()
+        monkeypatch.setattr(kernel_machine, "CACHE", views.ViewCache())
+        found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph, cache=cache).outputs(data.subgraphs.nodes)
+        return found, list(diffused)
+
+    known, asked = len(data.subgraphs.indices("train")), len(data.subgraphs)
+    wanted, computed = outputs(cache=False)
+    assert sorted(computed) == [known, asked]
+    assert not (tmp_path / "cache").exists()
+    for computed in ([known, asked], [asked]):
+        found = outputs()
+        assert sorted(found[1]) == computed
+        np.testing.assert_array_equal(found[0], wanted)
+    (stored,) = (tmp_path / "cache" / "diffusions").iterdir()
+    stored.write_bytes(stored.read_bytes()[:-1] + b"x")
+    with pytest.warns(DataWarning, match="damaged, and not used"):
+        found, computed = outputs()
+    assert sorted(computed) == [known, asked]
+    np.testing.assert_array_equal(found, wanted)
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+    assert sorted(outputs()[1]) == [known, asked]

@@ -1,0 +1,80 @@
+"""Regression on principal components, against scikit-learn and against fits that leave a row out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+from sklearn.linear_model import LogisticRegression
+
+from subgnn.models.kernel_machines.convex import fit_linear
+from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
+
+
+def components(seed, n=60, r=8):
+    """Rows whose columns are orthogonal."""
+    left, values, _ = np.linalg.svd(np.random.default_rng(seed).normal(size=(n, r)), full_matrices=False)
+    return left * values
+
+
+@pytest.mark.parametrize("c", [0.1, 10.0, 1000.0])
+def test_softmax_is_that_of_scikit_learn(c):
+    rows = components(0)
+    classes = (rows[:, :3] + np.random.default_rng(1).normal(size=(60, 3))).argmax(axis=1)
+    weight, bias = fit_linear(rows, np.eye(3)[classes], c, loss="softmax")
+    model = LogisticRegression(C=c, max_iter=10_000, tol=1e-9).fit(rows, classes)
+    np.testing.assert_allclose(special.softmax(rows @ weight + bias, axis=1), model.predict_proba(rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("c", [0.1, 10.0, 1000.0])
+def test_labels_are_fitted_one_against_the_rest(c):
+    rows = components(1)
+    labels = (rows[:, :3] + np.random.default_rng(1).normal(size=(60, 3)) > 0).astype(float)
+    weight, bias = fit_linear(rows, labels, c, loss="logistic")
+    for k in range(3):
+        model = LogisticRegression(C=c, max_iter=10_000, tol=1e-9).fit(rows, labels[:, k])
+        found = special.expit(rows @ weight[:, k] + bias[k])
+        np.testing.assert_allclose(found, model.predict_proba(rows)[:, 1], atol=1e-6)
+
+
+def test_left_out_outputs_are_those_of_fits_without_the_row():
+    rows, y = components(2), np.random.default_rng(3).normal(size=(60, 2))
+    whole = np.concatenate([rows - rows.mean(axis=0), y - y.mean(axis=0)], axis=1)
+    # Centred columns, so that the mean of targets is the fitted intercept, too.
+    left, values, _ = np.linalg.svd(whole[:, :8], full_matrices=False)
+    rows = left * values
+    _, _, found = fit_ridge(rows, y, 2.0)
+    for i in (0, 17, 59):
+        rest = np.delete(np.arange(60), i)
+        mean, target = rows[rest].mean(axis=0), y[rest].mean(axis=0)
+        centred = rows[rest] - mean
+        weight = np.linalg.solve(centred.T @ centred + np.eye(8) / 2, centred.T @ (y[rest] - target))
+        np.testing.assert_allclose(found[i], (rows[i] - mean) @ weight + target, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("present", [[2], [1, 3], [0, 2, 3]])
+def test_a_class_that_training_lacks_gets_next_to_nothing(loss, present):
+    rows, classes = components(4), np.array(present)[np.arange(60) % len(present)]
+    weight, bias = fit_outputs(rows, classes, "multi-class", 4, loss=loss, inverse_penalty=1.0)
+    chance = special.softmax(rows @ weight + bias, axis=1)
+    assert chance[:, sorted(set(range(4)) - set(present))].max() < 1e-6
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_label_that_all_or_none_have_is_a_constant(loss):
+    rows = components(5)
+    labels = np.stack([np.zeros(60), np.ones(60), np.arange(60) % 2], axis=1)
+    weight, bias = fit_outputs(rows, labels, "multi-label", 3, loss=loss, inverse_penalty=1.0)
+    chance = special.expit(rows @ weight + bias)
+    assert chance[:, 0].max() < 1e-6
+    assert chance[:, 1].min() > 1 - 1e-6
+
+
+def test_squared_outputs_of_noise_are_unsure():
+    """Scaled by left-out outputs, a fit that has memorised noise does not claim to know."""
+    rng = np.random.default_rng(6)
+    rows = components(6, n=80, r=79)
+    classes = rng.integers(0, 3, 80)
+    weight, bias = fit_outputs(rows, classes, "multi-class", 3, loss="squared", inverse_penalty=100.0)
+    assert special.softmax(rows @ weight + bias, axis=1).max(axis=1).mean() < 0.6

@@ -1,0 +1,184 @@
+"""GLASS: a subgraph by itself equals a pass over the whole graph with its nodes labelled; batches as published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import Dataset, Graph, Ragged, SubgraphSet
+from subgnn.models.peers import glass
+from subgnn.models.peers.whole_graph import NodeSetBatch
+from subgnn.models.registry import MODELS
+from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
+from tests.models.examples import recipe, training_data
+from tests.models.subgnn.examples import random_graph, random_subgraphs
+from tests.training.examples import dataset
+
+N = 30
+
+
+def example(seed: int = 0) -> Dataset:
+    """A sparse graph with isolated nodes; of the subgraphs one is the whole graph."""
+    rows = random_subgraphs(seed, nodes=N, count=12)
+    subgraphs = SubgraphSet.from_lists(list(rows), num_nodes=N, labels=["a", "b"] * 6, splits=["train"] * 12)
+    return Dataset("random", random_graph(seed, nodes=N, edges=34), subgraphs)
+
+
+def one_by_one(network, data, rows, *, kind, how, recorded):
+    """The vector of each subgraph by a pass over the whole graph of its own."""
+    a = dense_adjacency(data.graph, kind)
+    found = []
+    for nodes in rows:
+        vectors, _ = dense_pass(network, a, labels(N, nodes), recorded)
+        found.append(pooled(vectors[torch.from_numpy(nodes.astype(np.int64))], how))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "how", "ratio"),
+    [("mean", "sum", 0.9), ("sum", "mean", 1.0), ("symmetric", "size", 0.6), ("mean", "max", 0.5)],
+)
+@pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, kind, how, ratio, weighted):
+    data = example(layers)
+    if weighted:
+        tails, heads, _ = data.graph.edges()
+        weights = np.random.default_rng(layers).choice([-1.0, 0.5, 3.0], len(tails))
+        graph = Graph.from_edges(tails, heads, num_nodes=N, weights=weights)
+        data = replace(data, graph=graph)
+    settings = [f"model.layers={layers}", f"message_passing.adjacency={kind}", f"message_passing.pool={how}"]
+    settings += ["message_passing.weighted=true"] * weighted
+    network, source = unfitted("glass", data, *settings, f"message_passing.ratio={ratio}")
+    assert len(network.reference)
+    network.eval()
+    z = labels(N, network.reference.numpy())
+    with torch.no_grad():
+        _, recorded = dense_pass(network, dense_adjacency(data.graph, kind), z)
+        expected = one_by_one(network, data, data.subgraphs.nodes, kind=kind, how=how, recorded=recorded)
+        found = network.embed(source.batch(np.arange(12)))
+    torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_neighborhoods_in_pieces_change_nothing(monkeypatch):
+    data = example()
+    network, source = unfitted("glass", data, "model.layers=3", "message_passing.training_labels=subgraph")
+    whole = [network.eval().embed(source.batch(np.arange(12))), network.train().embed(source.batch(np.arange(12)))]
+    whole[1].square().mean().backward()
+    gradients = [p.grad.clone() for p in network.parameters() if p.grad is not None]
+    monkeypatch.setattr(glass, "ENTRIES_AT_A_TIME", 9)
+    network.zero_grad()
+    pieces = [network.eval().embed(source.batch(np.arange(12))), network.train().embed(source.batch(np.arange(12)))]
+    pieces[1].square().mean().backward()
+    for a, b in zip(whole, pieces, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+    for a, b in zip(gradients, (p.grad for p in network.parameters() if p.grad is not None), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("limit", [0, 2**20])
+def test_neighborhoods_that_are_kept_change_nothing(monkeypatch, limit):
+    monkeypatch.setattr(glass, "KEPT_ENTRIES", {"cpu": limit})
+    network, source = unfitted("glass", example(), "model.layers=3")
+    fresh, _ = unfitted("glass", example(), "model.layers=3")
+    with torch.no_grad():
+        found = [network.eval().embed(source.batch(np.arange(12))) for _ in range(3)]
+        for one in (network, fresh):
+            one.output.weight.add_(0.1)
+            one.layers[0].norm.weight.mul_(0.5)
+        found.append(network.embed(source.batch(np.arange(12))))
+        expected = fresh.eval().embed(source.batch(np.arange(12)))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[3], expected)
+    assert not torch.equal(found[3], found[0])
+    assert [one is None for one in network._corrections.values()] == [limit == 0]
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_training_by_subgraph_has_the_gradient_of_a_pass_for_each(layers):
+    data = example(7)
+    settings = (f"model.layers={layers}", "message_passing.training_labels=subgraph", "message_passing.pool=mean")
+    network, source = unfitted("glass", data, *settings)
+    assert not len(network.reference)
+    _, recorded = dense_pass(network, dense_adjacency(data.graph, "mean"), labels(N))
+    expected = one_by_one(network, data, data.subgraphs.nodes, kind="mean", how="mean", recorded=recorded)
+    weight = torch.randn(expected.shape)
+    (expected * weight).sum().backward()
+    wanted = {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+    network.zero_grad()
+    found = network.train().embed(source.batch(np.arange(12)))
+    torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
+    (found * weight).sum().backward()
+    for name, p in network.named_parameters():
+        if p.grad is not None:
+            torch.testing.assert_close(p.grad, wanted[name], rtol=5e-3, atol=5e-3)
+
+
+def test_training_labels_the_nodes_of_the_whole_batch():
+    data = example(3)
+    network, source = unfitted("glass", data, "model.layers=2", "message_passing.pool=sum")
+    rows = data.subgraphs.nodes.take([4, 1, 6])
+    found = network.train().embed(source.batch(np.array([4, 1, 6])))
+    vectors, _ = dense_pass(network, dense_adjacency(data.graph, "mean"), labels(N, *rows))
+    expected = torch.stack([vectors[torch.from_numpy(nodes.astype(np.int64))].sum(dim=0) for nodes in rows])
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_prediction_depends_on_other_subgraphs_only_where_they_are_labelled_together():
+    data = example(2)
+    alone, source = unfitted("glass", data, "model.layers=2")
+    together, _ = unfitted("glass", data, "model.layers=2", "message_passing.labelled_together=2")
+    rows = np.arange(5)
+    with torch.no_grad():
+        alone.eval(), together.eval()
+        each = torch.cat([alone.embed(source.batch(rows[[i]])) for i in rows])
+        torch.testing.assert_close(alone.embed(source.batch(rows)), each, rtol=1e-4, atol=1e-4)
+        found = together.embed(source.batch(rows))
+        pairs = [together.train()._label_together(source.batch(rows[i : i + 2])) for i in (0, 2, 4)]
+    torch.testing.assert_close(found, torch.cat(pairs))
+    assert not torch.allclose(found, each, atol=1e-3)
+
+
+def test_the_pass_without_labels_is_computed_anew_for_other_weights():
+    data = example()
+    network, source = unfitted("glass", data, "model.layers=2")
+    state = {name: value.clone() for name, value in network.state_dict().items()}
+    with torch.no_grad():
+        before = network.eval()(source.batch(np.arange(3)))
+        assert torch.equal(before, network(source.batch(np.arange(3))))
+        network.layers[0].message.weight.add_(0.1)
+        after = network(source.batch(np.arange(3)))
+        assert not torch.allclose(before, after)
+        network.load_state_dict(state)
+        assert torch.equal(before, network(source.batch(np.arange(3))))
+
+
+def test_labels_change_the_output():
+    """The same vectors pooled without labels would give another one."""
+    data = example()
+    network, source = unfitted("glass", data, "model.layers=1", "message_passing.pool=sum")
+    network.eval()
+    with torch.no_grad():
+        labelled = network.embed(source.batch(np.array([0])))
+        plain = network.vectors_at(network.whole_pass(source.graph, labels(N)), source.batch(np.array([0])).places)
+    assert not torch.allclose(labelled, plain.sum(dim=0)[None], atol=1e-2)
+
+
+def test_no_subgraph_gives_no_row():
+    data = example()
+    network, source = unfitted("glass", data, "model.layers=2")
+    batch = NodeSetBatch(source.graph, Ragged.from_rows([]))
+    assert network.eval().embed(batch).shape == (0, 12)
+
+
+def test_the_reference_is_a_batch_of_training_subgraphs():
+    data = dataset()
+    found = MODELS["glass"].start(training_data(data.graph, data.subgraphs), recipe("glass", "training.batch_size=1"))
+    train = [set(data.subgraphs.nodes[i].tolist()) for i in data.subgraphs.indices("train")]
+    assert set(found["reference"].tolist()) in train
+    settings = recipe("glass", "message_passing.training_labels=subgraph")
+    assert not len(MODELS["glass"].start(training_data(data.graph, data.subgraphs), settings)["reference"])

@@ -1,0 +1,176 @@
+"""WLKS against a naive kernel machine: kernels by counting pairs of nodes, and scikit-learn on their matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from sklearn.svm import SVC
+
+from subgnn import Dataset, Graph, Ragged, SubgraphSet
+from subgnn.api.train_recipe import train
+from subgnn.errors import UserError
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.integrity import check_checkpoint
+from subgnn.models.peers import wlks
+from subgnn.models.peers.support_vectors import Fit, machine_scores
+from subgnn.training.candidates import set_up
+from subgnn.training.run_dir import CHECKPOINT
+from tests.models.examples import recipe
+from tests.models.peers.test_colour_refinement import as_networkx, nested
+from tests.training.examples import dataset
+
+
+def settings(**chosen):
+    values = {"rounds": [2], "mix": [0.7], "normalize": "rows", "inverse_penalty": [2.0], "cumulative": "false"}
+    return [f"wlks.{name}={value}" for name, value in (values | chosen).items()]
+
+
+def naive_kernel(data: Dataset, *, rounds, mix, normalize) -> np.ndarray:
+    """K of all pairs, by counters of nested tuples."""
+
+    whole = as_networkx(data.graph)
+    total = np.zeros((len(data.subgraphs),) * 2)
+    for i, share in product(rounds, (mix, None)):
+        of_graph = nested(whole, i)
+        counts = []
+        for row in data.subgraphs.nodes:
+            colours = nested(whole.subgraph(row.tolist()), i) if share is None else of_graph
+            counts.append(Counter(colours[v] for v in row.tolist()))
+        kernel = np.array([[sum(a[c] * b[c] for c in a) for b in counts] for a in counts], float)
+        if normalize == "rows":
+            length = np.sqrt(np.diag(kernel))
+            kernel = kernel / np.outer(length, length)
+        total += (1 - mix if share is None else share) * kernel
+    return total
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"normalize": "none"},
+        {"cumulative": "true"},
+        {"mix": [1.0]},
+        {"mix": [0.0]},
+    ],
+)
+def test_it_is_the_machine_of_the_naive_kernel(chosen):
+    data = dataset()
+    candidates, examples = set_up(data, recipe("wlks", *settings(**chosen)), 0, torch.device("cpu"))
+    network = candidates[0].network
+    network.solve(examples)
+    kernel = naive_kernel(
+        data,
+        rounds=(1, 2) if "cumulative" in chosen else (2,),
+        mix=chosen.get("mix", [0.7])[0],
+        normalize=chosen.get("normalize", "rows"),
+    )
+    train, targets = examples.train, data.subgraphs.targets
+    machine = SVC(kernel="precomputed", C=2.0, decision_function_shape="ovo")
+    machine.fit(kernel[np.ix_(train, train)], targets[train])
+    every = np.arange(len(data.subgraphs))
+    found = network.embed(examples.inputs.batch(every)).numpy()
+    # Of two classes libsvm decides for the first above 0, we for the second.
+    np.testing.assert_allclose(found, -machine.decision_function(kernel[:, train]), rtol=1e-3, atol=1e-3)
+
+
+def test_scores_are_votes_and_of_equal_votes_the_sum_decides():
+    #                 0/1   0/2   1/2: 0 beats 1, 2 beats 0, 1 beats 2; 2 wins by most
+    scores = machine_scores(np.array([[-1.0, 3.0, -1.5], [-1.0, -1.0, 2.0]]), "multi-class", 3)
+    assert scores[0].argmax() == 2
+    assert np.round(scores[0]).tolist() == [1, 1, 1]
+    assert scores[1].argsort()[::-1].tolist() == [0, 2, 1]
+    assert machine_scores(np.array([[0.5]]), "binary", 2).tolist() == [[-0.25, 0.25]]
+
+
+def test_a_class_that_training_lacks_is_never_predicted():
+    rng = np.random.default_rng(0)
+    from scipy import sparse
+
+    rows = sparse.csr_array(rng.random((20, 5)))
+    targets = np.arange(20) % 2 * 2  # classes 0 and 2 of 0..3
+    weight, bias = Fit("multi-class", 4, 1.0)(rows, (rows @ rows.T).toarray(), targets)
+    assert set(machine_scores(rows @ weight + bias, "multi-class", 4).argmax(axis=1)) <= {0, 2}
+
+
+def test_many_subgraphs_are_fitted_without_a_matrix(monkeypatch):
+    data = dataset()
+    outputs = []
+    for largest in (wlks._LARGEST_MATRIX, 5):
+        monkeypatch.setattr(wlks, "_LARGEST_MATRIX", largest)
+        candidates, examples = set_up(data, recipe("wlks", *settings()), 0, torch.device("cpu"))
+        candidates[0].network.solve(examples)
+        outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)).numpy())
+    np.testing.assert_allclose(*outputs, atol=0.1)
+
+
+def test_the_scale_is_that_of_the_least_loss():
+    rng = np.random.default_rng(3)
+    targets = np.arange(400) % 2
+    scores = (2 * targets - 1) * 0.5 + rng.normal(size=400)
+    factor = wlks._best_factor(scores[:, None], targets)
+    assert factor == pytest.approx(1.0, abs=0.3)  # the log-odds of two such normals are the score itself
+    assert wlks._best_factor(np.stack([-scores / 2, scores / 2], axis=1), targets) == pytest.approx(factor, rel=1e-3)
+
+
+def test_every_combination_is_a_candidate(tmp_path):
+    found = recipe("wlks", *settings(rounds=[1, 2], normalize="auto", mix=[0.5, 0.1], inverse_penalty=[1.0]))
+    results = train(dataset(), found, tmp_path / "run")
+    assert len(results.candidates) == 8
+    assert "normalize=rows, rounds=1, mix=0.5, inverse_penalty=1" in results.candidates
+    chosen = load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.wlks
+    assert len(chosen.rounds) == len(chosen.mix) == 1
+
+
+def test_a_list_of_nothing_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"recipe: wlks\.mix is an empty list; accepted: a list of values"):
+        train(dataset(), recipe("wlks", "wlks.mix=[]"), tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("ignore:.*the same nodes")
+def test_colours_that_training_has_not_seen_match_nothing(tmp_path):
+    """Training has edges and single nodes; a triangle has the decisions of no evidence, the offsets."""
+    pairs = [[2 * i, 2 * i + 1] for i in range(8)]
+    edges = np.array([*pairs, [16, 17], [17, 18], [16, 18]])
+    subgraphs = SubgraphSet.from_lists(
+        [*pairs, *([2 * i] for i in range(8))] * 2,
+        num_nodes=19,
+        labels=(["pair"] * 8 + ["single"] * 8) * 2,
+        splits=["train"] * 16 + ["val"] * 16,
+    )
+    data = Dataset("pairs", Graph.from_edges(*edges.T), subgraphs)
+    train(data, recipe("wlks", *settings(mix=[0.0])), tmp_path / "run")
+    predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+    found = predictor.embeddings(Ragged.from_rows([[16, 17, 18], [16, 17]]))
+    np.testing.assert_allclose(found[0], load_checkpoint(tmp_path / "run" / CHECKPOINT).weights["bias"])
+    assert predictor.outputs(Ragged.from_rows([[16, 17], [18]])).argmax(axis=1).tolist() == [0, 1]
+    # Unseen colours count in the length of a histogram.
+    beside = predictor.embeddings(Ragged.from_rows([[0, 1, 16, 17, 18]]))[0]
+    np.testing.assert_allclose(beside - found[0], (found[1] - found[0]) * 2 / np.sqrt(2**2 + 3**2), rtol=1e-4)
+
+
+@pytest.mark.quick(2)
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("graph_colours_2", lambda t: t[:-1]),
+        ("graph_colours_2", lambda t: t.long()),
+        ("graph_columns_2", lambda t: t.flip(0)),
+        ("signature_offsets_1", lambda t: t + 1),
+        ("signatures_1", lambda t: t[:-1]),
+    ],
+)
+def test_a_checkpoint_with_wrong_colours_is_refused(tmp_path, name, change):
+    data = dataset()
+    train(data, recipe("wlks", *settings()), tmp_path / "run")
+    loaded = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    check_checkpoint(loaded, data.graph, where="w", again="a")
+    broken = replace(loaded, weights=loaded.weights | {name: change(loaded.weights[name])})
+    with pytest.raises(Exception, match=r"^w: its (colours|signatures|weights)"):
+        check_checkpoint(broken, data.graph, where="w", again="a")

@@ -1,0 +1,313 @@
+"""What each task owns, beside scikit-learn, numpy and by hand."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import special
+from sklearn import metrics as reference
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.utils.class_weight import compute_class_weight
+
+from subgnn.channels.topology import Standard
+from subgnn.task import TASKS, metric_text, task_of
+
+RNG = np.random.default_rng(0)
+
+
+def test_multi_class_loss_by_hand():
+    outputs = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]])
+    # Probabilities of the truth: 1/2 and 1/4; class 1 counts three times.
+    assert float(task_of("multi-class").loss(outputs, torch.tensor([0, 1]))) == pytest.approx(np.log([2, 4]).mean())
+    weighted = float(task_of("multi-class").loss(outputs, torch.tensor([0, 1]), torch.tensor([1.0, 3.0])))
+    assert weighted == pytest.approx((np.log(2) + 3 * np.log(4)) / 4)
+
+
+def test_multi_label_loss_by_hand():
+    outputs = torch.tensor([[0.0, math.log(3)]])
+    # sigmoid: 1/2 and 3/4; the first label is there, the second is not; a positive counts twice.
+    found = float(task_of("multi-label").loss(outputs, torch.tensor([[1, 0]]), torch.tensor([2.0, 2.0])))
+    assert found == pytest.approx((2 * np.log(2) + np.log(4)) / 2)
+
+
+def test_regression_loss_by_hand():
+    outputs = torch.tensor([[1.0], [3.0]])
+    found = task_of("regression").loss(outputs, torch.tensor([0.0, 5.0], dtype=torch.float64))
+    assert float(found) == pytest.approx(2.5)
+    assert found.dtype == outputs.dtype
+
+
+def average_precision(truth, scores):
+    """That of the rarer class, of equally many of the second."""
+    rarer = 0 if (truth == 0).sum() < (truth == 1).sum() else 1
+    return reference.average_precision_score(truth == rarer, scores[:, rarer])
+
+
+@pytest.mark.parametrize("rare", [0, 1])
+def test_average_precision_is_that_of_the_rarer_class(rare):
+    outputs, truth = torch.from_numpy(RNG.normal(size=(40, 2))), np.where(RNG.random(40) < 0.2, rare, 1 - rare)
+    scores = task_of("binary").probabilities(outputs).numpy()
+    found = task_of("binary").metrics(outputs, torch.from_numpy(truth))["auprc"]
+    assert found == pytest.approx(reference.average_precision_score(truth == rare, scores[:, rare]), abs=1e-6)
+    assert math.isnan(task_of("binary").metrics(outputs, torch.zeros(40, dtype=torch.int64))["auprc"])
+
+
+@pytest.mark.parametrize(("task", "classes"), [("binary", 2), ("multi-class", 4)])
+def test_classes_as_scikit_learn_scores_them(task, classes):
+    outputs, truth = torch.from_numpy(RNG.normal(size=(50, classes))), RNG.integers(0, classes, 50)
+    found = task_of(task).metrics(outputs, torch.from_numpy(truth))
+    guess = outputs.argmax(dim=1).numpy()
+    scores = task_of(task).probabilities(outputs).numpy()
+    assert scores.sum(axis=1) == pytest.approx(1)
+    areas = [reference.roc_auc_score(truth == c, scores[:, c]) for c in range(classes)]
+    assert found == pytest.approx(
+        {
+            "micro_f1": reference.f1_score(truth, guess, average="micro"),
+            "macro_f1": reference.f1_score(truth, guess, average="macro"),
+            "accuracy": reference.accuracy_score(truth, guess),
+            "auroc": np.mean(areas),
+        }
+        | ({"auprc": average_precision(truth, scores)} if task == "binary" else {}),
+        abs=1e-6,
+    )
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_labels_as_scikit_learn_scores_them(labels):
+    outputs, truth = torch.from_numpy(RNG.normal(size=(50, labels))), RNG.integers(0, 2, (50, labels))
+    found = task_of("multi-label").metrics(outputs, torch.from_numpy(truth))
+    guess = task_of("multi-label").predictions(outputs).numpy()
+    np.testing.assert_array_equal(guess, task_of("multi-label").probabilities(outputs).numpy() > 0.5)
+    assert found == pytest.approx(
+        {
+            "micro_f1": reference.f1_score(truth, guess, average="micro"),
+            "macro_f1": reference.f1_score(truth, guess, average="macro"),
+            "accuracy": reference.accuracy_score(truth, guess),
+            "auroc": reference.roc_auc_score(truth, outputs.numpy(), average="macro"),
+            "auprc": reference.average_precision_score(truth, outputs.numpy(), average="macro"),
+        },
+        abs=1e-6,
+    )
+
+
+def test_values_as_scikit_learn_scores_them():
+    outputs, truth = torch.from_numpy(RNG.normal(size=(20, 1))), RNG.normal(size=20)
+    found = task_of("regression").metrics(outputs, torch.from_numpy(truth))
+    guess = outputs[:, 0].numpy()
+    assert found == pytest.approx(
+        {
+            "mae": reference.mean_absolute_error(truth, guess),
+            "rmse": reference.root_mean_squared_error(truth, guess),
+            "r2": reference.r2_score(truth, guess),
+        },
+        abs=1e-5,
+    )
+
+
+def test_auroc_counts_every_class_that_can_be_ranked():
+    outputs = torch.tensor([[2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.5, 0.0], [0.0, 2.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    scores = task_of("multi-class").probabilities(outputs).numpy()
+    truth = np.array([0, 1, 1, 2])  # one subgraph of class 0, one of class 2, none of class 3
+    areas = [reference.roc_auc_score(truth == c, scores[:, c]) for c in range(3)]
+    assert task_of("multi-class").metrics(outputs, torch.from_numpy(truth))["auroc"] == pytest.approx(np.mean(areas))
+    many = np.array([[1, 1], [1, 0], [0, 0], [1, 0]])  # three of four, and one of four
+    areas = [reference.roc_auc_score(many[:, c], outputs[:, c].numpy()) for c in range(2)]
+    assert task_of("multi-label").metrics(outputs[:, :2], torch.from_numpy(many))["auroc"] == pytest.approx(
+        np.mean(areas)
+    )
+    assert math.isnan(task_of("multi-label").metrics(outputs[:, :2], torch.ones(4, 2))["auroc"])
+
+
+def test_a_single_label_by_hand():
+    outputs, truth = torch.tensor([[2.0], [1.0], [-1.0], [-2.0]]), torch.tensor([[1], [0], [1], [1]])
+    # One label of three is found, and one too many.
+    found = task_of("multi-label").metrics(outputs, truth)
+    assert found == pytest.approx(
+        {"micro_f1": 2 / 5, "macro_f1": 2 / 5, "accuracy": 1 / 4, "auroc": 1 / 3, "auprc": 29 / 36}
+    )
+
+
+def test_a_label_needs_more_than_one_half():
+    assert task_of("multi-label").predictions(torch.tensor([[-0.1, 0.0, 0.1]])).tolist() == [[0, 0, 1]]
+
+
+def test_values_are_their_own_probabilities():
+    outputs = torch.tensor([[-3.0], [0.5]])
+    assert task_of("regression").probabilities(outputs).tolist() == outputs.tolist()
+
+
+def test_errors_have_the_units_of_the_label():
+    outputs, truth = torch.tensor([[0.1], [0.2], [0.6]]), torch.tensor([0.1, 0.2, 0.3])
+    # The squared error is .09, the truth's sum of squares about its mean .02.
+    found = task_of("regression").metrics(outputs, truth, unit=10.0)
+    assert found == pytest.approx({"mae": 1.0, "rmse": 10 * math.sqrt(0.03), "r2": 1 - 0.09 / 0.02}, rel=1e-5)
+
+
+def test_equal_values_have_no_r2():
+    found = task_of("regression").metrics(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 3.0]))
+    assert math.isnan(found["r2"])
+    assert found["mae"] == pytest.approx(1.5)
+
+
+def test_errors_are_written_in_significant_digits_and_shares_in_places():
+    assert [metric_text(name, 0.00123456) for name in ("mae", "rmse", "r2", "auroc")] == [
+        "0.001235",
+        "0.001235",
+        "0.001",
+        "0.001",
+    ]
+
+
+CLASSES = np.array([2, 0, 2, 1, 2])
+LABELS = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 0]])
+VALUES = np.array([0.5, -1.0, 3.0])
+
+
+def test_names_and_objects_belong_together():
+    assert list(TASKS) == ["multi-class", "binary", "multi-label", "regression", "unlabelled"]
+    assert all(task_of(name).name == name for name in TASKS)
+    assert [(t.one_class, t.several, t.real, t.has_classes, t.has_thresholds) for t in TASKS.values()] == [
+        (True, False, False, True, False),
+        (True, False, False, True, True),
+        (False, True, False, True, True),
+        (False, False, True, False, False),
+        (False, False, False, False, False),
+    ]
+    assert pickle.loads(pickle.dumps(task_of("binary"))) == task_of("binary")
+
+
+def test_importing_tasks_imports_no_library_of_networks():
+    code = "import sys, subgnn.task; print(*{'torch', 'torchmetrics', 'sklearn', 'scipy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_targets_as_columns_counts_and_words():
+    names = ("a", "b", "c")
+    assert task_of("multi-class").indicators(CLASSES, 3).tolist() == np.eye(3)[CLASSES].tolist()
+    assert task_of("multi-label").indicators(LABELS, 3).tolist() == LABELS.tolist()
+    assert task_of("regression").indicators(VALUES, 1).tolist() == [[0.5], [-1.0], [3.0]]
+    assert task_of("multi-class").counts(CLASSES, 4).tolist() == [1, 1, 3, 0]
+    assert task_of("multi-label").counts(LABELS, 3).tolist() == [3, 3, 1]
+    assert [task_of(name).num_outputs(3) for name in TASKS] == [3, 3, 3, 1, 3]
+    assert [task_of(name).columns(names) for name in ("binary", "regression")] == [names, ("value",)]
+    assert task_of("multi-class").names(CLASSES[0], names) == ["c"]
+    assert task_of("multi-label").names(LABELS[0], names) == ["a", "b"]
+    assert task_of("regression").names(VALUES[0], ()) == ["0.5"]
+
+
+def test_scores_and_outputs_are_inverse():
+    outputs = RNG.normal(size=(2, 5, 3))
+    for name, reference_scores in (
+        ("multi-class", special.softmax(outputs, axis=-1)),
+        ("multi-label", special.expit(outputs)),
+    ):
+        task = task_of(name)
+        assert task.scores(outputs) == pytest.approx(reference_scores)
+        assert task.scores(task.outputs(reference_scores)) == pytest.approx(reference_scores)
+        found = task.probabilities(torch.from_numpy(outputs[0])).numpy()
+        assert found == pytest.approx(reference_scores[0])
+        assert np.isfinite(task.outputs(np.array([[1.0, 0.0]]))).all()
+    target = Standard(np.array([10.0]), np.array([4.0]))
+    values = task_of("regression").scores(np.array([[0.5], [-1.0]]), target)
+    assert values.tolist() == [[12.0], [6.0]]
+    assert task_of("regression").outputs(values, target).tolist() == [[0.5], [-1.0]]
+
+
+def test_calibrated_outputs_are_scaled_and_shifted():
+    scores, scale, offset = np.array([[0.2, 0.5], [0.9, 0.4]]), np.array([2.0, 3.0]), np.array([0.5, -1.0])
+    found = task_of("multi-label").calibrated(scores, scale, offset)
+    assert found == pytest.approx(scale * np.log(scores / (1 - scores)) + offset)
+    target = Standard(np.array([1.0]), np.array([2.0]))
+    assert task_of("regression").calibrated(np.array([[5.0]]), np.ones(1), np.zeros(1), target).tolist() == [[2.0]]
+
+
+def test_decisions_by_hand():
+    scores = np.array([[0.7, 0.3], [0.4, 0.6]], np.float32)
+    assert task_of("multi-class").decide(scores).tolist() == [0, 1]
+    assert task_of("binary").decide(scores, np.array([np.nan, 0.2], np.float32)).tolist() == [1, 1]
+    assert task_of("binary").decide(scores, np.array([0.3, np.nan], np.float32)).tolist() == [0, 0]
+    assert task_of("multi-label").decide(scores, np.array([0.5, 0.2], np.float32)).tolist() == [[1, 1], [0, 1]]
+    assert task_of("regression").decide(np.array([[0.25], [4.0]])).tolist() == [0.25, 4.0]
+    outputs = torch.log(torch.from_numpy(scores))
+    assert task_of("binary").predictions(outputs, np.array([np.nan, 0.2], np.float32)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["multi-class", "multi-label"])
+def test_the_log_loss_is_that_of_scikit_learn(name):
+    outputs = RNG.normal(size=(2, 12, 3))
+    scores = task_of(name).scores(outputs)
+    if name == "multi-class":
+        truth = np.arange(12) % 3
+        expected = np.mean([reference.log_loss(truth, one) for one in scores])
+    else:
+        truth = RNG.integers(0, 2, (12, 3))
+        expected = np.mean([reference.log_loss(truth.ravel(), one.ravel()) for one in scores])
+    assert task_of(name).log_loss(scores, truth) == pytest.approx(expected)
+
+
+def test_the_log_loss_of_values_is_the_squared_error():
+    assert task_of("regression").log_loss(np.array([[[1.0], [2.0]]]), np.array([0.0, 4.0])) == 2.5
+
+
+def test_score_terms_add_up_to_the_headline():
+    for name, predicted, true in (
+        ("multi-class", np.array([2, 0, 1, 1, 2]), CLASSES),
+        ("multi-label", 1 - LABELS[::-1], LABELS),
+    ):
+        gain, weight = task_of(name).score_terms(predicted, true)
+        assert gain.sum() / weight.sum() == pytest.approx(reference.f1_score(true, predicted, average="micro"))
+    gain, weight = task_of("regression").score_terms(VALUES[::-1], VALUES)
+    assert gain.sum() / weight.sum() == pytest.approx(reference.r2_score(VALUES, VALUES[::-1]))
+
+
+def test_confidences_by_hand():
+    scores = np.array([[0.7, 0.3], [0.4, 0.6]])
+    said, correct = task_of("binary").confidences(scores, np.array([0, 0]))
+    assert (said.tolist(), correct.tolist()) == ([0.7, 0.6], [True, False])
+    said, there = task_of("multi-label").confidences(scores, np.array([[1, 0], [1, 1]]))
+    assert (said.tolist(), there.tolist()) == ([0.7, 0.3, 0.4, 0.6], [True, False, True, True])
+
+
+def test_the_constant_prediction_is_that_of_a_dummy():
+    rows = np.zeros((5, 1))
+    most = DummyClassifier(strategy="most_frequent").fit(rows, CLASSES).predict(rows[:1])
+    assert task_of("multi-class").constant(CLASSES) == most[0]
+    assert task_of("regression").constant(VALUES) == DummyRegressor().fit(rows[:3], VALUES).predict(rows[:1])[0]
+
+
+def test_constant_labels_are_the_best_of_the_most_frequent():
+    for train in (LABELS, np.array([[0, 1], [0, 1], [1, 0], [0, 1], [0, 1]]), RNG.integers(0, 2, (9, 4))):
+        order = np.argsort(-train.sum(axis=0), kind="stable")
+        sets = [np.isin(np.arange(train.shape[1]), order[: k + 1]).astype(int) for k in range(train.shape[1])]
+        scores = [reference.f1_score(train, np.tile(one, (len(train), 1)), average="micro") for one in sets]
+        assert task_of("multi-label").constant(train).tolist() == sets[int(np.argmax(scores))].tolist()
+
+
+@pytest.mark.parametrize(("name", "train"), [("multi-class", CLASSES), ("multi-label", LABELS), ("regression", VALUES)])
+def test_the_constant_prediction_as_output_is_decided_for(name, train):
+    task = task_of(name)
+    constant = task.constant(train)
+    outputs = torch.from_numpy(task.indicators(constant[None], task.num_outputs(3)))
+    assert task.predictions(outputs)[0].tolist() == constant.tolist()
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    expected = compute_class_weight("balanced", classes=np.arange(3), y=CLASSES)
+    assert task_of("multi-class").balanced_weights(CLASSES, 3) == pytest.approx(expected)
+    assert task_of("multi-label").balanced_weights(LABELS, 3).tolist() == pytest.approx([1 / 3, 1 / 3, 3])
+
+
+def test_the_positive_class_is_the_rarer_of_two():
+    assert [task_of("binary").positive(np.array(y)) for y in ([0, 0, 1], [0, 1, 1], [0, 1])] == [1, 0, 1]
+    assert task_of("multi-label").positive(LABELS) == -1
+
+
+def test_subgraphs_without_labels_have_nothing_to_learn():
+    with pytest.raises(TypeError, match="subgraphs of the task unlabelled have no loss"):
+        task_of("unlabelled").loss(torch.zeros(1, 1), torch.zeros(1))
