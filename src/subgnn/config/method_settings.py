@@ -12,17 +12,17 @@ from subgnn.config.numbers import LARGEST, Bounds, Count, Damping, Probability, 
 class BaselineSettings:
     """Options of the baselines; each reads those it uses, and its recipe names them.
 
-    ``auto`` of classifier and normalize, and 0 of inverse_penalty and damping, try every value and select the best on
-    validation.
+    ``auto`` of classifier, normalize and balance, and 0 of inverse_penalty and damping, try every value and select the
+    best on validation.
 
     tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says, and
-    tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn,
-    s2v, gc). classifier is fitted to the statistics (topology). normalize scales the rows of a bag to length one
-    (bag), and inverse_penalty is C of the regression (bag, diffusion). views, kernel and loss are those of a kernel
-    machine (``kernel_machines/kernel_machine.py``); damping is the probability that the walk of a subgraph goes on,
-    and diffusion how it is computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps
-    the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a subgraph and a node
-    (diffusion).
+    tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn, s2v,
+    gc). classifier is fitted to the statistics (topology). normalize scales the rows of a bag to length one and balance
+    lets all classes count the same (bag); inverse_penalty is C of the regression (bag, diffusion). views, kernel and
+    loss are those of a kernel machine (``kernel_machines/kernel_machine.py``); damping is the probability that the walk
+    of a subgraph goes on, and diffusion how it is computed: exact, at all nodes, or push, which follows at most
+    push_edges edges and keeps the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a subgraph
+    and a node (diffusion).
 
     weighted and directed say whether what counts edges or spreads over them uses their weights and their direction,
     where the graph has these: the bag spread one hop, and the statistics, which have further columns then (bag-1hop,
@@ -34,6 +34,7 @@ class BaselineSettings:
     tune_settings: tuple[tuple[str, ...], ...] = ()
     classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
     normalize: Literal["auto", "rows", "none"] = "auto"
+    balance: Literal["auto", "classes", "none"] = "auto"
     inverse_penalty: float = 0.0
     views: tuple[str, ...] = ("lift",)
     kernel: Literal["linear", "gaussian"] = "gaussian"

@@ -66,7 +66,7 @@ def test_each_half_has_rows_of_length_one(seed):
 
 def test_a_batch_with_empty_rows_is_only_the_bias():
     rows = sparse.csr_array(np.array([[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]))
-    model = LinearBag(torch.arange(2), 1, unit=False, inverse_penalty=1.0)
+    model = LinearBag(torch.arange(2), 1, unit=False, balanced=False, inverse_penalty=1.0)
     model.weight.copy_(torch.tensor([[10.0], [1.0]]))
     model.bias.fill_(0.5)
     source = Bags(rows, rows)
@@ -128,7 +128,9 @@ def test_columns_are_those_that_training_has_a_value_in(name):
 
 
 def test_open_choices_are_all_tried_and_settled_ones_are_not():
-    assert len(MODELS["bag"].candidates(find_recipe("bag"))) == 12
+    assert len(MODELS["bag"].candidates(find_recipe("bag"))) == 2 * (4 + 5)
+    weighted = find_recipe("bag", ["training.class_weights=balanced"])
+    assert len(MODELS["bag"].candidates(weighted)) == 2 * 4  # all classes count the same already
     settled = find_recipe("bag", ["baseline.normalize=none", "baseline.inverse_penalty=2.0"])
     assert list(MODELS["bag"].candidates(settled)) == ["normalize=none, inverse_penalty=2"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
 from subgnn.models.kernel_machines.convex import fit_linear
-from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
+from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs, fit_ridge
 
 
 def components(seed, n=60, r=8):
@@ -78,3 +79,45 @@ def test_squared_outputs_of_noise_are_unsure():
     classes = rng.integers(0, 3, 80)
     weight, bias = fit_outputs(rows, classes, "multi-class", 3, loss="squared", inverse_penalty=100.0)
     assert special.softmax(rows @ weight + bias, axis=1).max(axis=1).mean() < 0.6
+
+
+def uneven(classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of classes of 60, 30, 10, ... that differ a little in their means."""
+    draws = np.random.default_rng(seed)
+    targets = np.repeat(np.arange(classes), [60, 30, 10][:classes])
+    return draws.normal(size=(len(targets), 5)) + 1.5 * np.eye(5)[targets], targets
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_with_balanced_classes_a_strong_penalty_does_not_predict_the_largest_class(classes):
+    rows, targets = uneven(classes)
+    task = "binary" if classes == 2 else "multi-class"
+    options = {"loss": "logistic", "inverse_penalty": 1e-3}
+    weight, bias = fit_outputs(rows, targets, task, classes, **options)
+    assert set((rows @ weight + bias).argmax(axis=1)) == {0}
+    weight, bias = fit_balanced(rows, targets, task, classes, **options)
+    assert ((rows @ weight + bias).argmax(axis=1) == targets).mean() > 0.7
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("inverse_penalty", [1e-3, 1e-2])
+def test_the_scale_of_a_balanced_fit_is_that_of_outputs_of_fits_without_each_row(classes, inverse_penalty):
+    rows, targets = uneven(classes)
+    task = "binary" if classes == 2 else "multi-class"
+    options = {"loss": "logistic", "inverse_penalty": inverse_penalty}
+    each = (len(targets) / (classes * np.bincount(targets)))[targets]
+    left_out = np.zeros((len(rows), classes))
+    for i in range(len(rows)):
+        rest = np.arange(len(rows)) != i
+        weight, _ = fit_outputs(rows[rest], targets[rest], task, classes, weights=each[rest], **options)
+        left_out[i] = rows[i] @ weight
+
+    def surprise(numbers):
+        logits = numbers[0] * left_out + numbers[1:]
+        chosen = logits[np.arange(len(rows)), targets]
+        return (scipy.special.logsumexp(logits, axis=1) - chosen).mean() + 1e-6 * (numbers[1:] @ numbers[1:])
+
+    scale = scipy.optimize.minimize(surprise, [1.0, *np.zeros(classes)], tol=1e-12).x[0]
+    plain, _ = fit_outputs(rows, targets, task, classes, weights=each, **options)
+    found, _ = fit_balanced(rows, targets, task, classes, **options)
+    np.testing.assert_allclose(found, scale * plain, rtol=0.1, atol=1e-9)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -28,7 +29,7 @@ from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.convex import fit_linear
-from subgnn.models.kernel_machines.regression import fit_outputs
+from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.view_names import WAYS
 from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
@@ -38,7 +39,7 @@ from subgnn.task import task_of
 
 _FEW_ROWS, _NUMBERS_AT_A_TIME = 4, 2**22
 _SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
-_INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+_INVERSE_PENALTIES = {"none": (1.0, 10.0, 100.0, 1_000.0), "classes": (0.01, 0.1, 1.0, 10.0, 100.0)}
 
 
 class BagModel(TensorModel):
@@ -96,22 +97,29 @@ class BagModel(TensorModel):
     def network(self, checkpoint: Checkpoint) -> LinearBag:
         """The linear model; its weights are 0 until it is solved or loaded."""
         settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
-        unit, penalty = settings.normalize == "rows", settings.inverse_penalty
-        return LinearBag(columns, checkpoint.spec.num_outputs, unit=unit, inverse_penalty=penalty)
+        unit, balanced = settings.normalize == "rows", settings.balance == "classes"
+        outputs, penalty = checkpoint.spec.num_outputs, settings.inverse_penalty
+        return LinearBag(columns, outputs, unit=unit, balanced=balanced, inverse_penalty=penalty)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Every open choice of scaling and penalty."""
-        given = recipe.baseline
+        """Every open choice of scaling, balance and penalty.
+
+        The bias is not penalised. Where classes are of different sizes, a strong penalty therefore predicts the
+        largest; if all classes count the same, strong penalties are often the best.
+        """
+        given, found = recipe.baseline, {}
         ways: tuple[Literal["rows", "none"], ...]
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
-        penalties = _INVERSE_PENALTIES if given.inverse_penalty == 0 else (given.inverse_penalty,)
-        return {
-            f"normalize={way}, inverse_penalty={c:g}": replace(
-                recipe, baseline=replace(given, normalize=way, inverse_penalty=c)
-            )
-            for way in ways
-            for c in penalties
-        }
+        balances: tuple[Literal["none", "classes"], ...]
+        balances = ("none", "classes") if given.balance == "auto" else (given.balance,)
+        if given.balance == "auto" and (recipe.training.class_weights or given.inverse_penalty):
+            balances = ("none",)  # the weights of classes, or the penalty of a plain fit, are settled
+        for way, balance in product(ways, balances):
+            for c in (given.inverse_penalty,) if given.inverse_penalty else _INVERSE_PENALTIES[balance]:
+                chosen = replace(given, normalize=way, balance=balance, inverse_penalty=c)
+                name = f"normalize={way}, inverse_penalty={c:g}{', balanced' if balance == 'classes' else ''}"
+                found[name] = replace(recipe, baseline=chosen)
+        return found
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of logistic regressions on sparse rows."""
@@ -228,9 +236,9 @@ class LinearBag(nn.Module):
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, columns: Tensor, outputs: int, *, unit: bool, inverse_penalty: float) -> None:
+    def __init__(self, columns: Tensor, outputs: int, *, unit: bool, balanced: bool, inverse_penalty: float) -> None:
         super().__init__()
-        self.unit, self.inverse_penalty = unit, inverse_penalty
+        self.unit, self.balanced, self.inverse_penalty = unit, balanced, inverse_penalty
         self.register_buffer("columns", columns)
         self.register_buffer("weight", torch.zeros(len(columns), outputs))
         self.register_buffer("bias", torch.zeros(outputs))
@@ -244,8 +252,9 @@ class LinearBag(nn.Module):
             y = np.asarray(targets, np.float64)[:, None]
             weight, bias = fit_linear(rows, y, self.inverse_penalty, loss="squared")
         else:
+            fit = fit_balanced if self.balanced and task_of(examples.task).one_class else fit_outputs
             options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "weights": examples.train_weights}
-            weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), loss="logistic", **options)
+            weight, bias = fit(rows, targets, examples.task, len(self.bias), loss="logistic", **options)
         self.weight.copy_(torch.from_numpy(np.asarray(weight if isinstance(back, int) else back @ weight)))
         self.bias.copy_(torch.from_numpy(bias))
 

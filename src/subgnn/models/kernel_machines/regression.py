@@ -83,6 +83,50 @@ def fit_outputs(
     return weight, bias
 
 
+def fit_balanced(
+    rows: Any,
+    targets: NDArray[Any],
+    task: TaskName,
+    outputs: int,
+    *,
+    inverse_penalty: float,
+    loss: Loss,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[Floats, Floats]:
+    """As :func:`fit_outputs`, for classes: a logistic fit in which all count the same, brought to their frequencies.
+
+    The bias is not penalised. Where classes are of different sizes, a strong penalty leaves it alone to decide, and the
+    largest class is predicted. Here the weights come from a fit with balanced classes, and one scale and the biases
+    from the likelihood of outputs without each row's own part. That part follows from a step of Newton's method with
+    the diagonal of the Hessian, which is near the whole where the penalty is strong.
+    """
+    y = task_of(task).indicators(targets, outputs)
+    each = task_of(task).balanced_weights(targets, outputs)[targets.astype(np.int64)]
+    weight, bias = fit_outputs(rows, targets, task, outputs, inverse_penalty=inverse_penalty, loss=loss, weights=each)
+    p = scipy.special.softmax(rows @ weight + bias, axis=1)
+    own = inverse_penalty * each[:, None]
+    squares = rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows).tocsr()
+    near = squares @ (1 / (1 + squares.T @ (own * p * (1 - p))))
+    left_out = rows @ weight + own * near * (p - y) / np.maximum(1 - own * near * p * (1 - p), 1e-6)
+    there = np.flatnonzero(y.any(axis=0))
+    if len(there) == 2:  # the first has logit 0
+        left_out[:, there[0]] = 0
+    left_out, y, unit = left_out[:, there], y[:, there], max(float(np.abs(left_out).max()), 1e-12)
+
+    def surprise(numbers: Floats) -> tuple[float, Floats]:
+        logits = numbers[0] * left_out / unit + numbers[1:]
+        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
+        gap = np.exp(logits - total) - y
+        slope = np.concatenate([[(gap * left_out).sum() / unit], gap.sum(axis=0)]) + 2e-3 * numbers
+        value = float((total[:, 0] - (y * logits).sum(axis=1)).sum()) + 1e-3 * float(numbers @ numbers)
+        return value / len(y), slope / len(y)
+
+    start = [1.0, *np.log(y.mean(axis=0))]
+    found = minimise_in_box(surprise, start, [(0.0, 100.0), *[(-50.0, 50.0)] * len(there)])
+    bias[there] = found[1:]
+    return weight * (found[0] / unit), bias
+
+
 def fit_ridge(
     rows: Floats, targets: Floats, inverse_penalty: float, *, weights: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
