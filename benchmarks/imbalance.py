@@ -47,7 +47,7 @@ def alerts(run: subgnn.Run, data: subgnn.Dataset) -> dict[str, float]:
         "precision": hits / found.sum() if found.any() else np.nan,
         "recall": hits / truth.sum(),
         "cost": 1000 * cost / len(rows),
-        **{name: run.results["test"][name] for name in ("accuracy", "auprc")},
+        **{name: run.result.test[name] for name in ("accuracy", "auprc")},
     }
 
 

@@ -61,8 +61,9 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         run = train(dataset, recipe, Path(folder) / "run", seed=seed, device=job["device"], report=False)
-    results = {key: run.get(key) for key in ("val", "test", "candidate", "selected_epoch", "epochs", "peak_memory_mb")}
-    return {**job, "dataset": dataset.name, **results, "seconds": time.perf_counter() - begin, "of": run["seconds"]}
+    found = run.to_json()
+    kept = {key: found.get(key) for key in ("val", "test", "candidate", "selected_epoch", "epochs", "peak_memory_mb")}
+    return {**job, "dataset": dataset.name, **kept, "seconds": time.perf_counter() - begin, "of": found["seconds"]}
 
 
 def spread(values: list[float]) -> str:

@@ -73,12 +73,12 @@ number = 1
 while run.exists():  # a run is never written over
     number += 1
     run = OUT / f"run-{number}"
-results = train(data, recipe, run, seed=0, device="cpu", source=str(folder))
+result = train(data, recipe, run, seed=0, device="cpu", source=str(folder))
 test = diseases.indices("test")
 commonest = Counter(diseases.label_text(int(i)) for i in diseases.indices("train")).most_common(1)[0][0]
 guessed = np.mean([diseases.label_text(int(i)) == commonest for i in test])
-print(f"test micro-F1 {results['test']['micro_f1']:.3f} on {len(test)} diseases; always '{commonest}': {guessed:.3f}")
-print(f"epoch {results['selected_epoch']} was kept; the page of the run: {run / 'report.html'}")
+print(f"test micro-F1 {result.test['micro_f1']:.3f} on {len(test)} diseases; always '{commonest}': {guessed:.3f}")
+print(f"epoch {result.selected_epoch} was kept; the page of the run: {run / 'report.html'}")
 
 # %% [markdown]
 # ## A new patient

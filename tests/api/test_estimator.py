@@ -40,7 +40,7 @@ def test_a_set_of_subgraphs_with_labels_and_splits(task):
     assert scores.shape == (30, data.subgraphs.num_classes)
     assert model.transform([[0, 1, 2], [5]]).shape[0] == 2
     assert model.classes_.tolist() == list(data.subgraphs.classes)
-    assert set(model.run_.results["test"])
+    assert set(model.run_.result.test)
     assert 0 <= model.score(data.subgraphs) <= 1
     predicted = model.predict(data.subgraphs)
     if task == "multi-class":
@@ -51,7 +51,7 @@ def test_a_set_of_subgraphs_with_labels_and_splits(task):
 
 def test_lists_of_nodes_and_labels():
     model = bag().fit(X, Y)
-    assert model.run_.results["test"] == {}  # a fifth selects; nothing is set aside to test on
+    assert model.run_.result.test == {}  # a fifth selects; nothing is set aside to test on
     assert model.score(X, Y) == model.score(DATA.subgraphs) > 0.5
     np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(DATA.subgraphs))
     with pytest.raises(DataError, match="score: the subgraphs have no labels"):
@@ -130,9 +130,9 @@ def test_the_same_random_state_predicts_the_same():
     options = {"recipe": "structure", "settings": FAST}
     a, b = (bag(**options, random_state=2).fit(DATA.subgraphs) for _ in range(2))
     np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
-    seeds = [bag(random_state=np.random.RandomState(1)).fit(X, Y).run_.results["seed"] for _ in range(2)]
+    seeds = [bag(random_state=np.random.RandomState(1)).fit(X, Y).run_.result.seed for _ in range(2)]
     assert seeds[0] == seeds[1] > 0
-    assert bag(random_state=None).fit(X, Y).run_.results["seed"] >= 0
+    assert bag(random_state=None).fit(X, Y).run_.result.seed >= 0
 
 
 def test_a_fitted_estimator_is_pickled():

@@ -124,7 +124,7 @@ def test_vectors_and_explanations(run):
 
 
 def test_evaluate(run):
-    assert run.evaluate() == pytest.approx(run.results["test"])
+    assert run.evaluate() == pytest.approx(run.result.test)
     # Labelled subgraphs may have some of the classes only.
     first = SubgraphSet.from_lists([[0, 1, 2], [8, 9]], num_nodes=24, labels=["clique0", "clique1"])
     assert run.evaluate(first)["accuracy"] == 1
@@ -137,7 +137,7 @@ def test_evaluate(run):
 @pytest.mark.parametrize("task", ["multi-label", "regression"])
 def test_other_tasks(task):
     made = subgnn.train(dataset(task), recipe="bag", device="cpu")
-    assert made.evaluate() == pytest.approx(made.results["test"])
+    assert made.evaluate() == pytest.approx(made.result.test)
     found = made.predict([[0, 1, 2]])
     assert list(found) == ["subgraph", "label", *(made.classes or ["value"])]
     if task == "multi-label":
@@ -208,9 +208,7 @@ class Texts(HTMLParser):
 
 
 def test_what_a_notebook_shows(run):
-    assert (
-        repr(run) == f"Run(bag on cliques, test micro-F1 {run.results['test']['micro_f1']:.3f}, path={str(run.path)!r})"
-    )
+    assert repr(run) == f"Run(bag on cliques, test micro-F1 {run.result.test['micro_f1']:.3f}, path={str(run.path)!r})"
     shown = Texts(run._repr_html_()).found
     assert {"bag on cliques", "multi-class", str(run.path)} <= set(shown)
     assert repr(DATA).startswith("Dataset('cliques', Graph(24 nodes, 87 edges, named), SubgraphSet(30 subgraphs,")
@@ -248,7 +246,7 @@ def test_recipes_and_settings(tmp_path):
 def test_a_path_in_place_of_a_dataset(tmp_path):
     subgnn.write_folder(DATA, tmp_path / "data")
     made = subgnn.train(tmp_path / "data", tmp_path / "run", recipe="bag", device="cpu", report=False)
-    assert made.results["source"] == str((tmp_path / "data").resolve())
+    assert made.result.source == str((tmp_path / "data").resolve())
     assert subgnn.load(tmp_path / "run").evaluate() == made.evaluate()
 
 

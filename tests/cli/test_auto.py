@@ -75,6 +75,6 @@ def test_refusals(folder, tmp_path, options, message):
 def test_the_estimator_uses_it_without_a_recipe():
     data = dataset()
     model = SubgraphClassifier(data.graph, settings=SETTINGS, device="cpu").fit(data.subgraphs)
-    assert model.run_.results["recipe"] == "auto"
+    assert model.run_.result.recipe == "auto"
     test = data.subgraphs.take(data.subgraphs.indices("test"))
-    assert model.score(test) == pytest.approx(model.run_.results["test"]["accuracy"])
+    assert model.score(test) == pytest.approx(model.run_.result.test["accuracy"])

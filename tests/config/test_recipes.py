@@ -192,6 +192,6 @@ def test_a_published_recipe_trains_at_its_published_rate(name, tmp_path, monkeyp
     found = find_recipe(name, ["training.epochs=1", "embeddings.source=random", "embeddings.dim=8"])
     few = tuple(replace(channel, num_anchors=min(4, channel.num_anchors)) for channel in found.channels)
     results = train(dataset(), replace(found, channels=few), tmp_path / "run", cache=False)
-    assert results["epochs"] == 1
-    assert np.isfinite(results["val"]["loss"])
+    assert results.epochs == 1
+    assert np.isfinite(results.val["loss"])
     assert rates == [float(named_rows()[name]["learning_rate"])]

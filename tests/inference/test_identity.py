@@ -138,7 +138,7 @@ def test_a_new_split_of_the_same_folder(tmp_path):
 def test_val_of_a_run_that_was_fitted_to_it_is_not_scored(tmp_path):
     write_folder(PLAIN, tmp_path / "data")
     run = subgnn.train(tmp_path / "data", tmp_path / "run", settings=AUTO, device="cpu")
-    assert run.results["fitted_to"] == ["train", "val"]
+    assert run.result.fitted_to == ("train", "val")
     with pytest.raises(DataError, match="the run was fitted to val, so a score on it would be too high; score test"):
         run.evaluate("val")
     with pytest.raises(DataError, match="the run was fitted to val"):
@@ -148,5 +148,5 @@ def test_val_of_a_run_that_was_fitted_to_it_is_not_scored(tmp_path):
     assert "out of fold" in shown
     assert " val " not in shown
     apart = subgnn.train(PLAIN, settings=AUTO | {"auto.fit_on": "train"}, device="cpu")
-    assert apart.results["fitted_to"] == ["train"]
+    assert apart.result.fitted_to == ("train",)
     assert 0 <= apart.evaluate("val")["micro_f1"] <= 1

@@ -21,13 +21,13 @@ from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.reports.run_page import run_report
+from subgnn.result import Candidate, read_result
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
-from subgnn.storage.parsing import write_json
 from subgnn.task import task_of
-from subgnn.training.run_dir import CHECKPOINT, RESULTS, read_results
+from subgnn.training.run_dir import CHECKPOINT
 from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ def test_scores_count_labels_above_their_thresholds(run):
     data, predictor = opened(task)
     rows = data.subgraphs.indices("test")
     targets = np.asarray(data.subgraphs.targets)[rows]
-    found = evaluate_split(run, "test")["test"]
+    found = evaluate_split(run, "test").test
     if task == "regression":
         error = predictor.probabilities(data.subgraphs.nodes.take(rows))[:, 0] - targets
         assert found["rmse"] == pytest.approx(np.sqrt((error**2).mean()), rel=1e-4)
@@ -178,19 +178,21 @@ def test_a_server_answers_as_the_predictor_does(run):
 
 
 def test_the_page_shows_the_parts_of_the_member_with_channels(run):
-    results = read_results(run)
-    task = results["task"]
-    row = {"recipe": "a recipe", "score": 0.5, "low": 0.4, "high": 0.6, "seconds": 1.0, "note": ""}
+    result = read_result(run)
+    task = result.task
+    row = Candidate(
+        name="", recipe="a recipe", score=0.5, low=0.4, high=0.6, seconds=1.0, estimate=1.0, weight=0.0, note=""
+    )
     metric = "r2" if task == "regression" else "micro_f1"
     more = {
-        "leaderboard": [row | {"name": name, "weight": share} for name, share in SHARES.items()],
+        "leaderboard": tuple(replace(row, name=name, weight=share) for name, share in SHARES.items()),
         "metric": metric,
         "signal": "The labels depend on the nodes.",
         "chosen": "ensemble",
         "val": {metric: 0.5},
         "test": {metric: 0.5},
     }
-    write_json(results | more, run / RESULTS)
+    replace(result, **more).save(run)
     page = run_report(run, named_dataset(task))
     assert "Parts and scores are those of the member channels alone." in page
     assert ("above its threshold" in page) == (task == "multi-label")

@@ -130,7 +130,7 @@ def test_decisions_of_two_classes(positive):
     assert counts == decision.labels[0].chosen
     again = Decision.from_json(json.loads(json.dumps(decision.to_json())), ("no", "yes"), "binary")
     assert again == decision
-    assert decision.report(test=[counts])["labels"][0]["test"]["precision"] == 1
+    assert decision.report(test=[counts]).labels[0].test.precision == 1
 
 
 def test_decisions_of_labels():
@@ -141,8 +141,8 @@ def test_decisions_of_labels():
     assert [one.reached for one in decision.labels] == [True, False]
     assert task_of("multi-label").decide(scores, decision.thresholds(("a", "b"))).tolist() == [[1, 0], [0, 0], [0, 1]]
     assert Decision.from_json(decision.to_json(), ("a", "b"), "multi-label") == decision
-    report = decision.report()["labels"][1]["chosen"]
-    assert (report["recall"], report["precision"]) == (None, 0)
+    report = decision.report().labels[1].chosen
+    assert (report.recall, report.precision) == (None, 0)
 
 
 @pytest.mark.parametrize(

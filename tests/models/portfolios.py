@@ -18,7 +18,8 @@ from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.training.run_dir import CHECKPOINT, RECIPE, RESULTS, keep_subgraph_keys
+from subgnn.training.run_dir import CHECKPOINT, RECIPE, keep_subgraph_keys
+from tests.results import result
 from tests.training.examples import dataset, recipe
 
 SHARES = {"bag": 0.5, "channels": 0.3, "topology": 0.2}
@@ -77,12 +78,7 @@ def write_run(folder: Path, checkpoint: Checkpoint, task: str = "multi-class") -
     run.mkdir()
     save_checkpoint(checkpoint, run / CHECKPOINT)
     keep_subgraph_keys(named_dataset(task).subgraphs, run)
-    results = {
-        "run": str(run), "dataset": "cliques", "source": str(folder / "data"), "recipe": "auto", "method": "auto",
-        "seed": 0, "task": task, "selected_epoch": 0, "epochs": 1, "val": {}, "test": {}, "versions": {},
-        "seconds": {"prepare": 0.0, "train": 0.0, "epoch_median": 0.0},
-    }  # fmt: skip
-    (run / RESULTS).write_text(json.dumps(results))
+    result(run=str(run), source=str(folder / "data"), task=task).save(run)
     (run / RECIPE).write_text(json.dumps(asdict(find_recipe("auto")) | {"seed": 0}))
     return run
 

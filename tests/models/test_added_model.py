@@ -56,7 +56,7 @@ def run(entered, tmp_path):
     write_folder(dataset(), tmp_path / "data")
     out = tmp_path / "run"
     made = subgnn.train(tmp_path / "data", out, recipe=recipe, device="cpu", cache=False)
-    assert made.results["method"] == entered
+    assert made.result.method == entered
     assert (out / "report.html").is_file()
     return out
 
@@ -66,7 +66,7 @@ def test_it_trains_and_predicts_new_subgraphs(run):
     assert loaded.probabilities(NEW).shape == (3, 3)
     assert set(loaded.predict(NEW)) <= set(dataset().subgraphs.classes)
     assert loaded.embed(NEW).shape == (3, 2)
-    assert evaluate_split(run, "test")["test"]["micro_f1"] >= 0
+    assert evaluate_split(run, "test").test["micro_f1"] >= 0
 
 
 def test_it_is_explained_by_leaving_nodes_out(run):

@@ -141,7 +141,7 @@ def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
     alone = Recipe(method=method, baseline=BaselineSettings(**open_choices))
     alone = replace(alone, training=replace(alone.training, epochs=1))
     results = train(data, alone, tmp_path / "run", report=False)
-    assert checkpoint.spec.title == results["candidate"]
+    assert checkpoint.spec.title == results.candidate
     assert checkpoint.spec.method == method
 
 

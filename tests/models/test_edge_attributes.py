@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -190,13 +189,13 @@ def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(n
         chosen = find_recipe(recipe, overrides)
         assert unused_data(chosen, data.graph) == []
         found = train(data, chosen, tmp_path / str(i), device="cpu", report=False)
-        assert found["test"]["micro_f1"] >= 0.95
+        assert found.test["micro_f1"] >= 0.95
     blind = "diffusion" if name == "direction-planted" else "bag-1hop"
     for recipe in (blind, "topology"):
         chosen = find_recipe(recipe, ["baseline.classifier=boosting", "baseline.inverse_penalty=10"])
         assert len(unused_data(chosen, data.graph)) == 1
         found = train(data, chosen, tmp_path / recipe, device="cpu", report=False)
-        assert found["test"]["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
+        assert found.test["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
 
 
 @pytest.mark.quick(1)
@@ -260,9 +259,9 @@ def test_the_portfolio_has_candidates_for_weights_and_direction_alone():
 def test_the_portfolio_finds_the_planted_attribute(name, wanted, tmp_path):
     small = find_recipe("auto", [f'auto.only=["bag-1hop", "{wanted}"]', "auto.folds=2", "auto.repeats=1"])
     found = train(planted(name), small, tmp_path / "run", device="cpu", report=False)
-    assert found["test"]["micro_f1"] >= 0.95
-    assert found["unused"] == []
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["leaderboard"][0]["name"] == wanted
+    assert found.test["micro_f1"] >= 0.95
+    assert found.unused == ()
+    assert found.leaderboard[0].name == wanted
 
 
 def test_a_settled_checkpoint_with_views_along_edges_needs_the_direction(tmp_path):

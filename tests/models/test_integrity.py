@@ -16,10 +16,11 @@ from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.result import RESULTS
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress, save_progress
-from subgnn.training.run_dir import CHECKPOINT, LAST, RESULTS
+from subgnn.training.run_dir import CHECKPOINT, LAST
 from tests.explain.examples import PAIRED
 from tests.training.examples import dataset, recipe
 
@@ -248,19 +249,21 @@ def test_progress_that_lacks_a_part_is_not_gone_on_with(name, interrupted):
 
 
 RESULT_CHANGES = {
-    "not a list": "[]",
-    "'source' is int": '{"source": 3}',
-    "'val' is list": '{"source": "x", "val": []}',
+    r"the file is '\[\]'": "[]",
+    "source is '3'": '{"source": 3}',
     "not valid JSON": "[" * 100_000,
     "dataset is not there": '{"source": "a\\u0000b"}',
-    "the run names no dataset": "{}",
+    "the run names no dataset": '{"source": ""}',
 }
 
 
 @pytest.mark.parametrize("said", RESULT_CHANGES)
 def test_results_of_a_wrong_kind_are_refused(said, runs, tmp_path):
     shutil.copytree(runs("network").parent, tmp_path / "run")
-    (tmp_path / "run" / RESULTS).write_text(RESULT_CHANGES[said])
+    path, text = tmp_path / "run" / RESULTS, RESULT_CHANGES[said]
+    if text.startswith("{"):
+        text = json.dumps(json.loads(path.read_text()) | json.loads(text))
+    path.write_text(text)
     with pytest.raises(DataError, match=said) as caught:
         open_run(tmp_path / "run")
     assert "\n" not in str(caught.value)

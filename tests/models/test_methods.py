@@ -74,7 +74,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
 def test_it_overfits_twenty_subgraphs(tmp_path, name):
     fast = ("training.epochs=80", "model.dropout=0.0", "training.patience=30")
     results = train(shapes_and_homes(), recipe(name, *fast), tmp_path / "run")
-    assert results["val"]["micro_f1"] == 1.0  # validation repeats the training subgraphs
+    assert results.val["micro_f1"] == 1.0  # validation repeats the training subgraphs
 
 
 @pytest.mark.quick(3)
@@ -85,7 +85,7 @@ def test_every_task_is_scored(tmp_path, name, task):
     results = train(data, recipe(name), tmp_path / "run")
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
     expected |= {"auprc"} if task in ("binary", "multi-label") else set()
-    assert set(results["test"]) == expected
+    assert set(results.test) == expected
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
     assert found.shape == (30, 1 if task == "regression" else data.subgraphs.num_classes)
     assert np.isfinite(found).all()
@@ -115,8 +115,8 @@ def test_what_is_loaded_scores_what_training_said(trained, tmp_path, name):
     folder, data, results = trained(name)
     write_folder(data, tmp_path / "data")
     for split in ("val", "test"):
-        again = evaluate_split(folder, split, tmp_path / "data")[split]
-        kept = {k: v for k, v in results[split].items() if k != "loss"}
+        again = evaluate_split(folder, split, tmp_path / "data").scores(split)
+        kept = {k: v for k, v in results.scores(split).items() if k != "loss"}
         assert again == pytest.approx(kept, abs=1e-6, nan_ok=True)
 
 
@@ -186,10 +186,10 @@ def test_a_new_subgraph_is_refused_where_the_method_has_no_vector_for_it(trained
 @pytest.mark.parametrize("name", ["avg", "mn-gat", "s2v-ns", "gc"])
 def test_frozen_and_trainable_are_both_tried_and_the_better_is_kept(trained, name):
     folder, _, results = trained(name)
-    assert list(results["candidates"]) == ["frozen", "trainable"]
-    kept, scores = results["embeddings"], {k: (v["micro_f1"], -v["loss"]) for k, v in results["candidates"].items()}
+    assert list(results.candidates) == ["frozen", "trainable"]
+    kept, scores = results.embeddings, {k: (v["micro_f1"], -v["loss"]) for k, v in results.candidates.items()}
     assert scores[kept] == max(scores.values())
-    assert results["val"] == results["candidates"][kept]
+    assert results.val == results.candidates[kept]
     assert load_checkpoint(folder / CHECKPOINT).spec.embeddings.trainable == (kept == "trainable")
     lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     assert [line["candidate"] for line in lines] == ["frozen"] * 3 + ["trainable"] * 3
@@ -200,7 +200,7 @@ def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
     for name, trainable in (("frozen", "false"), ("trainable", "true")):
         settings = recipe("avg", "baseline.tune_embeddings=false", f"embeddings.trainable={trainable}")
         results = train(data, settings, tmp_path / name)
-        assert results["embeddings"] == name
+        assert results.embeddings == name
         before = start(training_data(data.graph, data.subgraphs), settings)["table"]
         after = load_checkpoint(tmp_path / name / CHECKPOINT).weights["table"]
         assert torch.equal(before, after) == (name == "frozen")
@@ -223,7 +223,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
     with pytest.raises(KeyboardInterrupt):
         train(data, settings, tmp_path / "cut", callbacks=Callbacks(on_epoch=interrupt))
     cut = train(data, settings, tmp_path / "cut", resume=True)
-    assert cut.get("candidates") == whole.get("candidates")
+    assert cut.candidates == whole.candidates
     assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
     a, b = (load_checkpoint(tmp_path / f / CHECKPOINT).weights for f in ("whole", "cut"))
     assert all(torch.equal(a[k], b[k]) for k in a)
@@ -239,7 +239,7 @@ def test_what_needs_edges_says_so(tmp_path, name):
         with pytest.raises(DataError, match=said):
             train(bare, recipe(name), tmp_path / "run")
     else:
-        assert train(bare, recipe(name), tmp_path / "run")["test"]
+        assert train(bare, recipe(name), tmp_path / "run").test
 
 
 @pytest.mark.quick(1)

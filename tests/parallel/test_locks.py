@@ -16,9 +16,10 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.lab.datasets.fetch import download
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, try_lock
+from subgnn.result import RESULTS
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.options import RunOptions
-from subgnn.training.run_dir import METRICS, RESULTS, claim_run
+from subgnn.training.run_dir import METRICS, claim_run
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 

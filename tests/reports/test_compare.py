@@ -12,7 +12,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError
 from subgnn.reports.compare import differing_settings, read_runs, write_comparison
-from subgnn.training.run_dir import RESULTS
+from subgnn.result import RESULTS
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 
@@ -62,21 +62,6 @@ def test_only_settings_that_differ_are_shown(folder):
     assert found == {"recipe": ["small", NASTY], "seed": ["0", "1"], "training.epochs": ["3", "4"]}
     assert differing_settings([one, one]) == differing_settings([one]) == []
     assert dict(differing_settings([runs["bag"], one]))["method"] == ["bag", "subgnn"]
-
-
-def test_a_run_of_an_earlier_version_has_no_interval_and_no_date(folder, tmp_path):
-    shutil.copytree(folder / "bag", tmp_path / "bag")
-    results = json.loads((tmp_path / "bag" / RESULTS).read_text())
-    for name in ("intervals", "date"):
-        del results[name]
-    (tmp_path / "bag" / RESULTS).write_text(json.dumps(results | {"seconds": {"train": None}}))
-    ((run,), problems) = read_runs(tmp_path)
-    assert problems == []
-    assert run.to_json()["test"]["interval"] is None
-    assert run.cells()[4] == f"{results['test']['micro_f1']:.3f}"
-    assert run.cells()[5:] == ["0.0", ""]
-    write_comparison([run], tmp_path / "page.html", title="one")
-    assert "there is one run" in read((tmp_path / "page.html").read_text()).one("section", id="settings").text
 
 
 def test_the_page_compares_and_names_stay_text(folder, tmp_path):

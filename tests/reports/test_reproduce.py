@@ -11,6 +11,7 @@ import pytest
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.reports.reproduce import command, recipe_toml
+from tests.results import result
 from tests.training.examples import recipe
 
 
@@ -28,7 +29,7 @@ def test_any_text_comes_back_from_toml():
 def test_the_command_names_what_was_changed():
     changes = ["training.epochs=7", "model.head=[8, 4]", "model.readout=mean", "embeddings.trainable=true"]
     found = find_recipe("structure", changes)
-    line, needs_file = command(found, {"source": "/some where/x", "seed": 3, "device": "cuda:0"})
+    line, needs_file = command(found, result(source="/some where/x", seed=3, device="cuda:0"))
     assert not needs_file
     words = shlex.split(line)
     assert words[:5] == ["subgnn", "train", "/some where/x", "--recipe", "structure"]
@@ -39,8 +40,8 @@ def test_the_command_names_what_was_changed():
 
 
 def test_a_recipe_of_ones_own_is_needed_as_a_file():
-    line, needs_file = command(recipe(), {"seed": 0})
+    line, needs_file = command(recipe(), result())
     assert needs_file
-    assert line == "subgnn train DIR --recipe small.toml --out RUN --seed 0"
+    assert line == "subgnn train DIR --recipe small.toml --out RUN --seed 0 --device cpu"
     other = find_recipe("structure")
-    assert command(replace(other, channels=other.channels[:1]), {"seed": 0})[1]
+    assert command(replace(other, channels=other.channels[:1]), result())[1]

@@ -56,7 +56,7 @@ def test_epoch_0_is_the_baseline_itself(tmp_path, method, task):
     data = dataset(task)
     alone = train(data, baseline_alone(method), tmp_path / "alone", report=False)
     found = train(data, correcting(method, 1), tmp_path / "run", report=False)
-    assert (found["selected_epoch"], found["epochs"]) == (0, 1)
+    assert (found.selected_epoch, found.epochs) == (0, 1)
     for split in ("val", "test"):
         ours, theirs = without_loss(found[split]), without_loss(alone[split])
         assert ours == pytest.approx(theirs, abs=1e-5, nan_ok=True)
@@ -98,7 +98,7 @@ def test_the_first_line_judges_the_start_and_the_others_steps(trained):
     assert [record["epoch"] for record in records] == [0, 1, 2, 3]
     assert records[0]["train_loss"] == pytest.approx(float(expected), abs=1e-6)
     assert records[1]["val_loss"] != records[0]["val_loss"]
-    assert results["val"]["micro_f1"] == max(record["val_micro_f1"] for record in records)
+    assert results.val["micro_f1"] == max(record["val_micro_f1"] for record in records)
     # The network begins as the cross-fitted baseline on the training split, whatever the draw of anchors.
     for inputs in (examples.inputs, *examples.redrawn):
         torch.testing.assert_close(outputs_of(candidates[0].network, inputs, examples.train, 8), scores[rows])
@@ -110,12 +110,12 @@ def test_what_steps_spoil_is_not_selected(tmp_path):
     wild = replace(settings, training=replace(settings.training, lr=50.0, clip=0.0))
     found = train(data, wild, tmp_path / "run", report=False)
     assert found["selected_epoch"] == 0
-    assert lines(tmp_path / "run")[1]["val_loss"] > found["val"]["loss"]
+    assert lines(tmp_path / "run")[1]["val_loss"] > found.val["loss"]
 
 
 def test_a_trained_network_answers_as_it_was_scored(trained):
     data, run, results = trained
-    assert evaluate_split(run, "test")["test"] == pytest.approx(results["test"], abs=1e-6, nan_ok=True)
+    assert evaluate_split(run, "test").test == pytest.approx(results.test, abs=1e-6, nan_ok=True)
     predictor = Predictor(run / CHECKPOINT, data.graph)
     whole = predictor.outputs(data.subgraphs.nodes)
     for rows in ([3], [7, 2, 2], [29, 0]):
@@ -139,7 +139,7 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
     parts = found.network.parts()
     assert list(parts)[-1] == "baseline"
     assert parts["baseline"] == [slice(found.vectors.shape[1] - 3, found.vectors.shape[1])]
-    assert found.metrics()["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
+    assert found.metrics()["micro_f1"] == pytest.approx(results.test["micro_f1"])
     page = (run / "report.html").read_text()
     assert "scores of the baseline" in page
     assert "bag-1hop (normalize=rows" in page

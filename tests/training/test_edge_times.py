@@ -74,18 +74,18 @@ def test_edges_from_after_the_first_held_out_subgraph_are_refused(tmp_path):
         train(data, BAG, tmp_path / "run", edges_until=first + 1)
     assert not (tmp_path / "run").exists()
     results = train(data, BAG, tmp_path / "ahead", allow_look_ahead=True, report=False)
-    assert results["look_ahead"] is True
+    assert results.look_ahead is True
     random = replace(data, subgraphs=split_subgraphs(data.subgraphs, method="random", seed=0))
-    assert "look_ahead" not in train(random, BAG, tmp_path / "random", report=False)
+    assert not train(random, BAG, tmp_path / "random", report=False).look_ahead
 
 
 def test_predictions_leave_out_the_edges_that_training_left_out(tmp_path):
     data = dated()
     first = first_held_out(data.subgraphs)
     results = train(data, BAG, tmp_path / "run", edges_until=first, report=False)
-    assert results["edges_until"] == first
+    assert results.edges_until == first
     plain = train(replace(data, graph=data.graph.until(first)), BAG, tmp_path / "plain", report=False)
-    assert results["test"] == plain["test"]
+    assert results.test == plain.test
     opened = open_run(tmp_path / "run", data)
     assert opened.predictor.graph.num_edges == first + 1
     export_run(tmp_path / "run", tmp_path / "run.subgnn", data=data, with_graph=True)

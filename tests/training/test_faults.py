@@ -24,10 +24,11 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
+from subgnn.result import RESULTS
 from subgnn.task import MultiClass
 from subgnn.training import resume
 from subgnn.training.options import Callbacks
-from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, SUBGRAPHS
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, press_ctrl_c, recipe
 
@@ -311,14 +312,14 @@ def test_labels_that_training_never_sees(tmp_path, class_weights):
     )
     with pytest.warns(DataWarning, match=message):
         results = train(with_labels(labels), settings, tmp_path / "run")
-    assert 0 <= results["test"]["macro_f1"] <= 1
+    assert 0 <= results.test["macro_f1"] <= 1
 
 
 def test_multi_label_with_labels_that_training_never_sees(tmp_path):
     labels = [["a"], ["a", "b"]] * 14 + [["a", "new"], ["b"]]
     with pytest.warns(DataWarning, match=r"1 subgraph of val or test carries a label .* has: 'new' \(1\)"):
         results = train(with_labels(labels), small(2), tmp_path / "run")
-    assert 0 <= results["test"]["micro_f1"] <= 1
+    assert 0 <= results.test["micro_f1"] <= 1
 
 
 @pytest.mark.parametrize("class_weights", [False, True])
@@ -327,13 +328,13 @@ def test_a_class_with_one_member(tmp_path, class_weights):
     settings = small(2)
     settings = replace(settings, training=replace(settings.training, class_weights=class_weights))
     results = train(with_labels(labels), settings, tmp_path / "run")
-    assert np.isfinite([results["test"][name] for name in ("micro_f1", "macro_f1", "auroc")]).all()
+    assert np.isfinite([results.test[name] for name in ("micro_f1", "macro_f1", "auroc")]).all()
 
 
 def test_class_weights_do_not_disturb_real_values(tmp_path):
     settings = small(2)
     settings = replace(settings, training=replace(settings.training, class_weights=True))
-    assert np.isfinite(train(dataset("regression"), settings, tmp_path / "run")["test"]["mae"])
+    assert np.isfinite(train(dataset("regression"), settings, tmp_path / "run").test["mae"])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

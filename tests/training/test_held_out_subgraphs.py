@@ -15,7 +15,7 @@ from subgnn.embeddings.sources import node_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of
-from subgnn.training import run as runs
+from subgnn.training import fit as fits
 from subgnn.training.run_dir import CHECKPOINT
 
 pytestmark = pytest.mark.slow
@@ -92,7 +92,7 @@ def assert_same_run(one, other) -> None:
 def train_noting_outputs(data: Dataset, recipe, out, monkeypatch) -> np.ndarray:
     """Train; the outputs of the selected network for all subgraphs, as training computes them for its scores."""
     noted = []
-    judged_outputs = runs.judged_outputs
+    judged_outputs = fits.judged_outputs
 
     def noting(model, examples, rows, batch_size):
         outputs = [outputs_of(model, inputs, np.arange(len(inputs)), 256) for inputs in examples.judged]
@@ -100,7 +100,7 @@ def train_noting_outputs(data: Dataset, recipe, out, monkeypatch) -> np.ndarray:
         return judged_outputs(model, examples, rows, batch_size)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "judged_outputs", noting)
+        patched.setattr(fits, "judged_outputs", noting)
         train(data, recipe, out, report=False, cache=False, device="cpu")
     return noted[0] if noted else np.empty(0)
 

@@ -14,8 +14,9 @@ import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.result import RESULTS
 from subgnn.training.resume import load_progress
-from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, SUBGRAPHS
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
 from tests.training.examples import dataset
 
 pytestmark = pytest.mark.slow

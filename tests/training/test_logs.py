@@ -15,9 +15,10 @@ import pytest
 from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import MissingExtra, UserError
+from subgnn.result import RESULTS
 from subgnn.training import resume
 from subgnn.training.options import Callbacks
-from subgnn.training.run_dir import METRICS, RESULTS
+from subgnn.training.run_dir import METRICS
 
 from .examples import dataset, recipe
 
@@ -210,7 +211,7 @@ def test_a_portfolio_logs_its_leaderboard(tmp_path, recorded):
     few = find_recipe("auto", ["auto.only=['bag']", "auto.folds=2", "auto.repeats=1"])
     results = train(dataset(), few, tmp_path / "run", loggers=["mlflow"], report=False)
     points = recorded["mlflow"].points
-    assert points["micro_f1/test"] == [(0, results["test"]["micro_f1"])]
+    assert points["micro_f1/test"] == [(0, results.test["micro_f1"])]
     assert {name.split("/")[2] for name in points if "out_of_fold" in name} == {"bag", "constant"}
 
 

@@ -17,7 +17,7 @@ from subgnn.metrics.weighting import EVEN, Weighting
 from subgnn.models.examples import Examples, evaluate
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
-from subgnn.training.loop import Progress, fit
+from subgnn.training.loop import Progress, run_epochs
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.steps import Fitting
 
@@ -55,7 +55,7 @@ def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, resume=
     model = Linear(examples.inputs.table.shape[1], outputs)
     settings = TrainingSettings(**{"epochs": 10, "batch_size": 2, "lr": 0.1} | settings)
     told = {"after_epoch": after_epoch, "first_as_it_is": first_as_it_is, "resume": resume}
-    return fit(model, Fitting(examples, settings, 0, make_fabric("cpu")), **told)
+    return run_epochs(model, Fitting(examples, settings, 0, make_fabric("cpu")), **told)
 
 
 def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):

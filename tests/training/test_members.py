@@ -212,7 +212,7 @@ def test_an_estimator_answers_with_the_mean():
     each = [alone(model.run_.predictor, i).outputs(ROWS) for i in range(2)]
     expected = torch.from_numpy(np.mean(each, axis=0)).softmax(dim=1)
     np.testing.assert_allclose(model.predict_proba(ROWS), expected, atol=1e-6)
-    assert len(model.run_.results["members"]) == 2
+    assert len(model.run_.result.members) == 2
 
 
 def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
@@ -231,8 +231,8 @@ def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
         outputs = torch.from_numpy(asked.outputs(data.subgraphs.nodes.take(rows)))
         return float(torch.nn.functional.cross_entropy(outputs, targets[rows], counts.sum() / (3 * counts)))
 
-    assert [one["val"]["loss"] for one in results["members"]] == pytest.approx([loss(alone(found, i)) for i in (0, 1)])
-    assert results["val"]["loss"] == pytest.approx(loss(found))
+    assert [one.val["loss"] for one in results.members] == pytest.approx([loss(alone(found, i)) for i in (0, 1)])
+    assert results.val["loss"] == pytest.approx(loss(found))
 
 
 def test_a_program_is_of_one_network(predictor):
@@ -300,7 +300,9 @@ def test_a_large_table_has_one(monkeypatch, tmp_path):
 
 def test_batches_differ_between_networks(monkeypatch, tmp_path):
     seeds = []
-    fit = loop.fit
-    monkeypatch.setattr("subgnn.training.candidates.fit", lambda *a, **k: seeds.append(a[1].seed) or fit(*a, **k))
+    run_epochs = loop.run_epochs
+    monkeypatch.setattr(
+        "subgnn.training.candidates.run_epochs", lambda *a, **k: seeds.append(a[1].seed) or run_epochs(*a, **k)
+    )
     train(dataset(), several(2, 1, channels=CHANNELS[2:4]), tmp_path / "run", device="cpu", cache=False, report=False)
     assert seeds == [0, member_seed(0, 1)]

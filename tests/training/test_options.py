@@ -75,8 +75,8 @@ def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interrup
     write_folder(data, tmp_path / "data")
     results = train(data, chosen, tmp_path / "whole", seed=3, source=str(tmp_path / "data"))
     for split in ("val", "test"):
-        again = evaluate_split(tmp_path / "whole", split)[split]
-        expected = {k: v for k, v in results[split].items() if k != "loss"}
+        again = evaluate_split(tmp_path / "whole", split).scores(split)
+        expected = {k: v for k, v in results.scores(split).items() if k != "loss"}
         assert again == pytest.approx(expected, abs=1e-6, nan_ok=True)
     predictor = Predictor(tmp_path / "whole" / CHECKPOINT, data.graph)
     whole = predictor.outputs(data.subgraphs.nodes)

@@ -14,13 +14,14 @@ from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.result import RESULTS
 from subgnn.training import portfolio as judging
 from subgnn.training import portfolio_run
 from subgnn.training.ensemble_selection import clearly_behind
-from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
+from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.options import parse_duration
-from subgnn.training.portfolio import CANDIDATES, Pool, Row, judge, load_candidate, plan
-from subgnn.training.run_dir import CHECKPOINT, RESULTS
+from subgnn.training.portfolio import CANDIDATES, Pool, PoolFits, Row, judge, load_candidate, plan
+from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow
@@ -47,33 +48,31 @@ def fit(data, out, recipe=None, **options):
     return train(data, recipe or small(), out, device="cpu", report=False, **options)
 
 
-def stable(results):
-    """Results without what the clock says."""
-    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in results["leaderboard"]]
-    names = ("val", "test", "chosen", "rules", "signal", "test_of_simple")
-    return {name: results[name] for name in names} | {"leaderboard": rows}
+def stable(result):
+    """What does not depend on time."""
+    rows = [replace(row, seconds=0.0) for row in result.leaderboard]
+    return result.val, result.test, result.chosen, result.rules, result.signal, rows
 
 
 @pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
 def test_every_task(tmp_path, task):
     data = dataset(task)
     found = fit(data, tmp_path / "run")
-    assert {row["name"] for row in found["leaderboard"]} == {"constant", "bag", "topology", "surroundings"}
-    assert sum(row["weight"] for row in found["leaderboard"]) == pytest.approx(1)
-    scores = [row["score"] for row in found["leaderboard"]]
+    assert {row.name for row in found.leaderboard} == {"constant", "bag", "topology", "surroundings"}
+    assert sum(row.weight for row in found.leaderboard) == pytest.approx(1)
+    scores = [row.score for row in found.leaderboard]
     assert scores == sorted(scores, reverse=True)
-    assert found["metric"] == ("r2" if task == "regression" else "micro_f1")
-    assert {"selected_epoch", "epochs", "val", "test", "seconds", "peak_memory_mb", "signal"} <= found.keys()
-    assert {"prepare", "train", "epoch_median"} <= found["seconds"].keys()
-    assert set(found["test_of_simple"]) == {"bag", "topology"}
+    assert found.metric == ("r2" if task == "regression" else "micro_f1")
+    assert found.signal
+    assert {row.name for row in found.leaderboard if row.test is not None} == {"bag", "topology"}
     checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
-    members = {row["name"] for row in found["leaderboard"] if row["weight"]}
+    members = {row.name for row in found.leaderboard if row.weight}
     assert set(checkpoint.parts) == members
     opened = open_run_of(tmp_path / "run", data)
     outputs = opened.probabilities(data.subgraphs.nodes.take(data.subgraphs.indices("test")))
     if task in ("multi-class", "binary"):
         truth = np.asarray(data.subgraphs.targets)[data.subgraphs.indices("test")]
-        assert (outputs.argmax(axis=1) == truth).mean() == pytest.approx(found["test"]["micro_f1"])
+        assert (outputs.argmax(axis=1) == truth).mean() == pytest.approx(found.test["micro_f1"])
 
 
 def open_run_of(run, data):
@@ -88,7 +87,7 @@ def test_the_same_again_and_another_seed(tmp_path):
     one, two = (load_checkpoint(tmp_path / name / CHECKPOINT).weights for name in ("a", "b"))
     assert all((one[name] == two[name]).all() for name in one)
     other = fit(dataset(), tmp_path / "c", seed=4)
-    assert stable(other)["leaderboard"] != stable(first)["leaderboard"]
+    assert stable(other)[-1] != stable(first)[-1]
 
 
 def test_labels_of_test_have_no_part_but_in_test_scores(tmp_path):
@@ -97,13 +96,13 @@ def test_labels_of_test_have_no_part_but_in_test_scores(tmp_path):
     held_out = data.subgraphs.indices("test")
     targets[held_out] = (targets[held_out] + 1) % 3
     changed = replace(data, subgraphs=replace(data.subgraphs, targets=targets))
-    one, two = stable(fit(data, tmp_path / "a")), stable(fit(changed, tmp_path / "b"))
-    assert one.pop("test") != two.pop("test")
-    for found in (one, two):
-        del found["test_of_simple"]
-        for row in found["leaderboard"]:
-            row.pop("test", None)
-    assert one == two
+    one, two = fit(data, tmp_path / "a"), fit(changed, tmp_path / "b")
+    assert one.test != two.test
+    untested = [
+        replace(found, test={}, leaderboard=tuple(replace(row, test=None) for row in found.leaderboard))
+        for found in (one, two)
+    ]
+    assert stable(untested[0]) == stable(untested[1])
 
 
 @pytest.mark.parametrize("name", ["bag", "topology", "surroundings"])
@@ -113,7 +112,7 @@ def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
 
     def predictions(pool):
         row = Row(name, portfolio(recipe)[name])
-        judge(row, pool, recipe.auto, Fitter(pool.dataset, 0, "cpu"), lambda *_: None)
+        judge(row, recipe.auto, PoolFits(pool, "cpu"), lambda *_: None)
         return row.predictions[0]
 
     before = predictions(pool)
@@ -124,8 +123,7 @@ def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
     # The folds of the labels before: those of others may be dealt in another way.
     changed = replace(pool, dataset=replace(pool.dataset, subgraphs=given))
     splits = pool.folds(0, 3)
-    changed_fitter = Fitter(changed.dataset, 0, "cpu")
-    again = changed_fitter.fit(portfolio(recipe)[name], splits[1], join=True).predictions(np.flatnonzero(fold))
+    again = PoolFits(changed, "cpu").fit(portfolio(recipe)[name], splits[1]).predictions
     np.testing.assert_allclose(again, before[fold], atol=1e-6)
 
 
@@ -155,7 +153,7 @@ def test_fit_on_train_leaves_validation_as_it_is(tmp_path):
         assert splits[20:].tolist() == [VAL] * 5
         assert VAL not in splits[:20]
     found = fit(data, tmp_path / "run", recipe)
-    assert found["test"]["micro_f1"] >= 0
+    assert found.test["micro_f1"] >= 0
 
 
 @pytest.mark.parametrize("lost", [1, 2])
@@ -203,10 +201,10 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
 
     monkeypatch.setattr(portfolio_run, "judge", interrupted)
     found = fit(dataset(), tmp_path / "run")
-    assert found["interrupted"]
-    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    assert found.interrupted
+    notes = {row.name: row.note for row in found.leaderboard}
     assert notes["surroundings"] == "interrupted"
-    assert not any(row["weight"] for row in found["leaderboard"] if row["name"] == "surroundings")
+    assert not any(row.weight for row in found.leaderboard if row.name == "surroundings")
 
 
 def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_path, monkeypatch):
@@ -218,7 +216,7 @@ def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_pat
     with pytest.raises(KeyboardInterrupt):
         fit(dataset(), tmp_path / "run")
     monkeypatch.setattr(portfolio_run, "judge", judge)
-    assert fit(dataset(), tmp_path / "run", resume=True)["test"]
+    assert fit(dataset(), tmp_path / "run", resume=True).test
 
 
 def test_a_small_budget_leaves_candidates_out():
@@ -236,17 +234,17 @@ def test_a_small_budget_leaves_candidates_out():
 def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
-    plain = Fitter.fit
+    plain = PoolFits.fit
 
     def slow(self, recipe, *given, **options):
         now[0] += 1000.0 if recipe.name == "topology" else 0.1
         return plain(self, recipe, *given, **options)
 
-    monkeypatch.setattr(Fitter, "fit", slow)
+    monkeypatch.setattr(PoolFits, "fit", slow)
     found = fit(dataset(), tmp_path / "run", small("bag", "topology"))
-    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    notes = {row.name: row.note for row in found.leaderboard}
     assert notes["topology"] == "stopped: it would not fit into the budget"
-    assert [row["name"] for row in found["leaderboard"] if row["weight"]] == ["bag"]
+    assert [row.name for row in found.leaderboard if row.weight] == ["bag"]
 
 
 def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_path, monkeypatch):
@@ -260,7 +258,7 @@ def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_pat
 
     monkeypatch.setattr(portfolio_run, "judge", failed)
     found = fit(dataset(), tmp_path / "run", broken)
-    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    notes = {row.name: row.note for row in found.leaderboard}
     assert notes["topology"] == "failed: there: it is broken"
     failing |= {"bag", "surroundings"}
     with pytest.raises(DataError, match="no candidate could be fitted"):
@@ -284,9 +282,9 @@ def labelled(labels, splits=None, task=None, **options) -> Dataset:
 def test_few_subgraphs_without_splits(tmp_path, labels):
     data = labelled(labels)
     found = fit(data, tmp_path / "run", small("bag", "topology", folds=5))
-    assert found["test"] == {}
-    assert found["test_of_simple"] == {}
-    assert np.isfinite(found["leaderboard"][0]["score"])
+    assert found.test == {}
+    assert all(row.test is None for row in found.leaderboard)
+    assert np.isfinite(found.leaderboard[0].score)
 
 
 def test_too_few_subgraphs_are_refused(tmp_path):
@@ -301,7 +299,7 @@ def test_a_graph_without_edges(tmp_path):
     data = dataset()
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
     found = fit(bare, tmp_path / "run", small("bag", "topology", "bag-1hop"))
-    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    notes = {row.name: row.note for row in found.leaderboard}
     assert notes["bag-1hop"] == "bag-1hop needs edges, and the graph has none"
     assert notes["bag"] == ""
 
@@ -348,7 +346,7 @@ def test_networks_that_cannot_win_are_stopped_or_left_out(tmp_path, monkeypatch,
     monkeypatch.setattr(portfolio_run, "clearly_behind", clearly_behind)
     monkeypatch.setattr(portfolio_run, "judge", judged)
     found = fit(dataset(), tmp_path / "run", small("bag", "surroundings", "surroundings-gin"))
-    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    notes = {row.name: row.note for row in found.leaderboard}
     if wrong < right:
         assert notes["surroundings"].startswith("stopped: 0.")
         assert "where the best has" in notes["surroundings"]
@@ -370,7 +368,7 @@ def test_a_network_that_corrects_a_baseline_far_behind_is_left_out(tmp_path, mon
 
     monkeypatch.setattr(portfolio_run, "judge", judged)
     found = fit(dataset(), tmp_path / "run", small("bag", "topology", "shape-plus"))
-    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    notes = {row.name: row.note for row in found.leaderboard}
     assert notes["shape-plus"] == "left out: it corrects topology, which is clearly behind bag"
     assert not notes["bag"]
     assert not notes["topology"]

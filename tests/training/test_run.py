@@ -51,8 +51,8 @@ def test_every_task_trains_and_is_scored(tmp_path, task):
     results = train(dataset(task), recipe(3, topology=True), tmp_path / "run")
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
     expected |= {"auprc"} if task in ("binary", "multi-label") else set()
-    assert set(results["test"]) == expected
-    assert results["task"] == task
+    assert set(results.test) == expected
+    assert results.task == task
 
 
 def test_errors_are_in_the_labels_units(tmp_path):
@@ -65,8 +65,8 @@ def test_errors_are_in_the_labels_units(tmp_path):
         source = str(tmp_path / f"{name}_data")
         results = train(some, recipe(3), tmp_path / name, source=source)
         lines = [json.loads(line) for line in (tmp_path / name / METRICS).read_text().splitlines()]
-        again, page = evaluate_split(tmp_path / name, "test")["test"], evaluate_run(tmp_path / name, some)
-        told = [results["val"], results["test"], again, page.metrics(), page.constant()]
+        again, page = evaluate_split(tmp_path / name, "test").test, evaluate_run(tmp_path / name, some)
+        told = [results.val, results.test, again, page.metrics(), page.constant()]
         told += [{key.removeprefix("val_"): value for key, value in line.items()} for line in lines]
         found[name] = told
     for small, big in zip(found["small"], found["large"], strict=True):
@@ -114,7 +114,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_one_of_another_split_does_not(t
         del settings[name]
     del settings["training"]["select_from"], settings["training"]["repeats"]
     (tmp_path / "run" / RECIPE).write_text(json.dumps(settings | {"note": "It was another one."}))
-    assert train(dataset(), recipe(2), tmp_path / "run", resume=True)["val"] == found["val"]
+    assert train(dataset(), recipe(2), tmp_path / "run", resume=True).val == found.val
     for change in ({"split": "published"}, {"seed": 1}):
         with pytest.raises(DataError, match="other settings"):
             train(dataset(), recipe(2), tmp_path / "run", resume=True, **change)
@@ -143,7 +143,7 @@ def test_evaluate_repeats_what_training_said(tmp_path):
     write_folder(data, tmp_path / "data")
     results = train(data, recipe(3), tmp_path / "run", source=str(tmp_path / "data"))
     again = evaluate_split(tmp_path / "run", "test")
-    assert again["test"] == pytest.approx(results["test"], abs=1e-6, nan_ok=True)
+    assert again.test == pytest.approx(results.test, abs=1e-6, nan_ok=True)
 
 
 def test_a_loss_that_is_no_number_is_said(tmp_path):

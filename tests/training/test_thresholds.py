@@ -66,28 +66,28 @@ def scores_of(run: subgnn.Run, data: Dataset, split: str) -> tuple[np.ndarray, n
 def test_the_threshold_is_that_of_a_search_on_validation(folder):
     run, data = subgnn.load(folder / "run"), rings()
     scores, truth = scores_of(run, data, "val")
-    (label,) = run.results["threshold"]["labels"]
-    assert (label["label"], run.results["threshold"]["chosen_on"]) == ("fraud", "validation")
-    found = Counts.at(label["threshold"], scores[:, 0], truth == 0)
+    (label,) = run.result.threshold.labels
+    assert (label.label, run.result.threshold.chosen_on) == ("fraud", "validation")
+    found = Counts.at(label.threshold, scores[:, 0], truth == 0)
     possible = [Counts.at(float(t), scores[:, 0], truth == 0) for t in [-1, *scores[:, 0]]]
     assert found.recall >= 0.8
     assert found.precision == max(one.precision for one in possible if one.alerts and one.recall >= 0.8)
-    assert label["chosen"]["alerts"] == found.alerts
+    assert label.chosen.alerts == found.alerts
 
 
 def test_predictions_and_scores_use_it(folder):
     run, data = subgnn.load(folder / "run"), rings()
     scores, truth = scores_of(run, data, "test")
-    (label,) = run.results["threshold"]["labels"]
-    expected = np.where(scores[:, 0] > label["threshold"], "fraud", "other").tolist()
+    (label,) = run.result.threshold.labels
+    expected = np.where(scores[:, 0] > label.threshold, "fraud", "other").tolist()
     rows = data.subgraphs.indices("test")
     sets = [data.subgraphs.nodes[row].tolist() for row in rows]
     assert run.predict(sets)["label"].tolist() == expected
     assert expected != np.array(["fraud", "other"])[scores.argmax(axis=1)].tolist()
     assert run.evaluate()["accuracy"] == pytest.approx(np.mean(np.array(expected) == np.array(run.classes)[truth]))
-    assert run.evaluate() == pytest.approx(run.results["test"])
+    assert run.evaluate() == pytest.approx(run.result.test)
     hits = sum(e == "fraud" and t == 0 for e, t in zip(expected, truth, strict=True))
-    assert (label["test"]["hits"], label["test"]["alerts"]) == (hits, expected.count("fraud"))
+    assert (label.test.hits, label.test.alerts) == (hits, expected.count("fraud"))
     (why,) = run.explain(sets[:1])
     assert why.classes[why.leading] == why.label == expected[0]
 
@@ -98,7 +98,7 @@ def test_exports_pages_and_served_runs_have_it(folder, tmp_path):
     assert exported.predictor.spec.decision == run.predictor.spec.decision
     assert exported.predict([[0, 1, 2]]).equals(run.predict([[0, 1, 2]]))
     page = run_report(folder / "run", rings())
-    threshold = run.results["threshold"]["labels"][0]["threshold"]
+    threshold = run.result.threshold.labels[0].threshold
     assert "Thresholds for recall=0.8, chosen on 30 validation subgraphs" in page
     assert f"fraud at the threshold {threshold:.4g}" in page
     (served,) = open_runs([f"small={folder / 'run'}"], limits=Limits()).values()
@@ -126,15 +126,15 @@ def test_the_command_line(folder, tmp_path):
 def test_out_of_fold_thresholds_see_no_subgraph_they_were_fitted_to(task):
     data = rings(task)
     run = subgnn.train(data, recipe="bag", threshold="f1", settings={"training.threshold_folds": 3}, device="cpu")
-    found = run.results["threshold"]
-    assert (found["chosen_on"], found["labels"][0]["chosen"]["subgraphs"]) == ("out-of-fold", 120)
-    assert [one["label"] for one in found["labels"]] == (["fraud"] if task == "binary" else list(run.classes))
+    found = run.result.threshold
+    assert (found.chosen_on, found.labels[0].chosen.subgraphs) == ("out-of-fold", 120)
+    assert [one.label for one in found.labels] == (["fraud"] if task == "binary" else list(run.classes))
     scores, _ = scores_of(run, data, "test")
     predicted = task_of(task).decide(scores, run.predictor.thresholds)
     rows = [data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")]
-    column = found["labels"][0]["test"]
+    column = found.labels[0].test
     positive = predicted == 0 if task == "binary" else predicted[:, 0] > 0
-    assert column["alerts"] == positive.sum()
+    assert column.alerts == positive.sum()
     if task == "multi-label":
         labels = run.predict(rows)["label"].tolist()
         assert labels == ["-".join(np.array(run.classes)[row > 0]) for row in predicted]
@@ -145,16 +145,13 @@ def test_out_of_fold_thresholds_see_no_subgraph_they_were_fitted_to(task):
 def test_a_portfolio_chooses_on_its_out_of_fold_predictions(select_by, tmp_path):
     settings = {"auto.only": ["bag"], "auto.repeats": 2, "auto.folds": 3, "training.select_by": select_by}
     run = subgnn.train(rings(), tmp_path / "run", threshold="recall=0.9", settings=settings, device="cpu")
-    found = run.results["threshold"]
-    (label,) = found["labels"]
-    assert (found["chosen_on"], label["chosen"]["subgraphs"], label["reached"]) == ("out-of-fold", 120, True)
-    assert label["chosen"]["recall"] >= 0.9
-    assert run.results["metric"] == ("micro_f1" if select_by == "auto" else "auprc")
-    assert run.evaluate() == pytest.approx(run.results["test"], rel=1e-5)
-    assert (
-        run.results["val"]["auprc"] == pytest.approx(run.results["leaderboard"][0]["score"], abs=1e-2)
-        or select_by == "auto"
-    )
+    found = run.result.threshold
+    (label,) = found.labels
+    assert (found.chosen_on, label.chosen.subgraphs, label.reached) == ("out-of-fold", 120, True)
+    assert label.chosen.recall >= 0.9
+    assert run.result.metric == ("micro_f1" if select_by == "auto" else "auprc")
+    assert run.evaluate() == pytest.approx(run.result.test, rel=1e-5)
+    assert run.result.val["auprc"] == pytest.approx(run.result.leaderboard[0].score, abs=1e-2) or select_by == "auto"
     assert "Thresholds for recall=0.9, chosen on 120 out-of-fold predictions" in (run.report).read_text(
         encoding="utf-8"
     )
@@ -205,8 +202,8 @@ def test_class_weights_and_focal_loss_in_runs():
     assert recalls["false"] < recalls["balanced"] <= recalls["fraud=30"]
     settings = {"training.focal": 2.0, "training.epochs": 2, "embeddings.dim": 8, "training.select_by": "recall@5"}
     run = subgnn.train(data, recipe="avg", settings=settings | {"baseline.tune_embeddings": False}, device="cpu")
-    assert 0 <= run.results["val"]["recall@5"] <= 1
-    assert run.evaluate()["recall@5"] == run.results["test"]["recall@5"]
+    assert 0 <= run.result.val["recall@5"] <= 1
+    assert run.evaluate()["recall@5"] == run.result.test["recall@5"]
 
 
 def test_a_search_maximises_the_metric_of_selection():
@@ -215,7 +212,7 @@ def test_a_search_maximises_the_metric_of_selection():
     )
     found = run_trial(without_test(rings()), recipe, folds=0, device="cpu")
     run = subgnn.train(without_test(rings()), recipe=recipe, device="cpu")
-    assert found.score == run.results["val"]["recall@5"]
+    assert found.score == run.result.val["recall@5"]
 
 
 def test_the_estimator_uses_thresholds():

@@ -59,7 +59,7 @@ def test_groups_in_several_splits():
     groups = ["g0", "g1"] * 2 + ["a"] * 16 + ["g1"] + ["b"] * 4 + ["g0", "g1"] + ["c"] * 3
     with pytest.warns(DataWarning, match=r"2 groups have subgraphs in several splits \(first: 'g1' in train and val\)"):
         run = subgnn.train(changed(groups=groups), recipe="bag", device="cpu")
-    assert len(run.results["warnings"]) == 1
+    assert len(run.result.warnings) == 1
     first = replace(PLAIN.subgraphs, groups=Strings.of(["g1"] * 19 + ["g2"] * 2 + ["g1"] * 9))
     assert ["; ".join(pair) for pair in split_warnings(first)] == [GROUPS]
 
@@ -90,7 +90,7 @@ def test_without_a_test_split_the_page_shows_what_was_predicted_out_of_fold(tmp_
     assert "on the held-out folds" in page
     assert "validation split" not in page
     assert ("30, without splits" in page) == (without == "splits")
-    assert run.results["test"] == {}
+    assert run.result.test == {}
     assert call("report", tmp_path / "run").code == 0
 
 
@@ -107,6 +107,6 @@ def test_candidates_that_were_not_tried_are_named_beside_no_signal():
     turned = np.random.default_rng(0).permutation(PLAIN.subgraphs.targets)
     data = replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, targets=turned))
     settings = {"auto.only": ["bag", "surroundings-gin"], "auto.folds": 2, "auto.repeats": 1}
-    found = subgnn.train(data, settings=settings, time="1s", device="cpu").results
-    assert found["signals"][0] in ("none", "undecided")
-    assert found["signal"].endswith(" 1 candidate was not tried: surroundings-gin.")
+    found = subgnn.train(data, settings=settings, time="1s", device="cpu").result
+    assert found.signals[0] in ("none", "undecided")
+    assert found.signal.endswith(" 1 candidate was not tried: surroundings-gin.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from subgnn.result import Candidate
     from subgnn.training.options import Callbacks
 
 
@@ -50,19 +51,19 @@ class Bar:
         what = f"training {record['candidate']}" if "candidate" in record else "training"
         self._show(what, record["epoch"] + 1, self._epochs, state)
 
-    def leaderboard(self, rows: Sequence[dict[str, Any]], doing: str) -> None:
+    def leaderboard(self, rows: Sequence[Candidate], doing: str) -> None:
         """Print the plan at first, then the candidate that was judged last, and show what is being done."""
         if self._prints_plan:
             self._prints_plan = False
             _print_plan(rows)
-        done = [row for row in rows if row["score"] is not None and row["recipe"]]
+        done = [row for row in rows if row.score is not None and row.recipe]
         for row in done if not self._bar.disable else ():
-            if row["name"] not in self._judged:
-                self._judged.add(row["name"])
-                score = f"{row['score']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
-                self._bar.console.print(f"{row['name']:24} {score}  {row['seconds']:.0f} s", highlight=False)
-        tried = [row for row in rows if row["recipe"] and (row["score"] is not None or not row["note"])]
-        best = f"best so far {done[0]['name']} {done[0]['score']:.3f}" if done else ""
+            if row.name not in self._judged:
+                self._judged.add(row.name)
+                score = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f})"
+                self._bar.console.print(f"{row.name:24} {score}  {row.seconds:.0f} s", highlight=False)
+        tried = [row for row in rows if row.recipe and (row.score is not None or not row.note)]
+        best = f"best so far {done[0].name} {done[0].score:.3f}" if done else ""
         self._show(f"auto: {doing}", len(done), len(tried), best)
 
     def _show(self, what: str, done: int, total: int, state: str) -> None:
@@ -74,24 +75,24 @@ class Bar:
         self._bar.update(self._task, completed=done, total=total, state=state)
 
 
-def _print_plan(rows: Sequence[dict[str, Any]]) -> None:
-    tried = [row for row in rows if row["estimate"] and not row["note"].startswith("left out")]
-    named = ", ".join(f"{row['name']} ({row['estimate']:.0f} s)" for row in tried)
+def _print_plan(rows: Sequence[Candidate]) -> None:
+    tried = [row for row in rows if row.estimate and not row.note.startswith("left out")]
+    named = ", ".join(f"{row.name} ({row.estimate:.0f} s)" for row in tried)
     print(f"candidates, with rough estimates: {named}")
     for row in rows:
-        if row["note"] and row not in tried and row["score"] is None:
-            print(f"not tried: {row['name']} ({row['note']})")
+        if row.note and row not in tried and row.score is None:
+            print(f"not tried: {row.name} ({row.note})")
 
 
-def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def leaderboard_table(rows: Sequence[Candidate]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The header and the cells of a portfolio's leaderboard, of candidates with a score."""
     header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
     cells: list[tuple[str, ...]] = []
     for row in rows:
-        ends = [row["low"], row["high"]]
+        ends = [row.low, row.high]
         interval = "" if None in ends else "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(f"{end:.3f}" for end in ends)
-        weight = f"{row['weight']:.2f}" if row["weight"] else ""
-        cells.append((row["name"], f"{row['score']:.3f}", interval, weight, f"{row['seconds']:.1f}", row["note"]))
+        weight = f"{row.weight:.2f}" if row.weight else ""
+        cells.append((row.name, f"{row.score:.3f}", interval, weight, f"{row.seconds:.1f}", row.note))
     return header, cells
 
 

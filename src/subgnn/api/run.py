@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,10 @@ from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice, KnownSubgraphs, SearchAnswers
 from subgnn.ragged import Ragged
 from subgnn.render import render
-from subgnn.reports.leaderboard import candidates
 from subgnn.reports.run_page import score_text
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
-from subgnn.training.run_dir import PAGE, shown_split
+from subgnn.training.run_dir import PAGE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,12 +47,12 @@ class Run:
 
     Attributes:
         path: the folder of the run, or the exported file.
-        results: as in run.json.
+        result: scores, settings and times, as in run.json (:class:`~subgnn.result.RunResult`).
         predictor: the model itself, for arrays in place of tables.
     """
 
     def __init__(self, path: Path, opened: OpenedRun) -> None:
-        self.path, self.results, self.predictor = path, opened.results, opened.predictor
+        self.path, self.result, self.predictor = path, opened.result, opened.predictor
         self._opened = opened
         self._completer: Completer | None = None
 
@@ -167,8 +167,7 @@ class Run:
         """
         if isinstance(subgraphs, str):
             subgraphs = self._opened.split(subgraphs, str(self.path))
-        select_by = str(self.results.get("select_by", "auto"))
-        return score(self.predictor, subgraphs, select_by=select_by, where=str(self.path)).metrics
+        return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path)).metrics
 
     @property
     def leaderboard(self) -> pd.DataFrame:
@@ -179,10 +178,10 @@ class Run:
         """
         import pandas as pd
 
-        if "leaderboard" not in self.results:
-            what = f"this run is of one recipe, {self.results.get('recipe')}"
+        if not self.result.is_portfolio:
+            what = f"this run is of one recipe, {self.result.recipe}"
             raise UserError(what, where="leaderboard", hint="train without a recipe to compare several")
-        return pd.DataFrame(candidates(self.results))
+        return pd.DataFrame(map(asdict, self.result.leaderboard)).drop(columns="estimate")
 
     @property
     def report(self) -> Path:
@@ -192,7 +191,7 @@ class Run:
             if subgraphs is None or not self.path.is_dir():
                 hint = "open the folder of the run"
                 raise UserError("an exported run has no page", where=str(self.path), hint=hint)
-            dataset = Dataset(str(self.results.get("dataset", "")), graph.oriented or graph, subgraphs)
+            dataset = Dataset(self.result.dataset, graph.oriented or graph, subgraphs)
             write_run_page(dataset, self.path, None)
         return page
 
@@ -232,32 +231,28 @@ class Run:
 
     def _scores(self, split: str, *names: str) -> str:
         """Metrics of a split in words: those named, or all but the loss."""
-        scores = self.results.get(split) or {}
+        scores = self.result.scores(split)
         shown = {name: value for name, value in scores.items() if (name in names if names else name != "loss")}
         return ", ".join(f"{metric_name(name)} {score_text(value, name)}" for name, value in shown.items())
 
     def __repr__(self) -> str:
         scores = {split: self._scores(split, "micro_f1", "r2") for split in ("test", "val")}
-        found = [f"{shown_split(self.results, split)} {text}" for split, text in scores.items() if text]
-        about = f"{self.results.get('recipe')} on {self.results.get('dataset')}"
+        found = [f"{self.result.scores_name(split)} {text}" for split, text in scores.items() if text]
+        about = f"{self.result.recipe} on {self.result.dataset}"
         return f"Run({', '.join([about, *found[:1], f'path={str(self.path)!r}'])})"
 
     def _repr_html_(self) -> str:
         """A card, which a notebook shows."""
-        results = self.results
+        result = self.result
         facts: list[tuple[str, str]] = [("task", self.task)]
         if self.classes:
             facts.append(("classes", f"{len(self.classes):,}: {', '.join(self.classes[:10])}"))
-        facts += [(shown_split(results, split), text) for split in ("test", "val") if (text := self._scores(split))]
-        if "leaderboard" in results:
-            members = [f"{row['name']} {row['weight']:.2f}" for row in candidates(results) if row["weight"]]
-            facts += [
-                ("chosen", f"{results.get('chosen')}: {', '.join(members)}"),
-                ("labels", results.get("signal", "")),
-            ]
-        facts += [(key, str(results[key])) for key in ("seed", "date") if key in results]
-        facts.append(("path", str(self.path)))
-        return render("card.html", title=f"{results.get('recipe')} on {results.get('dataset')}", facts=facts)
+        facts += [(result.scores_name(split), text) for split in ("test", "val") if (text := self._scores(split))]
+        if result.is_portfolio:
+            members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
+            facts += [("chosen", f"{result.chosen}: {', '.join(members)}"), ("labels", result.signal)]
+        facts += [("seed", str(result.seed)), ("date", result.date), ("path", str(self.path))]
+        return render("card.html", title=f"{result.recipe} on {result.dataset}", facts=facts)
 
     def __getattr__(self, name: str) -> Any:
         """Refuse the names of a predictor, which :func:`load` gave before, and say where they are."""

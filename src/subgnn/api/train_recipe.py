@@ -6,10 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
@@ -20,8 +16,9 @@ from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, spli
 from subgnn.data.times import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
+from subgnn.result import RunResult
 from subgnn.training.devices import Ranks
-from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, parse_duration
+from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun, parse_duration
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
 
@@ -47,7 +44,7 @@ def train(
     loggers: Sequence[str] = (),
     score_epochs: bool = False,
     report: bool = True,
-) -> dict[str, Any]:
+) -> RunResult:
     """Train a recipe on a dataset and write the run's folder.
 
     Args:
@@ -77,7 +74,7 @@ def train(
         report: write the page of the run.
 
     Returns:
-        The results, as in run.json; on every rank.
+        The result, on every rank.
     """
     recipe = find_recipe("auto") if recipe is None else recipe
     if not str(out):
@@ -138,12 +135,12 @@ def _graph_until(graph: Graph, until: float) -> Graph:
     return kept
 
 
-def write_run_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None) -> None:
+def write_run_page(dataset: Dataset, out: Path, trained: TrainedRun | None) -> None:
     """Write the page of a finished run; the run is done, so a failure is only a warning."""
     from subgnn.reports import run_report, write_page
 
     try:
-        write_page(run_report(out, dataset, vectors=vectors), out / PAGE)
+        write_page(run_report(out, dataset, trained), out / PAGE)
     except Exception as error:
         what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
         warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)

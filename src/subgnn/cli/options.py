@@ -139,10 +139,10 @@ def check_paths(
     run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
 ) -> None:
     """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
-    from subgnn.training.run_dir import read_results
+    from subgnn.result import read_result
 
     if run is not None and not run.is_file():
-        read_results(run)
+        read_result(run)
     if subgraphs is not None and subgraphs != STANDARD_STREAM and not subgraphs.exists():
         raise DataError("no such file", where=str(subgraphs), hint="check the path")
     if out is not None and out != STANDARD_STREAM:

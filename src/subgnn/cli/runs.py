@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, RunPath, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
-from subgnn.cli.train import print_results
+from subgnn.cli.train import print_result
 from subgnn.errors import UserError
 from subgnn.storage.parsing import finite
 
@@ -28,11 +28,11 @@ def evaluate_run(
     check_paths(run)
     from subgnn.inference.evaluate import evaluate_split
 
-    results = evaluate_split(run, split, data)
+    result = evaluate_split(run, split, data)
     if json:
-        print_json(finite(results))
+        print_json(finite(result.to_json()))
     else:
-        print_results(results)
+        print_result(result)
 
 
 def export_run_file(

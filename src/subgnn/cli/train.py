@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
@@ -32,7 +32,7 @@ from subgnn.cli.output import (
 from subgnn.storage.parsing import finite
 
 if TYPE_CHECKING:
-    pass
+    from subgnn.result import RunResult
 
 
 @with_option_groups
@@ -121,7 +121,7 @@ def train_run(
             print_line(line)
     loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:
-        results = train(
+        result = train(
             dataset,
             chosen,
             out,
@@ -143,10 +143,10 @@ def train_run(
     if not prints:
         return
     if json:
-        print_json(finite(results))
+        print_json(finite(result.to_json()))
         return
-    print_results(results)
-    if results.get("interrupted"):
+    print_result(result)
+    if result.interrupted:
         command = continuing_command(context.obj)
         print_line(f"interrupted: the best of the candidates that were finished; the others are tried by: {command}")
     if (out / PAGE).is_file():
@@ -154,46 +154,44 @@ def train_run(
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
 
 
-def print_leaderboard(results: dict[str, Any]) -> None:
+def print_leaderboard(result: RunResult) -> None:
     """Print the candidates of a portfolio with their out-of-fold scores, and what was chosen."""
-    title = f"{results['run']}: candidates by out-of-fold {results['metric'].replace('_', '-')}"
-    rows = results["leaderboard"]
-    print_table(title, *leaderboard_table([row for row in rows if row["score"] is not None]))
-    for row in rows:
-        if row["score"] is None:
-            print_line(f"no score: {row['name']} ({row['note']})")
-    members = [f"{row['name']} {row['weight']:.2f}" for row in results["leaderboard"] if row["weight"]]
-    print_line(f"chosen: {results['chosen']} ({', '.join(members)})")
-    print_line(results["signal"])
+    title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
+    print_table(title, *leaderboard_table([row for row in result.leaderboard if row.score is not None]))
+    for row in result.leaderboard:
+        if row.score is None:
+            print_line(f"no score: {row.name} ({row.note})")
+    members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
+    print_line(f"chosen: {result.chosen} ({', '.join(members)})")
+    print_line(result.signal)
 
 
-def print_results(results: dict[str, Any]) -> None:
+def print_result(result: RunResult) -> None:
     """Print the scores of a run by split."""
     from subgnn.task import metric_text
-    from subgnn.training.run_dir import shown_split
 
-    if "leaderboard" in results:
-        print_leaderboard(results)
-    shown = {name: results[name] for name in ("train", "val", "test") if name in results}
-    metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])
+    if result.is_portfolio:
+        print_leaderboard(result)
+    shown = {"train": result.train, "val": result.val, "test": result.test}
+    metrics = [name for name in result.test or result.val if name != "loss"]
     rows = [
-        (shown_split(results, split), *(metric_text(m, values.get(m, math.nan)) for m in metrics))
+        (result.scores_name(split), *(metric_text(m, values.get(m, math.nan)) for m in metrics))
         for split, values in shown.items()
+        if values
     ]
-    title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"
+    title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
-    if "threshold" in results:
+    if result.threshold is not None:
         from subgnn.reports.thresholds import threshold_notes, threshold_table
 
-        print_table(*threshold_table(results["threshold"]))
-        print_notes(threshold_notes(results["threshold"]))
-    if "leaderboard" in results:
+        print_table(*threshold_table(result.threshold))
+        print_notes(threshold_notes(result.threshold))
+    if result.is_portfolio:
         return
-    if results.get("published", {}).get("micro_f1") is not None:
-        published = results["published"]
+    if (published := result.published).get("micro_f1") is not None:
         print_line(f"published: micro-f1 {published['micro_f1']} ({published.get('source', '')})")
-    if "candidate" in results:
-        print_line(f"selected on validation: {results['candidate']}, of {len(results['candidates'])} candidates")
-    if "members" in results:
-        print_line(f"the mean of {len(results['members'])} networks; below, the epoch of the first")
-    print_line(f"selected epoch {results['selected_epoch']} of {results['epochs']}")
+    if result.candidate:
+        print_line(f"selected on validation: {result.candidate}, of {len(result.candidates)} candidates")
+    if result.members:
+        print_line(f"the mean of {len(result.members)} networks; below, the epoch of the first")
+    print_line(f"selected epoch {result.selected_epoch} of {result.epochs}")

@@ -35,6 +35,7 @@ from subgnn.storage.parsing import MAX_TOML, parse_toml, read_bounded
 
 Where = Callable[[str], str]
 Table = typing.TypeVar("Table")
+_UNIONS = (types.UnionType, typing.Union)
 
 
 def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -219,7 +220,8 @@ def _build(kind: type, content: Any, where: Where, path: str) -> Any:
     if missing:
         called = next((content[key] for key in ("label", "name") if isinstance(content.get(key), str)), "")
         entry = f"{path}{f' ({excerpt(called)})' if called else ''}" if path else "the file"
-        lacking = " and no ".join(f"'{name}'" for name in missing)
+        lacking = " and no ".join(f"'{name}'" for name in missing[:3])
+        lacking += f", nor {len(missing) - 3} others" if len(missing) > 3 else ""
         raise UserError(f"{entry} has no {lacking}", where=where(path), hint=f"needed: {', '.join(needed)}")
     return kind(**{k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()})
 
@@ -227,6 +229,12 @@ def _build(kind: type, content: Any, where: Where, path: str) -> Any:
 def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
     kind, bounds = with_bounds(annotated)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in _UNIONS and type(None) in arguments:
+        if value is None:
+            return None
+        arguments = tuple(one for one in arguments if one is not type(None))
+        if len(arguments) == 1:
+            return _value(arguments[0], value, where, path)
     if is_dataclass(kind) and isinstance(kind, type):
         return _build(kind, value, where, path)
     if type(value) is int and (kind is float or (float in arguments and int not in arguments)):
@@ -237,7 +245,7 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
         fits = isinstance(value, (list, tuple)) and (arguments[-1] is Ellipsis or len(value) == len(arguments))
     elif origin is dict:
         fits = isinstance(value, Mapping)
-    elif origin is types.UnionType:
+    elif origin in _UNIONS:
         fits, bounds = type(value) in arguments, with_bounds(type(value))[1]
     else:
         fits = type(value) is kind
@@ -261,7 +269,7 @@ def describe(annotated: Any) -> str:
         inner = typing.get_args(kind)
         count = "" if inner[-1] is Ellipsis else f"{len(inner)} "
         return f"a list of {count}" + re.sub("(number|table|list)", r"\1s", describe(inner[0]).removeprefix("a "))
-    if typing.get_origin(kind) is types.UnionType:
+    if typing.get_origin(kind) in _UNIONS:
         return ", or ".join(map(describe, typing.get_args(kind)))
     names = {types.NoneType: "nothing", int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     found = names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"

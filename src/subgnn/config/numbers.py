@@ -53,6 +53,10 @@ Damping = Annotated[float, Bounds(0, 0.99)]
 """The probability that a random walk goes on."""
 
 
+AnyNumber = Annotated[float, None]
+"""Any number of a result, also below 0, infinite or undefined (NaN)."""
+
+
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
     """A type without its bounds, and the bounds; by default numbers are from 0 and fit into 32 bits.
 

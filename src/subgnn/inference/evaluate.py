@@ -15,22 +15,23 @@ from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.metrics.thresholds import Counts
 from subgnn.models.examples import label_unit, target_tensor
+from subgnn.result import RunResult
 from subgnn.task import task_of
 
 
-def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:
-    """Score a finished run on a split of its dataset: its results, and the metrics under the name of the split.
+def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult:
+    """Score a finished run on a split of its dataset: its result, with these metrics of the split.
 
     Args:
         data: the dataset; by default where the run read it.
     """
     whole = open_run(out, data)
     subgraphs = whole.split(split, str(data or out))
-    options: dict[str, Any] = {"select_by": str(whole.results.get("select_by", "auto")), "where": str(data or out)}
-    scored = score(whole.predictor, subgraphs, **options)
-    found = {"run": str(out), **whole.results, split: scored.metrics}
-    decision = whole.predictor.spec.decision
-    return found | ({} if decision is None else {"threshold": decision.report(**{split: scored.counts})})
+    scored = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
+    found: dict[str, Any] = {"run": whole.result.run or str(out), split: scored.metrics}
+    if (decision := whole.predictor.spec.decision) is not None:
+        found["threshold"] = decision.report(**{split: scored.counts})
+    return replace(whole.result, **found)
 
 
 @dataclass(frozen=True, slots=True)

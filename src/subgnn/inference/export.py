@@ -12,6 +12,7 @@ whose number is not known beforehand.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,7 +42,6 @@ from subgnn.versions import versions
 
 Inputs = dict[str, Any]
 _SUBGRAPHS, _COMPONENTS, _NODES = (Dim(name) for name in ("subgraphs", "components", "nodes"))
-_PLACES = ("run", "source")  # results that name a path, which means nothing elsewhere
 
 
 def export_run(
@@ -71,7 +71,7 @@ def export_run(
         arrays["subgraphs"] = opened.trained_with
     about: dict[str, Any] = {
         "checkpoint": content,
-        "results": {name: value for name, value in opened.results.items() if name not in _PLACES},
+        "result": replace(opened.result, run="", source="").to_json(),  # paths mean nothing elsewhere
         "versions": versions(),
         "graph": None,
     }
@@ -80,7 +80,7 @@ def export_run(
         if any(one.spec.prepare.directed for one in checkpoint.each()) and graph.oriented is not None:
             graph = graph.oriented  # the undirected graph follows from it, but not the other way round
         alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
-        of_graph, about["graph"] = pack_dataset(Dataset(str(opened.results.get("dataset", "")), graph, alone))
+        of_graph, about["graph"] = pack_dataset(Dataset(opened.result.dataset, graph, alone))
         arrays |= {f"graph.{name}": array for name, array in of_graph.items()}
     write_export(out, arrays, about, overwrite=overwrite)
     return {"bytes": out.stat().st_size, "graph_hash": checkpoint.spec.graph_hash, "with_graph": with_graph}

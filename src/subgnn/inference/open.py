@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -37,13 +36,13 @@ from subgnn.models.spec import Checkpoint
 from subgnn.parallel.engine import Engine
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
+from subgnn.result import RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, read_arrays
 from subgnn.training.run_dir import (
     CHECKPOINT,
     as_trained,
     check_subgraphs,
     dataset_path,
-    read_results,
     read_subgraph_keys,
 )
 from subgnn.versions import versions
@@ -59,7 +58,7 @@ _NOUN = "the exported run"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenedRun:
-    """A run that predicts, its results, and the subgraphs of its dataset.
+    """A run that predicts, its result, and the subgraphs of its dataset.
 
     Shapes:
         reference: (networks x draws, width), the mean vector of the training split, if the run is a file that holds it
@@ -67,7 +66,7 @@ class OpenedRun:
     """
 
     predictor: Predictor
-    results: dict[str, Any]
+    result: RunResult
     subgraphs: SubgraphSet | None = None
     reference: NDArray[np.float32] | None = None
     trained_with: Keys | None = None
@@ -84,7 +83,7 @@ class OpenedRun:
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         check_subgraphs(self.trained_with, self.subgraphs, where, hint)
-        if name == "val" and "val" in self.results.get("fitted_to", ()):
+        if name == "val" and "val" in self.result.fitted_to:
             hint = "score test, which it has not seen; the score out of fold is in run.json, under val"
             raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
         return self.subgraphs.take(self.subgraphs.indices(name))
@@ -121,29 +120,28 @@ def open_run(
             hint = "leave --engine out, or give the folder of the run"
             raise DataError("an exported run predicts in this process only", where=str(path), hint=hint)
         return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
-    results = read_results(path)
+    result = read_result(path)
     if isinstance(data, Dataset):
         source, dataset = None, data
     else:
-        source = dataset_path(path, results, data)
+        source = dataset_path(path, result, data)
         dataset = read(source)
-    dataset = as_trained(dataset, results)
+    dataset = as_trained(dataset, result)
     graph = dataset.graph.undirected()
     # A graph without its later edges is not the one in the file that workers could map.
-    source = None if "edges_until" in results else source
+    source = source if result.edges_until is None else None
     workers = None if engine is None else Workers(engine, graph, source=source)
     made = predictor(path / CHECKPOINT, graph, workers=workers, cache=True)
-    return OpenedRun(made, results, dataset.subgraphs, trained_with=read_subgraph_keys(path))
+    return OpenedRun(made, result, dataset.subgraphs, trained_with=read_subgraph_keys(path))
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
-    checkpoint, results, graph, arrays = _read_export(path)
-    dataset = None if dataset is None else as_trained(dataset, results)
+    checkpoint, result, graph, arrays = _read_export(path)
+    dataset = None if dataset is None else as_trained(dataset, result)
     graph = graph if dataset is None else dataset.graph.undirected()
     if graph is None:
-        name = results.get("dataset", "the run's dataset")
         hint = "say where it is with --data, or export the run with --with-graph"
-        raise DataError(f"the graph of {name} is not in the file", where=str(path), hint=hint)
+        raise DataError(f"the graph of {result.dataset} is not in the file", where=str(path), hint=hint)
     reference = arrays.get("reference")
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
     made = predictor(checkpoint, graph, tables=tables, cache=True, where=str(path), again=EXPORT.again)
@@ -155,11 +153,11 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
     subgraphs = None if dataset is None else dataset.subgraphs
-    return OpenedRun(made, results, subgraphs, reference, arrays.get("subgraphs"))
+    return OpenedRun(made, result, subgraphs, reference, arrays.get("subgraphs"))
 
 
-def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, Arrays]:
-    """Checkpoint, results, the graph if the file has it, and the arrays of an exported run."""
+def _read_export(path: Path) -> tuple[Checkpoint, RunResult, Graph | None, Arrays]:
+    """Checkpoint, result, the graph if the file has it, and the arrays of an exported run."""
     where = str(path)
     file = read_arrays(path, EXPORT)
     arrays = file.arrays
@@ -170,17 +168,18 @@ def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, 
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}")
         content = file.content()
-        packed, results = content["checkpoint"], dict(content["results"])
+        packed, about = content["checkpoint"], content["result"]
         graph = None
         if content["graph"] is not None:
             of_graph = _under(arrays, "graph.")
             graph = unpack_dataset(of_graph, content["graph"], where, again=EXPORT.again).graph.undirected()
     except WRONG as error:
         raise broken(_NOUN, error, where=where, again=EXPORT.again) from None
+    result = parse_result(about, where, EXPORT.again)
     checkpoint = unpack(_under(arrays, "checkpoint."), packed, where=where, noun=_NOUN, again=EXPORT.again)
     if graph is not None and seen_hash(graph, checkpoint.spec.prepare) != checkpoint.spec.graph_hash:
         raise DataError("its graph is not the one the run was trained on", where=where, hint=EXPORT.again)
-    return checkpoint, results, graph, arrays
+    return checkpoint, result, graph, arrays
 
 
 def _under(arrays: Arrays, prefix: str) -> Arrays:
@@ -225,5 +224,28 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     data = TrainingData(graph, known, seed, torch.device("cpu"))
     candidate = set_up_model(data, recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=model.stored_weights(candidate.network.state_dict()))
-    results: dict[str, Any] = {"recipe": recipe.name, "method": recipe.method, "seed": seed, "task": known.task}
-    return OpenedRun(Predictor(checkpoint, graph), results | {"versions": versions()})
+    result = RunResult(
+        run="",
+        dataset="",
+        source="",
+        split="stored",
+        recipe=recipe.name,
+        method=recipe.method,
+        seed=seed,
+        task=known.task,
+        fitted_to=("train",),
+        unused=(),
+        selected_epoch=0,
+        epochs=1,
+        val={},
+        test={},
+        intervals={},
+        published={},
+        seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=0.0),
+        peak_memory_mb=0.0,
+        device="cpu",
+        devices=1,
+        versions=versions(),
+        date="",
+    )
+    return OpenedRun(Predictor(checkpoint, graph), result)

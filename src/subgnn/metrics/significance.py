@@ -118,7 +118,7 @@ def score_interval(terms: ScoreTerms) -> tuple[float, float]:
 
 def headline_interval(
     outputs: Sequence[Tensor], targets: Tensor, subgraphs: SubgraphSet, *, thresholds: Thresholds = 0.5
-) -> list[float]:
+) -> tuple[float, float]:
     """The ends of the 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
 
     Subgraphs of equal nodes or one group are drawn together: they are not independent. Where all predictions are
@@ -133,8 +133,8 @@ def headline_interval(
     terms = mean_terms([ScoreTerms(*task.score_terms(one, true)) for one in found])
     joined = terms.joined(split_units(subgraphs, subgraphs.groups))
     if task.one_class and terms.score in (0.0, 1.0):
-        return list(wilson(terms.score, len(joined.gain)))
-    return list(score_interval(joined))
+        return wilson(terms.score, len(joined.gain))
+    return score_interval(joined)
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from subgnn.errors import UserError, excerpt
 from subgnn.metrics.significance import wilson
 from subgnn.ranking import alerts_by_score
+from subgnn.result import Alerts, LabelAlerts, ThresholdReport
 from subgnn.task import TaskName, Thresholds, task_of
 
 NONE = "none"
@@ -123,14 +124,16 @@ class Counts:
         """The share of positive subgraphs that are alerts; NaN without positive ones."""
         return self.hits / self.positives if self.positives else float("nan")
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Alerts:
         """Counts, precision with its 95 % interval, and recall; None for what is undefined."""
         sure = self.alerts > 0
-        return asdict(self) | {
-            "precision": self.precision if sure else None,
-            "precision_interval": list(wilson(self.precision, round(max(1, self.alerts)))) if sure else None,
-            "recall": self.recall if self.positives else None,
-        }
+        low, high = wilson(self.precision, round(max(1, self.alerts))) if sure else (0.0, 0.0)
+        return Alerts(
+            **asdict(self),
+            precision=self.precision if sure else None,
+            precision_interval=(low, high) if sure else None,
+            recall=self.recall if self.positives else None,
+        )
 
 
 def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tuple[float, bool]:
@@ -228,23 +231,23 @@ class Decision:
             found.append(Counts.at(one.threshold, scores[:, column].astype(np.float32), truth))
         return found
 
-    def report(self, **others: list[Counts]) -> dict[str, Any]:
-        """What run.json says of the thresholds.
+    def report(self, **others: list[Counts]) -> ThresholdReport:
+        """What the result of a run says of the thresholds.
 
         Args:
-            others: what they give on other data, by its name.
+            others: what they give on splits, by name.
         """
-        labels = [
-            {
-                "label": one.label,
-                "threshold": one.threshold,
-                "reached": one.reached,
-                "chosen": one.chosen.report(),
-                **{name: counts[i].report() for name, counts in others.items()},
-            }
+        labels = tuple(
+            LabelAlerts(
+                label=one.label,
+                threshold=one.threshold,
+                reached=one.reached,
+                chosen=one.chosen.report(),
+                **{split: counts[i].report() for split, counts in others.items()},
+            )
             for i, one in enumerate(self.labels)
-        ]
-        return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
+        )
+        return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=labels)
 
     def to_json(self) -> dict[str, Any]:
         """As :meth:`from_json` reads it."""

@@ -28,11 +28,12 @@ from subgnn.reports.charts import (
     row_axes,
     thin,
 )
-from subgnn.reports.evaluation import selected_records
+from subgnn.reports.evaluation import read_records, selected_records
 from subgnn.reports.reproduce import setting_text
 from subgnn.reports.run_page import date_text, score_text
+from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.task import metric_name
-from subgnn.training.run_dir import PAGE, RESULTS, find_runs, read_results, read_run_recipe
+from subgnn.training.run_dir import METRICS, PAGE, find_runs, read_run_recipe
 
 _MAX_COMPARED = 40
 _NAME, _VALUE, _DAY = 24, 60, len("2025-03-01")
@@ -46,46 +47,45 @@ class ComparedRun:
 
     name: str
     path: Path
-    results: dict[str, Any]
+    result: RunResult
     recipe: Recipe
 
     @property
     def metric(self) -> str:
         """The headline metric."""
-        return "r2" if self.results.get("task") == "regression" else "micro_f1"
+        return self.result.headline
 
     def score(self, split: str) -> float | None:
         """The headline score on a split; None where it is missing or undefined."""
-        return _number(self.results.get(split, {}).get(self.metric))
+        return _number(self.result.scores(split).get(self.metric))
 
     def interval(self, split: str) -> tuple[float, float] | None:
         """The 95 % interval of the score; None where it is missing or undefined."""
-        ends = self.results.get("intervals", {}).get(split)
-        low, high = map(_number, ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
+        low, high = map(_number, self.result.intervals.get(split, (None, None)))
         return None if low is None or high is None else (low, high)
 
     @property
     def seconds(self) -> float:
         """Time of the whole run."""
-        found = self.results.get("seconds", {})
-        return sum(_number(found.get(name)) or 0.0 for name in ("pretrain", "prepare", "train"))
+        found = self.result.seconds
+        return found.pretrain + found.prepare + found.train
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain values."""
-        about = {key: self.results.get(key) for key in ("recipe", "dataset", "split", "seed", "task")}
+        result = self.result
+        about = {key: getattr(result, key) for key in ("recipe", "dataset", "split", "seed", "task")}
         scores = {
             split: {"score": self.score(split), "interval": list(self.interval(split) or ()) or None}
             for split in ("val", "test")
         }
-        last = {"seconds": self.seconds, "date": self.results.get("date")}
+        last = {"seconds": self.seconds, "date": result.date}
         return {"name": self.name, "run": str(self.path), **about, "metric": self.metric, **scores, **last}
 
     def cells(self) -> list[str]:
         """Name, recipe, data, scores, seconds and date, as texts."""
         scores = [_scored(self.score(split), self.interval(split)) for split in ("val", "test")]
-        about = [str(self.results.get(key, "")) for key in ("recipe", "dataset")]
-        day = date_text(self.results)[:_DAY] if "date" in self.results else ""
-        return [self.name, *about, *scores, f"{self.seconds:.1f}", day]
+        day = date_text(self.result.date)[:_DAY]
+        return [self.name, self.result.recipe, self.result.dataset, *scores, f"{self.seconds:.1f}", day]
 
 
 HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")
@@ -104,9 +104,9 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
     runs, problems = [], []
     for path in find_runs(folder):
         try:
-            results = read_results(path)
+            result = read_result(path)
             name = path.name if path == folder else path.relative_to(folder).as_posix()
-            runs.append(ComparedRun(name, path, results, read_run_recipe(path)))
+            runs.append(ComparedRun(name, path, result, read_run_recipe(path)))
         except DataError as error:
             problems.append(str(error))
     if not runs:
@@ -116,7 +116,7 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
 
     def order(run: ComparedRun) -> tuple[str, str, float, str]:
         score = run.score("val")
-        return str(run.results.get("dataset")), run.metric, math.inf if score is None else -score, run.name
+        return run.result.dataset, run.metric, math.inf if score is None else -score, run.name
 
     return sorted(runs, key=order), problems
 
@@ -125,7 +125,7 @@ def by_dataset(runs: Sequence[ComparedRun]) -> dict[tuple[str, str], list[Compar
     """Runs by the dataset and the metric of their scores."""
     groups: dict[tuple[str, str], list[ComparedRun]] = {}
     for run in runs:
-        groups.setdefault((str(run.results.get("dataset")), run.metric), []).append(run)
+        groups.setdefault((run.result.dataset, run.metric), []).append(run)
     return groups
 
 
@@ -198,7 +198,9 @@ def curve_charts(dataset: str, runs: Sequence[ComparedRun]) -> list[Chart]:
     known = []
     for run in runs:
         try:
-            records = [] if "leaderboard" in run.results else selected_records(run.path, run.results)
+            where = run.path / METRICS
+            every = [] if run.result.is_portfolio else read_records(where)
+            records = selected_records(every, run.result, str(where)) if every else []
         except DataError:
             records = []
         if len(records) > 1:
@@ -241,12 +243,8 @@ def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]
 
 def _settings(run: ComparedRun) -> dict[str, str]:
     """All settings of a run by their names in recipes, and what else decides its scores."""
-    found: dict[str, str] = {
-        key: str(run.results[key]) for key in ("recipe", "dataset", "seed", "split") if key in run.results
-    }
-    versions = run.results.get("versions", {})
-    if "subgnn" in versions:
-        found["version of subgnn"] = str(versions["subgnn"])
+    found: dict[str, str] = {key: str(getattr(run.result, key)) for key in ("recipe", "dataset", "seed", "split")}
+    found["version of subgnn"] = run.result.versions.get("subgnn", "")
     for key, value in asdict(run.recipe).items():
         if key in _NOT_SETTINGS:
             continue

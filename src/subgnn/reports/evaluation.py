@@ -1,4 +1,4 @@
-"""Evaluation of a finished run for its page: the run's records, and its outputs on the split that is scored.
+"""Evaluation of a run for its page: its result, its records, and its outputs on the split that is scored.
 
 A part of a subgraph's vector z_S is the columns that hold z^(0), one subchannel, the topology statistics or the size.
 Its contribution is how much the scores fall when these columns, as the head receives them, become their means over the
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.errors import DataError, excerpt
+from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
 from subgnn.metrics.significance import headline_interval
 from subgnn.models.auto import mean_scores
@@ -29,22 +29,21 @@ from subgnn.models.examples import label_unit
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.reports.charts import MAX_POINTS, thin
+from subgnn.result import RunResult, read_result
 from subgnn.storage.parsing import parse_json
 from subgnn.task import Task, Thresholds, task_of
+from subgnn.training.options import TrainedRun
 from subgnn.training.portfolio import CANDIDATES, read_candidate
 from subgnn.training.run_dir import (
     CHECKPOINT,
     METRICS,
-    RESULTS,
     check_subgraphs,
-    read_results,
     read_run_recipe,
     read_subgraph_keys,
 )
 
 SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 FOLDS = "folds"
-_NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Evaluation:
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
     """
 
-    results: dict[str, Any]
+    result: RunResult
     records: list[dict[str, Any]]
     dataset: Dataset
     recipe: Recipe
@@ -107,11 +106,6 @@ class Evaluation:
     def task(self) -> Task:
         """The kind of label."""
         return task_of(self.checkpoint.spec.task)
-
-    @property
-    def is_portfolio(self) -> bool:
-        """Whether candidates were compared, so that there is a leaderboard, and no epochs."""
-        return "leaderboard" in self.results
 
     @property
     def scored_on(self) -> str:
@@ -144,7 +138,7 @@ class Evaluation:
             task=self.task,
         )
 
-    def interval(self) -> list[float]:
+    def interval(self) -> tuple[float, float]:
         """The ends of the 95 % interval of micro-F1, or R^2, on the split."""
         subgraphs = self.dataset.subgraphs.take(self.rows)
         return headline_interval([self.outputs], self.targets, subgraphs, thresholds=self.thresholds)
@@ -168,8 +162,7 @@ class Evaluation:
         return self._compute(self.outputs, unit=unit, thresholds=self.thresholds)
 
     def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
-        select_by = str(self.results.get("select_by", "auto"))
-        return self.task.metrics(outputs, self.targets, select_by=select_by, **options)
+        return self.task.metrics(outputs, self.targets, select_by=self.result.select_by, **options)
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of the constant prediction (:meth:`~subgnn.task.Task.constant`)."""
@@ -179,18 +172,14 @@ class Evaluation:
         return self._compute(guess.expand(self.outputs.shape), unit=label_unit(self.checkpoint.spec.standards))
 
 
-@torch.no_grad()
-def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = None) -> Evaluation:
+def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
     """Read a finished run, and compute its outputs on its dataset.
-
-    Args:
-        vectors: z_S of all subgraphs of the dataset, where they were computed before.
 
     Raises:
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
-    results = _results(run)
-    records = [] if "leaderboard" in results else selected_records(run, results)
+    result = read_result(run)
+    records = [] if result.is_portfolio else read_records(run / METRICS)
     hint = "give the dataset as it was, or train again"
     check_subgraphs(read_subgraph_keys(run), dataset.subgraphs, dataset.name, hint)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
@@ -200,7 +189,26 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         checkpoint.spec.classes,
     ) or subgraphs.targets is None:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
-    folds = _out_of_fold(run, checkpoint) if "leaderboard" in results else None
+    folds = _out_of_fold(run, checkpoint) if result.is_portfolio else None
+    found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)
+    return evaluate(found, dataset, predictor, where=str(run / METRICS))
+
+
+@torch.no_grad()
+def evaluate(
+    run: TrainedRun, dataset: Dataset, predictor: Predictor | None = None, *, where: str = METRICS
+) -> Evaluation:
+    """What the page of a run shows, from what is in memory; outputs and vectors that are missing are computed.
+
+    Args:
+        predictor: of the run, where it is open already.
+        where: where its records are from, for errors.
+
+    Raises:
+        DataError: where there are no records of the selected model.
+    """
+    predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
+    checkpoint, subgraphs, folds = run.checkpoint, dataset.subgraphs, run.out_of_fold
     tested = subgraphs.splits is not None and len(subgraphs.indices("test")) > 0
     if tested or folds is None:
         split = "test" if len(subgraphs.indices("test")) else "val"
@@ -212,25 +220,24 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
     mine = means = torch.empty(0)
     if source is not None:
         chosen = np.concatenate([rows, train])
-        found = source.embeddings(subgraphs.nodes.take(chosen)) if vectors is None else vectors[chosen]
+        found = source.embeddings(subgraphs.nodes.take(chosen)) if run.vectors is None else run.vectors[chosen]
         mine, means = torch.from_numpy(found[: len(rows)]), torch.from_numpy(found[len(rows) :]).mean(dim=0)
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.spec.standards:
         targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
     if split == FOLDS and folds is not None:
         outputs = torch.from_numpy(folds[0][0].astype(np.float32))
-    elif network is not None and source is predictor and predictor.members * predictor.draws == 1:
-        outputs = network.head(mine)
+    elif run.outputs is not None:
+        outputs = torch.from_numpy(run.outputs)
     else:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     drawn = thin(len(rows), MAX_POINTS)
     whole = source is predictor
-    mapped = mine[drawn].numpy() if whole else predictor.embeddings(subgraphs.nodes.take(rows[drawn]))
     return Evaluation(
-        results=results,
-        records=records,
+        result=run.result,
+        records=[] if run.result.is_portfolio else selected_records(run.records, run.result, where),
         dataset=dataset,
-        recipe=read_run_recipe(run),
+        recipe=run.recipe,
         checkpoint=checkpoint,
         network=network,
         split=split,
@@ -243,7 +250,7 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         thresholds=predictor.thresholds,
         out_of_fold=None if folds is None or not checkpoint.spec.classes else _joined(*folds, checkpoint, targets),
         member=predictor.member_with_channels,
-        mapped=mapped,
+        mapped=mine[drawn].numpy() if whole else predictor.embeddings(subgraphs.nodes.take(rows[drawn])),
     )
 
 
@@ -311,31 +318,13 @@ def contributions(
     return found
 
 
-def _results(run: Path) -> dict[str, Any]:
-    results = read_results(run)
-    missing = [name for name in _NEEDED if name not in results]
-    if missing:
-        where = str(run / RESULTS)
-        raise DataError(f"'{missing[0]}' is missing", where=where, hint="the run is damaged; train again")
-    figures = {f"{part}.{name}": value for part in ("val", "test") for name, value in results[part].items()}
-    figures |= {f"seconds.{name}": results["seconds"].get(name, "") for name in ("prepare", "train", "epoch_median")}
-    wrong = [name for name, value in figures.items() if not (value is None or isinstance(value, (int, float)))]
-    members = results.get("members", [])
-    if not isinstance(members, list) or not all(isinstance(one, dict) and "selected_epoch" in one for one in members):
-        wrong.append("members")
-    if wrong:
-        what = f"{excerpt(wrong[0])} is missing or has a wrong type"
-        raise DataError(what, where=str(run / RESULTS), hint="the run is damaged; train again")
-    return results
-
-
-def selected_records(run: Path, results: Mapping[str, Any]) -> list[dict[str, Any]]:
+def selected_records(records: Sequence[dict[str, Any]], result: RunResult, where: str) -> list[dict[str, Any]]:
     """The epochs of the candidate that was selected; of an ensemble, those of the first network."""
-    shown = "member 0" if "members" in results else results.get("candidate")
-    records = [r for r in read_records(run / METRICS) if r.get("candidate") == shown]
-    if not records:
-        raise DataError("there are no epochs of the selected model", where=str(run / METRICS), hint="train again")
-    return records
+    shown = "member 0" if result.members else result.candidate or None
+    found = [record for record in records if record.get("candidate") == shown]
+    if not found:
+        raise DataError("there are no epochs of the selected model", where=where, hint="train again")
+    return found
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

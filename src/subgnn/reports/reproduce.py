@@ -10,6 +10,7 @@ from typing import Any
 
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
+from subgnn.result import RunResult
 
 _SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 
@@ -26,20 +27,19 @@ def recipe_toml(recipe: Recipe) -> str:
     return "\n".join(lines) + "\n"
 
 
-def command(recipe: Recipe, results: Mapping[str, Any]) -> tuple[str, bool]:
+def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
     """The command that trains a run again, and whether it needs the settings as a file.
 
     A recipe of the package is given by its name and the changed settings; any other is needed as a file.
     """
     changes = _changes(recipe)
     name = f"{recipe.name}.toml" if changes is None else recipe.name
-    words = ["subgnn", "train", str(results.get("source") or "DIR"), "--recipe", name]
+    words = ["subgnn", "train", result.source or "DIR", "--recipe", name]
     for change in changes or ():
         words += ["--set", change]
-    words += ["--out", "RUN", "--seed", str(results["seed"])]
-    words += ["--split", str(results["split"])] if results.get("split", "stored") != "stored" else []
-    if results.get("device"):
-        words += ["--device", str(results["device"]).partition(":")[0]]
+    words += ["--out", "RUN", "--seed", str(result.seed)]
+    words += ["--split", result.split] if result.split != "stored" else []
+    words += ["--device", result.device.partition(":")[0]]
     return shlex.join(words), changes is None
 
 

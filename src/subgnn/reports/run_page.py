@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
@@ -18,7 +17,7 @@ from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.classes import HEADER, class_charts, class_rows
-from subgnn.reports.evaluation import FOLDS, SPLIT_NAMES, Evaluation, evaluate_run
+from subgnn.reports.evaluation import FOLDS, SPLIT_NAMES, Evaluation, evaluate, evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.reports.predictions import (
     calibration_values,
@@ -31,26 +30,27 @@ from subgnn.reports.predictions import (
 )
 from subgnn.reports.reproduce import command, recipe_toml
 from subgnn.reports.thresholds import threshold_notes, threshold_table
+from subgnn.result import read_result
 from subgnn.task import metric_name, metric_text
-from subgnn.training.run_dir import PAGE, as_trained, dataset_path, read_results
-from subgnn.versions import versions
+from subgnn.training.options import TrainedRun
+from subgnn.training.run_dir import PAGE, as_trained, dataset_path
 
 
 def _title(found: Evaluation) -> str:
     return "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
 
 
-def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = None) -> str:
+def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
     """The page of a finished run.
 
     Args:
         dataset: the one it was trained on.
-        vectors: z_S of all its subgraphs, where they were computed before.
+        trained: the run in memory, just after training; without it, the run is read from its folder.
 
     Raises:
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
-    found = evaluate_run(run, dataset, vectors=vectors)
+    found = evaluate_run(run, dataset) if trained is None else evaluate(trained, dataset)
     board, curves, drawn, parts = _leaderboard(found), _curves(found), map_chart(found), part_rows(found)
     optional = {"leaderboard": board, "curves": curves, "map": drawn, "parts": parts}
     absent = {name for name, values in optional.items() if not values}
@@ -68,7 +68,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
     ]
     return render(
         "run.html",
-        title=f"{found.results['recipe']} on {dataset.name}, seed {found.results['seed']}",
+        title=f"{found.result.recipe} on {dataset.name}, seed {found.result.seed}",
         lead=f"Method {found.recipe.method}: training data, settings, scores and predictions.",
         contents=[pair for pair in contents if pair[0] not in absent],
         task=found.task,
@@ -79,7 +79,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         threshold=_threshold(found),
         predictions_title=f"{_title(found)} on the {found.scored_on}",
         overview=_overview(found),
-        warnings=found.results.get("warnings", []),
+        warnings=found.result.warnings,
         leaderboard=board,
         curves=curves,
         confusion=confusion_values(found) if found.task.one_class else None,
@@ -105,8 +105,8 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
         data: the dataset; by default the one the run read.
         overwrite: replace what is at ``out``.
     """
-    results = read_results(run)
-    page = run_report(run, as_trained(read_dataset(dataset_path(run, results, data)), results))
+    result = read_result(run)
+    page = run_report(run, as_trained(read_dataset(dataset_path(run, result, data)), result))
     write_page(page, out or run / PAGE, overwrite=overwrite or out is None)
     return out or run / PAGE
 
@@ -116,16 +116,16 @@ def score_text(value: Any, name: str = "") -> str:
     return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
 
 
-def date_text(results: Mapping[str, Any]) -> str:
+def date_text(date: str) -> str:
     """When a run was finished, to the minute.
 
     Example:
-        >>> date_text({"date": "2025-03-01T09:30:15+00:00"})
+        >>> date_text("2025-03-01T09:30:15+00:00")
         '2025-03-01 09:30 UTC'
     """
     try:
-        return datetime.fromisoformat(results["date"]).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (KeyError, ValueError):
+        return datetime.fromisoformat(date).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
         return "not recorded"
 
 
@@ -134,10 +134,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _overview(found: Evaluation) -> dict[str, Any]:
-    results, published = found.results, found.results.get("published", {})
+    result, published = found.result, found.result.published
     shown = "val" if found.split == FOLDS else found.split
-    constant, scored = found.constant(), results[shown]
-    headline, names = found.task.headline, SPLIT_NAMES | ({"val": "out of fold"} if found.is_portfolio else {})
+    constant, scored = found.constant(), result.scores(shown)
+    headline, names = result.headline, SPLIT_NAMES | ({"val": "out of fold"} if result.is_portfolio else {})
     ours, guess = scored.get(headline), found.task.constant_word
     tiles = [
         (f"{names[shown]} {metric_name(headline)}", score_text(ours), _spread(found)),
@@ -150,7 +150,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     rows = [
         [
             metric_name(name),
-            *(score_text(results[split].get(name), name) for split in columns),
+            *(score_text(result.scores(split).get(name), name) for split in columns),
             score_text(constant[name], name),
             *([_published(published, name)] if published else []),
         ]
@@ -186,37 +186,37 @@ def _published(published: dict[str, Any], name: str) -> str:
 
 
 def _facts(found: Evaluation) -> list[tuple[str, str]]:
-    results, dataset = found.results, found.dataset
+    result, dataset = found.result, found.dataset
     graph, subgraphs = dataset.graph, dataset.subgraphs
-    seconds, splits = results["seconds"], {} if subgraphs.splits is None else SPLIT_NAMES
+    seconds, splits = result.seconds, {} if subgraphs.splits is None else SPLIT_NAMES
     sizes = [f"{len(subgraphs.indices(split)):,} {name}" for split, name in splits.items()]
-    selected = f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"
-    if "members" in results:
-        each = ", ".join(str(member["selected_epoch"]) for member in results["members"])
+    selected = f"{result.selected_epoch} of 0 to {result.epochs - 1}, by validation"
+    if result.members:
+        each = ", ".join(str(member.selected_epoch) for member in result.members)
         selected = f"{each}, of each network by validation"
-    epochs = [("Selected epoch", selected), ("Time of an epoch", f"{seconds['epoch_median']:.3g} s, the median")]
+    epochs = [("Selected epoch", selected), ("Time of an epoch", f"{seconds.epoch_median:.3g} s, the median")]
     return [
         ("Dataset", dataset.name),
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
         ("Subgraphs", ", ".join(sizes) or f"{len(subgraphs):,}, without splits"),
-        *([("Not used by this recipe", "; ".join(results["unused"]))] if results.get("unused") else []),
+        *([("Not used by this recipe", "; ".join(result.unused))] if result.unused else []),
         ("Task", found.task.name + (f", {len(found.classes)} classes" if found.classes else "")),
         ("Recipe", found.recipe.name),
-        ("Seed", str(results["seed"])),
-        ("Date", date_text(results)),
+        ("Seed", str(result.seed)),
+        ("Date", date_text(result.date)),
         *_model_facts(found),
         *(epochs if len(found.records) > 1 else []),
-        ("Time", f"{seconds['prepare']:.1f} s to prepare, {seconds['train']:.1f} s to train"),
-        ("Device", str(results.get("device", "not recorded"))),
-        ("Peak memory", f"{results['peak_memory_mb']:,.0f} MB" if "peak_memory_mb" in results else "not recorded"),
+        ("Time", f"{seconds.prepare:.1f} s to prepare, {seconds.train:.1f} s to train"),
+        ("Device", result.device),
+        ("Peak memory", f"{result.peak_memory_mb:,.0f} MB"),
     ]
 
 
 def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
     """The network, or the baseline and the candidate that was selected on validation."""
     shown, network, baseline = found.shown.spec, found.network, found.shown.parts.get(BASELINE)
-    candidate = found.results.get("candidate")
-    facts = [("Method", found.recipe.method), *([("Selected on validation", str(candidate))] if candidate else [])]
+    candidate = found.result.candidate
+    facts = [("Method", found.recipe.method), *([("Selected on validation", candidate)] if candidate else [])]
     if network is None:
         return facts
     table_size = 0 if network.table is None else network.table.numel()
@@ -235,8 +235,8 @@ def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
 
 def _threshold(found: Evaluation) -> dict[str, Any] | None:
     """The table of thresholds that were chosen for an aim, and notes; None without an aim."""
-    report = found.results.get("threshold")
-    if not isinstance(report, dict):
+    report = found.result.threshold
+    if report is None:
         return None
     title, header, rows = threshold_table(report)
     return {"title": title[0].upper() + title[1:], "header": header, "rows": rows, "notes": threshold_notes(report)}
@@ -244,18 +244,17 @@ def _threshold(found: Evaluation) -> dict[str, Any] | None:
 
 def _leaderboard(found: Evaluation) -> dict[str, Any] | None:
     """Values of the leaderboard of a portfolio; None for any other model."""
-    if not found.is_portfolio:
+    if not found.result.is_portfolio:
         return None
-    metric = str(found.results.get("metric", found.task.headline))
-    return leaderboard_values(found.results, metric=metric, word=metric_name(metric))
+    return leaderboard_values(found.result, word=metric_name(found.result.metric))
 
 
 def _curves(found: Evaluation) -> dict[str, Any] | None:
     """Charts over epochs; None for a model without, fitted in one go or a portfolio, whose members have their own."""
     if len(found.records) < 2:
         return None
-    records, selected = found.records, int(found.results["selected_epoch"])
-    selected_by = f"val_{found.results.get('select_by', 'micro_f1')}"
+    records, selected = found.records, found.result.selected_epoch
+    selected_by = f"val_{found.result.select_by}"
     name = next((n for n in (selected_by, "val_micro_f1", "val_r2") if n in records[0]), "val_loss")
     word = f"validation {metric_name(name.removeprefix('val_'))}"
     losses = {"train_loss": ("training loss", "second"), "val_loss": ("validation loss", "first")}
@@ -306,14 +305,14 @@ def epoch_chart(
 
 
 def _reproduce(found: Evaluation) -> dict[str, Any]:
-    recipe, recorded = found.recipe, found.results.get("versions")
-    line, needs_file = command(recipe, found.results)
-    used = ", ".join(f"{name} {version}" for name, version in (recorded or versions()).items())
+    recipe = found.recipe
+    line, needs_file = command(recipe, found.result)
+    used = ", ".join(f"{name} {version}" for name, version in found.result.versions.items())
     return {
         "command": line,
         "file": f"{recipe.name}.toml" if needs_file else "",
         "facts": [
-            ("Versions" if recorded else "Versions that wrote this page", used),
+            ("Versions", used),
             ("Graph, SHA-256 of its content", found.checkpoint.spec.graph_hash),
             ("Subgraphs, SHA-256 of nodes, labels and splits", found.dataset.subgraphs.content_hash),
         ],

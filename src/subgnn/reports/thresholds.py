@@ -1,53 +1,52 @@
-"""Thresholds of a run in words and tables, from what run.json says of them."""
+"""Thresholds of a run in words and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from subgnn.result import ThresholdReport
 
 _CHOSEN_ON = {"validation": "validation subgraphs", "out-of-fold": "out-of-fold predictions"}
 
 
-def threshold_table(report: Mapping[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
     """Title, header and rows: what each threshold gave on the data it was chosen on, and gives on other splits."""
-    labels = report["labels"]
-    chosen_on = str(report["chosen_on"])
-    count = labels[0]["chosen"]["subgraphs"]
-    title = f"thresholds for {report['aim']}, chosen on {count:,} {_CHOSEN_ON.get(chosen_on, chosen_on)}"
+    count = report.labels[0].chosen.subgraphs
+    title = f"thresholds for {report.aim}, chosen on {count:,} {_CHOSEN_ON.get(report.chosen_on, report.chosen_on)}"
     header = ("label", "threshold", "on", "precision (95 %)", "recall", "alerts", "found")
-    own = "val" if chosen_on == "validation" else "folds"
-    data = {"chosen": own} | {name: name for name in ("train", "val", "test") if name in labels[0] and name != own}
+    own = "val" if report.chosen_on == "validation" else "folds"
     rows: list[tuple[str, ...]] = []
-    for one in labels:
-        for name, word in data.items():
-            found = one[name]
-            ends = found["precision_interval"]
+    for one in report.labels:
+        known = {"train": one.train, "val": one.val, "test": one.test} | {own: one.chosen}
+        for name in (own, *(name for name in known if name != own)):
+            if (found := known[name]) is None:
+                continue
+            ends = found.precision_interval
             rows.append(
                 (
-                    one["label"],
-                    f"{one['threshold']:.4g}",
-                    word,
-                    _number(found["precision"]) + ("" if ends is None else f" ({ends[0]:.2f}-{ends[1]:.2f})"),
-                    _number(found["recall"]),
-                    f"{found['alerts']:,.4g}",
-                    f"{found['hits']:,.4g} of {found['positives']:,.4g}",
+                    one.label,
+                    f"{one.threshold:.4g}",
+                    name,
+                    _number(found.precision) + ("" if ends is None else f" ({ends[0]:.2f}-{ends[1]:.2f})"),
+                    _number(found.recall),
+                    f"{found.alerts:,.4g}",
+                    f"{found.hits:,.4g} of {found.positives:,.4g}",
                 )
             )
     return title, header, rows
 
 
-def threshold_notes(report: Mapping[str, Any]) -> list[str]:
+def threshold_notes(report: ThresholdReport) -> list[str]:
     """A line for each threshold that does not reach its aim, with what is used then."""
-    kind = report["aim"].partition("=")[0]
+    kind = report.aim.partition("=")[0]
     notes = []
-    for one in report["labels"]:
-        if one["reached"]:
+    for one in report.labels:
+        if one.reached:
             continue
-        if not one["chosen"]["positives"]:
-            notes.append(f"{one['label']}: no positive subgraph to choose a threshold on; {one['threshold']:g} is used")
+        if not one.chosen.positives:
+            notes.append(f"{one.label}: no positive subgraph to choose a threshold on; {one.threshold:g} is used")
         else:
-            best = f"the best is {_number(one['chosen'][kind])}, at the threshold {one['threshold']:.4g}, which is used"
-            notes.append(f"{one['label']}: {report['aim']} cannot be reached; {best}")
+            found = _number(one.chosen.precision if kind == "precision" else one.chosen.recall)
+            best = f"the best is {found}, at the threshold {one.threshold:.4g}, which is used"
+            notes.append(f"{one.label}: {report.aim} cannot be reached; {best}")
     return notes
 
 

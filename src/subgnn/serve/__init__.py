@@ -13,7 +13,7 @@ from typing import Any
 
 from subgnn.errors import MissingExtra, UserError
 from subgnn.parallel.progress import ignore
-from subgnn.training.run_dir import read_results
+from subgnn.result import read_result
 
 __all__ = ["named_runs", "serve"]
 
@@ -47,7 +47,7 @@ def serve(
     """
     for _, path in named_runs(runs):
         if not path.is_file():
-            read_results(path)  # refuses what is not a run before torch is imported
+            read_result(path)  # refuses what is not a run before torch is imported
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401

@@ -44,7 +44,7 @@ def create_app(
     metrics = Metrics()
     state = AppState(runs, limits=limits, metrics=metrics)
     for run in runs.values():
-        metrics.run_info.labels(run=run.name, method=str(run.results.get("method"))).set(1)
+        metrics.run_info.labels(run=run.name, method=run.result.method).set(1)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

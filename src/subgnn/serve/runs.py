@@ -27,6 +27,7 @@ from subgnn.inference.search import Choice, KnownSubgraphs, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
+from subgnn.result import RunResult
 from subgnn.serve import named_runs
 from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.limits import Limits, check_deadline
@@ -99,7 +100,7 @@ class ServedRun:
 
     name: str
     predictor: Predictor
-    results: dict[str, Any]
+    result: RunResult
     subgraphs: SubgraphSet | None
     index: NodeIndex
     known: KnownSubgraphs
@@ -124,7 +125,7 @@ class ServedRun:
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
         return {
             "name": self.name,
-            **{key: self.results.get(key) for key in about},
+            **{key: getattr(self.result, key) for key in about},
             "members": checkpoint.spec.members,
             "classes": list(checkpoint.spec.classes),
             "threshold": self._threshold(),
@@ -138,7 +139,7 @@ class ServedRun:
             "num_known": len(self.known.places()),
             "examples": self.examples(),
             "graph_hash": graph.content_hash,
-            "trained_with": self.results.get("versions", {}),
+            "trained_with": self.result.versions,
             "served_by": {"subgnn": __version__},
             "limits": self.limits.to_json(),
         }
@@ -297,7 +298,7 @@ def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) ->
     return ServedRun(
         name=name,
         predictor=whole.predictor,
-        results=whole.results,
+        result=whole.result,
         subgraphs=whole.subgraphs,
         index=index,
         known=KnownSubgraphs(whole.predictor, whole.subgraphs, part=_KNOWN_PART),

@@ -1,41 +1,29 @@
-"""Set up the candidates of a recipe, fit them, and select the final model: the best candidate, or an ensemble.
-
-A recipe may leave a choice open, as whether embeddings are frozen or fine-tuned. Each way to make it is a candidate.
-The rule between candidates: the higher validation score by training.select_by, micro-F1 by default; then one that was
-fitted in one go before one whose epoch was selected on validation, as the best of many looks flatters; then the lower
-validation loss, then the earlier one.
-
-Members of an ensemble, beyond the paper, see the same prepared subgraphs, and differ in initial weights, in random node
-embeddings, in the order of batches and in dropout. Each is selected on validation by itself; the output is the mean of
-theirs. What one network has memorised another has not, so that the mean is steadier than any of them.
-"""
+"""Set up the networks of a recipe and their examples, and fit one of them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from subgnn.config.settings import Recipe, TrainingSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
-from subgnn.models.examples import Examples, Source, evaluate, validation_score
+from subgnn.models.examples import Examples, Source, evaluate
 from subgnn.models.interface import Candidate, Solvable, TrainingData
-from subgnn.models.registry import check_edges, model_of, set_up_model
-from subgnn.models.spec import BASELINE, Checkpoint, join_weights
+from subgnn.models.registry import check_edges, set_up_model
+from subgnn.models.spec import BASELINE
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels
-from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
+from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, run_epochs
 from subgnn.training.steps import Fitting
 
 
@@ -70,14 +58,14 @@ def set_up(
 
 
 def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:
-    """Fit by gradient steps, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.fit`."""
+    """Fit by gradient steps, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.run_epochs`."""
     network, examples, settings = candidate.network, fitting.examples, fitting.settings
     if not isinstance(network, Solvable):
         if fitting.fabric.world_size > 1:
             _check_table(network, examples)
             use_global_batch(network)
         corrects = BASELINE in candidate.checkpoint.parts
-        return fit(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
+        return run_epochs(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
     if resume is not None:
         return Progress(**resume["progress"])
     begin = time.perf_counter()
@@ -103,96 +91,3 @@ def _check_table(network: nn.Module, examples: Examples) -> None:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
         hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or start one process"
         raise UserError(what, where="torchrun", hint=hint)
-
-
-def best_of(fitted: Sequence[Progress]) -> int:
-    """The place of the candidate that is selected.
-
-    Example:
-        >>> best_of([Progress(best=(0.5, 1.0)), Progress(best=(0.5, 0.9)), Progress(best=(0.5, 0.9))])
-        1
-        >>> best_of([Progress(best=(0.5, 0.9), epoch=100), Progress(best=(0.5, 1.0), epoch=1)])
-        1
-    """
-    return max(range(len(fitted)), key=lambda i: (fitted[i].best[0], fitted[i].epoch == 1, -fitted[i].best[1], -i))
-
-
-def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chosen: int) -> dict[str, Any]:
-    """What run.json says of the selection: the candidates, their validation scores, and the one that was selected."""
-    names = [candidate.name for candidate in candidates]
-    found: dict[str, Any] = {
-        "candidate": names[chosen],
-        "candidates": {name: progress.best_metrics for name, progress in zip(names, fitted, strict=True)},
-    }
-    embeddings = names[chosen].partition(",")[0]
-    return found | ({"embeddings": embeddings} if embeddings in ("frozen", "trainable") else {})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Selected:
-    """The final model of a run: its network, its checkpoint with weights, and its progress on validation.
-
-    ``about`` is what run.json says of the selection.
-    """
-
-    network: nn.Module
-    checkpoint: Checkpoint
-    progress: Progress
-    about: dict[str, Any]
-
-
-def select_model(
-    candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, settings: TrainingSettings
-) -> Selected:
-    """Select the best candidate on validation; or all of them, if they are members of an ensemble."""
-    checkpoint = candidates[0].checkpoint
-    stored = model_of(checkpoint.spec).stored_weights
-    if checkpoint.spec.members > 1:
-        weights = join_weights([stored(one.best_state) for one in fitted])
-        return _join(candidates, fitted, examples, settings, replace(checkpoint, weights=weights))
-    chosen = best_of(fitted)
-    network, progress = candidates[chosen].network, fitted[chosen]
-    network.to(examples.targets.device).load_state_dict(progress.best_state)
-    about = comparison(candidates, fitted, chosen) if candidates[0].name else {}
-    checkpoint = replace(candidates[chosen].checkpoint, weights=stored(progress.best_state))
-    return Selected(network, checkpoint, progress, about)
-
-
-class Ensemble(nn.Module):
-    """Networks of one shape whose outputs are averaged.
-
-    Shapes:
-        out: (n, outputs), the mean of the members' logits.
-    """
-
-    def __init__(self, members: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.members = nn.ModuleList(members)
-
-    def forward(self, batch: Any) -> Tensor:
-        """Logits; one value for regression."""
-        return torch.stack([member(batch) for member in self.members]).mean(dim=0)
-
-
-def _join(
-    candidates: Sequence[Candidate],
-    fitted: Sequence[Progress],
-    examples: Examples,
-    settings: TrainingSettings,
-    checkpoint: Checkpoint,
-) -> Selected:
-    """The fitted networks as an ensemble; the selected epoch is that of the first."""
-    for candidate, progress in zip(candidates, fitted, strict=True):
-        candidate.network.load_state_dict(progress.best_state)
-    network = Ensemble([candidate.network for candidate in candidates]).to(examples.targets.device)
-    val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
-    first = fitted[0]
-    together = Progress(
-        epoch=first.epoch,
-        best_epoch=first.best_epoch,
-        best=validation_score(val_loss, val, examples.select_by),
-        best_metrics={"loss": val_loss, **val},
-        seconds=[seconds for progress in fitted for seconds in progress.seconds],
-    )
-    about = [{"selected_epoch": one.best_epoch, "epochs": one.epoch, "val": one.best_metrics} for one in fitted]
-    return Selected(network, checkpoint, together, {"members": about})

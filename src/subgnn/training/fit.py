@@ -1,181 +1,312 @@
-"""Fit recipes in memory to parts of one dataset, as candidates of a portfolio are; nothing is written but caches."""
+"""One training of one model, in memory: a named recipe is one fit, a portfolio one for each candidate and fold.
+
+Nothing is written but caches, and nothing is printed: :class:`FitHooks` report progress, save it, and stop a fit.
+
+A recipe may leave a choice open, as whether embeddings are frozen or fine-tuned. Each way to make it is a candidate.
+The rule between candidates: the higher validation score by training.select_by, micro-F1 by default; then one that was
+fitted in one go before one whose epoch was selected on validation, as the best of many looks flatters; then the lower
+validation loss, then the earlier one.
+
+Members of an ensemble, beyond the paper, see the same prepared subgraphs, and differ in initial weights, in random node
+embeddings, in the order of batches and in dropout. Each is selected on validation by itself; the output is the mean of
+theirs. What one network has memorised another has not, so that the mean is steadier than any of them.
+"""
 
 from __future__ import annotations
 
-import json
 import time
-import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any, cast
 
 import numpy as np
 import torch
+from lightning.fabric import Fabric
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.errors import DataWarning
-from subgnn.models.examples import Examples, outputs_of
-from subgnn.models.interface import Solvable, TrainingData, Vectors
+from subgnn.models.examples import Examples, evaluate, judged_outputs, validation_score, vectors_of
+from subgnn.models.interface import Candidate, Solvable, TrainingData, Vectors
 from subgnn.models.registry import model_of, set_up_model
-from subgnn.models.spec import Checkpoint
+from subgnn.models.spec import Checkpoint, join_weights
+from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
+from subgnn.result import Member, Seconds
 from subgnn.task import task_of
-from subgnn.training.candidates import Selected, best_of, fit_candidate, select_model, set_up
+from subgnn.training.candidates import fit_candidate, set_up
 from subgnn.training.devices import make_fabric
-from subgnn.training.loop import Progress
-from subgnn.training.options import Callbacks
+from subgnn.training.loop import Progress, State
 from subgnn.training.steps import Fitting
 
 TRAIN, VAL, HELD_OUT = (SPLITS.index(split) for split in ("train", "val", "test"))
-_BATCH = 256
 
 
 class Stopped(Exception):
     """A fit was stopped between two epochs."""
 
 
-def stored_checkpoint(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
-    """The checkpoint that predictions need: further draws of anchors only where predictions are means over them.
+@dataclass(frozen=True, slots=True)
+class FitHooks:
+    """Functions that a fit calls.
 
     Args:
-        vectors: the table of node embeddings that the model started from.
+        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
+        on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
+        after_epoch: called with each epoch's record, and a function that returns the state to resume from; it may
+            raise, which ends the fit.
+        preparing: the context of the preparation.
+        fitting: the context of the epochs; it gives the state to resume from, or None.
     """
-    redrawn = checkpoint.spec.redrawn if checkpoint.spec.prepare.ensemble else []
-    named = "" if vectors is None else vectors_hash(vectors)
-    return replace(checkpoint, spec=replace(checkpoint.spec, redrawn=redrawn, vectors_hash=named))
+
+    on_pretrain: OnEpoch = ignore
+    on_prepare: OnProgress = ignore
+    after_epoch: Callable[[dict[str, Any], Callable[[], State]], None] = ignore
+    preparing: Callable[[], AbstractContextManager[None]] = nullcontext
+    fitting: Callable[[], AbstractContextManager[State | None]] = nullcontext
+
+
+NO_HOOKS = FitHooks()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """A fitted recipe: its network and checkpoint, and the subgraphs as the network takes them.
-
-    ``seconds`` are those of the fit without the preparation before it.
-    """
-
-    selected: Selected
-    examples: Examples
-    vectors: Vectors
-    seconds: float
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint that predictions need."""
-        return stored_checkpoint(self.selected.checkpoint, self.vectors)
-
-    def predictions(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Probabilities, or values in units of the label, for subgraphs of the dataset (rows, outputs)."""
-        draws = [outputs_of(self.selected.network, inputs, rows, _BATCH) for inputs in self.examples.judged]
-        outputs = torch.stack(draws).mean(dim=0).cpu()
-        target = self.selected.checkpoint.spec.standards.get("target")
-        return task_of(self.examples.task).scores(outputs.numpy(), target)
-
-
-@dataclass(slots=True)
-class Fitter:
-    """Fits recipes to parts of a dataset.
+class FitResult:
+    """A trained model.
 
     Attributes:
-        dataset: its splits are ignored.
-        stop: asked after every epoch; if it says so, the fit raises :class:`Stopped`.
+        recipe: with the choices made that it had left open.
+        checkpoint: what predictions need.
+        progress: on validation.
+        selection: fields of the result about the candidates, or about the members of an ensemble.
+        vectors: the table of node embeddings that the model started from (N, dim).
+        outputs: for the subgraphs of ``val`` and ``test``, those that were asked for (n, outputs).
+        embedded: z_S of all subgraphs (n, width), where it was asked for and is that of predictions.
     """
 
-    dataset: Dataset
-    seed: int
-    device: str = "auto"
-    cache: bool = True
-    callbacks: Callbacks = field(default_factory=Callbacks)
-    stop: Callable[[], bool] = lambda: False
-    _tables: dict[str, Vectors] = field(default_factory=dict)
-    _graph: Graph | None = None
+    recipe: Recipe
+    checkpoint: Checkpoint
+    progress: Progress
+    seconds: Seconds
+    vectors: Vectors = None
+    selection: dict[str, Any] = field(default_factory=dict)
+    outputs: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    embedded: NDArray[np.float32] | None = None
 
     @property
-    def graph(self) -> Graph:
-        """The undirected graph."""
-        self._graph = self._graph or self.dataset.graph.undirected()
-        return self._graph
+    def predictions(self) -> NDArray[np.float64]:
+        """Probabilities, or values in units of the label, for the test subgraphs (n, outputs)."""
+        spec = self.checkpoint.spec
+        return task_of(spec.task).scores(self.outputs["test"], spec.standards.get("target"))
 
-    def vectors(self, recipe: Recipe) -> Vectors:
-        """The table of node embeddings of a recipe, computed once; None for random ones and models without."""
-        if not model_of(recipe).uses_embeddings(recipe) or recipe.embeddings.source == "random":
-            return None
-        settings = {"embeddings": asdict(recipe.embeddings), "pretrain": asdict(recipe.pretrain)}
-        key = json.dumps(settings, sort_keys=True)
-        if key not in self._tables:
-            report = self.callbacks.on_pretrain
-            self._tables[key] = source_vectors(
-                recipe, self.graph, device=self.device, cache=self.cache, on_epoch=report
-            )
-        return self._tables[key]
 
-    def fit(self, recipe: Recipe, splits: NDArray[np.int8], *, join: bool) -> Fit:
-        """Fit a recipe.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitted:
+    """A fitted network with its checkpoint, and the subgraphs as it takes them."""
 
-        Args:
-            splits: which subgraphs are to learn from (0), to choose on (1), and held out (2).
-            join: solve a model that is fitted in one go again on the first two, after its choices are made.
-        """
-        vectors, fabric = self.vectors(recipe), make_fabric(self.device)
-        dataset = replace(self.dataset, subgraphs=replace(self.dataset.subgraphs, splits=splits))
+    network: nn.Module
+    checkpoint: Checkpoint
+    progress: Progress
+    examples: Examples
+    recipe: Recipe
+    selection: dict[str, Any] = field(default_factory=dict)
 
-        def after_epoch(record: dict[str, Any], *_: Any) -> None:
-            self.callbacks.on_epoch(record)
-            if self.stop():
-                raise Stopped
 
-        with warnings.catch_warnings():
-            # The whole set was checked before; a fold may well lack a class.
-            warnings.simplefilter("ignore", DataWarning)
-            candidates, examples = set_up(
-                dataset,
-                recipe,
-                self.seed,
-                fabric.device,
-                vectors=vectors,
-                cache=self.cache,
-                on_prepare=self.callbacks.on_prepare,
-            )
-        begin = time.monotonic()
-        (first, *others), solvable = candidates, isinstance(candidates[0].network, Solvable)
-        if join and solvable and not others:  # no choice is left to be made on validation
-            selected = Selected(first.network, first.checkpoint, Progress(epoch=1), {})
-            selected, examples = self._solve(first.recipe, splits, selected, fabric.device)
-            return Fit(selected, examples, vectors, time.monotonic() - begin)
-        fitted = [
-            fit_candidate(
-                candidate,
-                Fitting(examples, candidate.recipe.training, candidate.seed, fabric),
-                resume=None,
-                after_epoch=after_epoch,
-            )
-            for candidate in candidates
-        ]
-        selected = select_model(candidates, fitted, examples, recipe.training)
-        if join and isinstance(selected.network, Solvable):
-            selected, examples = self._solve(candidates[best_of(fitted)].recipe, splits, selected, fabric.device)
-        return Fit(selected, examples, vectors, time.monotonic() - begin)
+def fit(
+    recipe: Recipe,
+    dataset: Dataset,
+    splits: NDArray[np.int8] | None = None,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    cache: bool = True,
+    vectors: Vectors = None,
+    join: bool = False,
+    score_epochs: bool = False,
+    outputs: Sequence[str] = ("val", "test"),
+    embed: bool = False,
+    hooks: FitHooks = NO_HOOKS,
+    fabric: Fabric | None = None,
+) -> FitResult:
+    """Train a model.
 
-    def _solve(
-        self, recipe: Recipe, splits: NDArray[np.int8], selected: Selected, device: torch.device
-    ) -> tuple[Selected, Examples]:
-        """Solve a model whose choices are made on the subgraphs of both splits."""
-        joined = np.where(splits == VAL, TRAIN, splits).astype(np.int8)
-        subgraphs = replace(self.dataset.subgraphs, splits=joined)
-        data = TrainingData(self.graph, subgraphs, self.seed, device, vectors=self.vectors(recipe), cache=self.cache)
-        found = set_up_model(data, recipe)
-        examples = Examples.of(
-            subgraphs,
-            [source.to(device) for source in found.sources],
-            found.candidates[0].checkpoint.spec.standards,
-            recipe.training,
-            ensemble=recipe.prepare.ensemble,
-        )
-        network = found.candidates[0].network.to(device)
-        cast(Solvable, network).solve(examples)
-        state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
-        checkpoint = replace(found.candidates[0].checkpoint, weights=model_of(recipe).stored_weights(state))
-        return replace(selected, network=network, checkpoint=checkpoint), examples
+    Args:
+        splits: which subgraphs are to learn from (0), to choose on (1), and held out (2); by default the dataset's.
+        vectors: the table of node embeddings, where it is known.
+        join: solve a model that is fitted in one go again on the first two splits, after its choices are made.
+        score_epochs: add the scores on test to every epoch's record; they have no part in the fit.
+        outputs: the splits to give outputs for.
+        embed: give the vectors of all subgraphs as well.
+        fabric: of several ranks; by default this process alone, on ``device``.
+    """
+    begin = time.monotonic()
+    if splits is not None:
+        dataset = replace(dataset, subgraphs=replace(dataset.subgraphs, splits=splits))
+    graph, model = dataset.graph.undirected(), model_of(recipe)
+    fabric = fabric or make_fabric(device)
+    with hooks.preparing():
+        if vectors is None and model.uses_embeddings(recipe):
+            vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=hooks.on_pretrain)
+        pretrained_at = time.monotonic()
+        options: dict[str, Any] = {"vectors": vectors, "cache": cache}
+        candidates, examples = set_up(dataset, recipe, seed, fabric.device, **options, on_prepare=hooks.on_prepare)
+    prepared_at = time.monotonic()
+    held_out = dataset.subgraphs.indices("test")
+    data = TrainingData(graph, dataset.subgraphs, seed, fabric.device, **options)
+    if join and len(candidates) == 1 and isinstance(candidates[0].network, Solvable):
+        # No choice is left to be made on validation.
+        found = _solved(candidates[0].recipe, data, Progress(epoch=1))
+    else:
+        fitted = _fit_all(candidates, examples, fabric, hooks, score=held_out if score_epochs else held_out[:0])
+        found = _select(candidates, fitted, examples, recipe)
+        if join and isinstance(found.network, Solvable):
+            found = replace(_solved(found.recipe, data, found.progress), selection=found.selection)
+    ended = time.monotonic()
+    checkpoint, examples, size = found.checkpoint, found.examples, recipe.training.batch_size
+    rows = {split: dataset.subgraphs.indices(split) for split in outputs}
+    judged = {
+        split: judged_outputs(found.network, examples, some, size)[0] for split, some in rows.items() if len(some)
+    }
+    # With cross-fitted scores of a corrected baseline, vectors of training are not those of predictions.
+    alike = embed and model.has_channels and not checkpoint.parts and checkpoint.spec.members == 1
+    seconds = found.progress.seconds or [ended - prepared_at]
+    return FitResult(
+        recipe=found.recipe,
+        checkpoint=_stored(checkpoint, vectors),
+        progress=found.progress,
+        seconds=Seconds(
+            pretrain=pretrained_at - begin,
+            prepare=prepared_at - pretrained_at,
+            train=ended - prepared_at,
+            epoch_median=median(seconds),
+        ),
+        vectors=vectors,
+        selection=found.selection,
+        outputs={split: one.float().cpu().numpy() for split, one in judged.items()},
+        embedded=vectors_of(found.network, examples.inputs) if alike else None,
+    )
+
+
+def _fit_all(
+    candidates: Sequence[Candidate], examples: Examples, fabric: Fabric, hooks: FitHooks, *, score: NDArray[np.int64]
+) -> list[Progress]:
+    """Fit the candidates in turn, from the state that a hook gives.
+
+    Args:
+        score: subgraphs whose scores every epoch's record is to have.
+    """
+    with hooks.fitting() as before:
+        fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
+
+        def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], State]) -> None:
+            if len(score):
+                scores = evaluate(candidate.network, examples, score, candidate.recipe.training.batch_size)[1]
+                record = record | {f"test_{name}": value for name, value in scores.items()}
+            record = record | ({"candidate": candidate.name} if candidate.name else {})
+            hooks.after_epoch(record, lambda: state() | {"fitted": [one.plain() for one in fitted]})
+
+        for candidate in candidates[len(fitted) :]:
+            fitting = Fitting(examples, candidate.recipe.training, candidate.seed, fabric)
+            fitted.append(fit_candidate(candidate, fitting, resume=before, after_epoch=after_epoch))
+            before = None
+    return fitted
+
+
+def best_of(fitted: Sequence[Progress]) -> int:
+    """The place of the candidate that is selected.
+
+    Example:
+        >>> best_of([Progress(best=(0.5, 1.0)), Progress(best=(0.5, 0.9)), Progress(best=(0.5, 0.9))])
+        1
+        >>> best_of([Progress(best=(0.5, 0.9), epoch=100), Progress(best=(0.5, 1.0), epoch=1)])
+        1
+    """
+    return max(range(len(fitted)), key=lambda i: (fitted[i].best[0], fitted[i].epoch == 1, -fitted[i].best[1], -i))
+
+
+def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
+    """Select the best candidate on validation; or all of them, if they are members of an ensemble."""
+    if candidates[0].checkpoint.spec.members > 1:
+        return _join(candidates, fitted, examples, recipe)
+    place = best_of(fitted)
+    chosen, progress = candidates[place], fitted[place]
+    chosen.network.to(examples.targets.device).load_state_dict(progress.best_state)
+    checkpoint = replace(chosen.checkpoint, weights=_stored_weights(chosen.checkpoint, progress))
+    selection: dict[str, Any] = {}
+    if chosen.name:
+        selection["candidate"] = chosen.name
+        selection["candidates"] = {one.name: p.best_metrics for one, p in zip(candidates, fitted, strict=True)}
+        embeddings = chosen.name.partition(",")[0]
+        selection["embeddings"] = embeddings if embeddings in ("frozen", "trainable") else ""
+    return _Fitted(chosen.network, checkpoint, progress, examples, chosen.recipe, selection)
+
+
+def _stored_weights(checkpoint: Checkpoint, progress: Progress) -> dict[str, Tensor]:
+    return model_of(checkpoint.spec).stored_weights(progress.best_state)
+
+
+class Ensemble(nn.Module):
+    """Networks of one shape whose outputs are averaged.
+
+    Shapes:
+        out: (n, outputs), the mean of the members' logits.
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, batch: Any) -> Tensor:
+        """Logits; one value for regression."""
+        return torch.stack([member(batch) for member in self.members]).mean(dim=0)
+
+
+def _join(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
+    """The fitted networks as an ensemble; the selected epoch is that of the first."""
+    checkpoint = candidates[0].checkpoint
+    checkpoint = replace(checkpoint, weights=join_weights([_stored_weights(checkpoint, one) for one in fitted]))
+    for candidate, progress in zip(candidates, fitted, strict=True):
+        candidate.network.load_state_dict(progress.best_state)
+    network = Ensemble([candidate.network for candidate in candidates]).to(examples.targets.device)
+    val_loss, val = evaluate(network, examples, examples.val, recipe.training.batch_size)
+    first = fitted[0]
+    together = Progress(
+        epoch=first.epoch,
+        best_epoch=first.best_epoch,
+        best=validation_score(val_loss, val, examples.select_by),
+        best_metrics={"loss": val_loss, **val},
+        seconds=[seconds for progress in fitted for seconds in progress.seconds],
+    )
+    members = tuple(Member(selected_epoch=one.best_epoch, epochs=one.epoch, val=one.best_metrics) for one in fitted)
+    return _Fitted(network, checkpoint, together, examples, recipe, {"members": members})
+
+
+def _solved(recipe: Recipe, data: TrainingData, progress: Progress) -> _Fitted:
+    """Solve a model whose choices are made on the subgraphs of both splits."""
+    splits = np.asarray(data.subgraphs.splits)
+    subgraphs = replace(data.subgraphs, splits=np.where(splits == VAL, TRAIN, splits).astype(np.int8))
+    found = set_up_model(replace(data, subgraphs=subgraphs), recipe)
+    first = found.candidates[0]
+    examples = Examples.of(
+        subgraphs,
+        [source.to(data.device) for source in found.sources],
+        first.checkpoint.spec.standards,
+        recipe.training,
+        ensemble=recipe.prepare.ensemble,
+    )
+    network = first.network.to(data.device)
+    cast(Solvable, network).solve(examples)
+    state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
+    checkpoint = replace(first.checkpoint, weights=model_of(recipe).stored_weights(state))
+    return _Fitted(network, checkpoint, progress, examples, recipe)
+
+
+def _stored(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
+    """The checkpoint that predictions need: further draws of anchors only where predictions are means over them."""
+    redrawn = checkpoint.spec.redrawn if checkpoint.spec.prepare.ensemble else []
+    named = "" if vectors is None else vectors_hash(vectors)
+    return replace(checkpoint, spec=replace(checkpoint.spec, redrawn=redrawn, vectors_hash=named))

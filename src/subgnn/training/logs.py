@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError, MissingExtra, UserError, choices
+from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write
 from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import METRICS
@@ -148,14 +149,14 @@ class RunLoggers:
         self._log(_points(record), record["epoch"])
         self._options.callbacks.on_epoch(record)
 
-    def log_results(self, results: dict[str, Any]) -> None:
+    def log_result(self, result: RunResult) -> None:
         """Log the scores on test and, of a portfolio, those of its candidates."""
         if self._opened is None:
             self._open(self._saved())
-        scores = {f"{_plain(metric)}/test": value for metric, value in results["test"].items()}
-        board = {row["name"]: row["score"] for row in results.get("leaderboard", ()) if row["score"] is not None}
-        scores |= {f"{_plain(results['metric'])}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
-        self._log(scores, results["selected_epoch"])
+        scores = {f"{_plain(metric)}/test": value for metric, value in result.test.items()}
+        board = {row.name: row.score for row in result.leaderboard if row.score is not None}
+        scores |= {f"{_plain(result.metric)}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
+        self._log(scores, result.selected_epoch)
 
     def close(self, *, succeeded: bool) -> None:
         """End what was opened."""

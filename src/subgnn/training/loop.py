@@ -62,7 +62,7 @@ AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]
 """Called with an epoch's record, the progress, and a function that returns the whole state."""
 
 
-def fit(
+def run_epochs(
     model: nn.Module,
     fitting: Fitting,
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,11 +19,36 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError, excerpt
 from subgnn.models.registry import model_of, unused_data
+from subgnn.models.spec import Checkpoint
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
+from subgnn.result import Candidate, RunResult
 from subgnn.versions import versions
 
-WritePage = Callable[[Dataset, Path, NDArray[np.float32] | None], None]
-"""Writes the page of a finished run, from its dataset, its folder and, where they are known, its subgraphs' vectors."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedRun:
+    """A run that was just trained, so that its page needs nothing from disk.
+
+    Attributes:
+        records: the epochs of all candidates, as in metrics.jsonl; none of a portfolio.
+        tables: of node embeddings that the model started from, by their hash.
+        outputs: for the test split, or for val where there is none (n, outputs); None where nothing is held out.
+        out_of_fold: calibrated outputs of a portfolio (repeats, n, outputs), and their subgraphs (n,).
+        vectors: z_S of all subgraphs, where training has computed them (N, width).
+    """
+
+    result: RunResult
+    recipe: Recipe
+    checkpoint: Checkpoint
+    tables: Mapping[str, NDArray[np.float32]]
+    records: Sequence[dict[str, Any]] = ()
+    outputs: NDArray[np.float32] | None = None
+    out_of_fold: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
+    vectors: NDArray[np.float32] | None = None
+
+
+WritePage = Callable[[Dataset, Path, TrainedRun | None], None]
+"""Writes the page of a finished run, from its dataset, its folder and, just after training, what is in memory."""
 
 
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
@@ -47,7 +72,7 @@ def parse_duration(text: str, where: str) -> float:
     return seconds
 
 
-OnLeaderboard = Callable[[list[dict[str, Any]], str], None]
+OnLeaderboard = Callable[[Sequence[Candidate], str], None]
 """Called with the rows of a portfolio's leaderboard, and what is being done now."""
 
 
@@ -98,36 +123,31 @@ class RunOptions:
     warnings: tuple[str, ...] = ()
 
     @property
-    def fitted_to(self) -> list[str]:
+    def fitted_to(self) -> tuple[str, ...]:
         """The splits that the model learns from."""
         both = model_of(self.recipe).is_portfolio and self.recipe.auto.fit_on != "train"
-        return ["train", "val"] if both else ["train"]
+        return ("train", "val") if both else ("train",)
 
-    def about(self, dataset: Dataset) -> dict[str, Any]:
-        """What run.json says of the data and the settings."""
+    def about(self, dataset: Dataset, device: torch.device, devices: int = 1) -> dict[str, Any]:
+        """Fields of the result: the data and the settings, the process, the machine and the time."""
         return {
             "run": str(self.out),
             "dataset": dataset.name,
             "source": self.source,
             "split": self.split,
-            **({} if self.edges_until is None else {"edges_until": self.edges_until}),
-            **({"look_ahead": True} if self.look_ahead else {}),
+            "edges_until": self.edges_until,
+            "look_ahead": self.look_ahead,
             "recipe": self.recipe.name,
             "method": self.recipe.method,
             "seed": self.seed,
             "task": dataset.subgraphs.task,
             "fitted_to": self.fitted_to,
-            "unused": unused_data(self.recipe, dataset.graph),
-            **({"warnings": list(self.warnings)} if self.warnings else {}),
+            "unused": tuple(unused_data(self.recipe, dataset.graph)),
+            "warnings": self.warnings,
+            "published": self.recipe.published,
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "device": str(device),
+            "devices": devices,
+            "versions": versions(),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-
-
-def circumstances(device: torch.device, devices: int = 1) -> dict[str, Any]:
-    """What run.json says of the process, the machine and the time."""
-    return {
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "device": str(device),
-        "devices": devices,
-        "versions": versions(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

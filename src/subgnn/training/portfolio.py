@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,15 @@ from subgnn.data.graph import Graph
 from subgnn.data.splits import draw_folds, split_units
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings.sources import PRETRAINED, check_source
-from subgnn.errors import DataError, UserError
-from subgnn.models.interface import Cost, Sizes
+from subgnn.embeddings.sources import PRETRAINED, check_source, source_vectors
+from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.models.interface import Cost, Sizes, Vectors
 from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.parsing import json_digest
 from subgnn.task import task_of
-from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
+from subgnn.training.fit import HELD_OUT, TRAIN, VAL, FitHooks, FitResult, Stopped, fit
+from subgnn.training.options import NO_CALLBACKS, Callbacks
 
 CANDIDATES = "candidates"
 """The folder of a run with the out-of-fold predictions of each candidate."""
@@ -278,12 +280,70 @@ It is given an estimate of the seconds that the other fits take, the subgraphs t
 """
 
 
-def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Check) -> None:
+@dataclass(slots=True)
+class PoolFits:
+    """Fits of recipes to parts of a pool, which share their node embeddings.
+
+    Attributes:
+        stop: asked after every epoch; if it says so, the fit raises :class:`~subgnn.training.fit.Stopped`.
+    """
+
+    pool: Pool
+    device: str = "auto"
+    cache: bool = True
+    callbacks: Callbacks = NO_CALLBACKS
+    stop: Callable[[], bool] = lambda: False
+    _tables: dict[str, Vectors] = field(default_factory=dict)
+    _graph: Graph | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The undirected graph."""
+        self._graph = self._graph or self.pool.dataset.graph.undirected()
+        return self._graph
+
+    def vectors(self, recipe: Recipe) -> Vectors:
+        """The table of node embeddings of a recipe, computed once; None for random ones and models without."""
+        if not model_of(recipe).uses_embeddings(recipe) or recipe.embeddings.source == "random":
+            return None
+        key = json_digest({"embeddings": asdict(recipe.embeddings), "pretrain": asdict(recipe.pretrain)})
+        if key not in self._tables:
+            report = self.callbacks.on_pretrain
+            self._tables[key] = source_vectors(
+                recipe, self.graph, device=self.device, cache=self.cache, on_epoch=report
+            )
+        return self._tables[key]
+
+    def fit(self, recipe: Recipe, splits: NDArray[np.int8]) -> FitResult:
+        """Fit a recipe; without other subgraphs to choose on, to the validation part, too, if that can be done."""
+        with warnings.catch_warnings():
+            # The whole set was checked before; a fold may well lack a class.
+            warnings.simplefilter("ignore", DataWarning)
+            return fit(
+                recipe,
+                self.pool.dataset,
+                splits,
+                seed=self.pool.seed,
+                device=self.device,
+                cache=self.cache,
+                vectors=self.vectors(recipe),
+                join=not self.pool.has_validation,
+                outputs=("test",),
+                hooks=FitHooks(on_prepare=self.callbacks.on_prepare, after_epoch=self._after_epoch),
+            )
+
+    def _after_epoch(self, record: dict[str, Any], _: Any) -> None:
+        if self.stop():
+            raise Stopped
+
+
+def judge(row: Row, auto: AutoSettings, fits: PoolFits, check: Check) -> None:
     """Compute the out-of-fold predictions of a candidate.
 
     Args:
         check: called after each fit but the last; it may raise.
     """
+    pool = fits.pool
     outputs = max(1, pool.subgraphs.num_classes)
     found = np.zeros((row.repeats, len(pool.judged), outputs), np.float32)
     place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
@@ -292,16 +352,16 @@ def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Check
     seconds: list[float] = []
     predicted = np.zeros(len(pool.judged), np.bool_)
     begin = time.monotonic()
-    fitter.vectors(row.recipe)
+    fits.vectors(row.recipe)
     for i, (repeat, splits) in enumerate(parts):
-        fit = fitter.fit(row.recipe, splits, join=not pool.has_validation)
+        fitted = fits.fit(row.recipe, splits)
         held_out = np.flatnonzero(splits == HELD_OUT)
-        found[repeat, place[held_out]] = fit.predictions(held_out)
+        found[repeat, place[held_out]] = fitted.predictions
         predicted[place[held_out]] = True
         seconds.append(time.monotonic() - begin)
         begin = time.monotonic()
         # The first fit also prepares what the others find in the cache.
-        each = fit.seconds if i == 0 else seconds[-1]
+        each = fitted.seconds.train if i == 0 else seconds[-1]
         if i < len(parts) - 1:
             rows = np.flatnonzero(predicted)
             check(each * (len(parts) - 1 - i), rows, found[:1, rows])

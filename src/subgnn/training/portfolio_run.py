@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import portfolio
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
-from subgnn.embeddings.sources import save_run_vectors
+from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError, UserError
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Counts, Decision
@@ -27,20 +27,21 @@ from subgnn.models.interface import Opening
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.storage.parsing import write_json
+from subgnn.result import Candidate, Interval, RunResult, Seconds
 from subgnn.task import task_of
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
-from subgnn.training.fit import Fit, Fitter, Stopped
+from subgnn.training.fit import FitResult, Stopped
 from subgnn.training.label_signal import Judged, signal_of
 from subgnn.training.labels import check_labels
-from subgnn.training.options import RunOptions, circumstances
+from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     Budget,
     Check,
     Dropped,
     Pool,
+    PoolFits,
     Row,
     candidate_key,
     judge,
@@ -50,21 +51,18 @@ from subgnn.training.portfolio import (
     save_candidate,
 )
 from subgnn.training.portfolio_scores import CandidateScores, output_metrics
-from subgnn.training.run_dir import CHECKPOINT, RESULTS
+from subgnn.training.run_dir import CHECKPOINT
 
 _OVER_BUDGET = "it would not fit into the budget"
 NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
 _REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
 
 
-def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
+def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
     """Train a portfolio into a folder that belongs to the run.
 
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
     closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
-
-    Returns:
-        The results, as in run.json.
     """
     begin = time.monotonic()
     training = _Training.of(dataset, options)
@@ -76,19 +74,47 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
         checkpoint, fits = training.refit(answer)
         save_run_vectors(
             [(fit.vectors, row.recipe) for row, fit in fits if fit.vectors is not None],
-            training.fitter.graph,
+            training.fits.graph,
             options.out,
         )
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         training.report("scoring on test")
-        results = training.results(answer, checkpoint, fits)
-        results["seconds"] |= {"judge": judged_at - begin, "refit": time.monotonic() - judged_at}
-        results["seconds"]["train"] = time.monotonic() - begin - results["seconds"]["pretrain"]
-        results["interrupted"] = interrupt.pressed
-        write_json(results, options.out / RESULTS)
+        tested = training.test(checkpoint, fits)
+        result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
+        ended = time.monotonic()
+        seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
+        result = replace(result, seconds=replace(result.seconds, **seconds))
+        result.save(options.out)
     if options.write_page is not None:
-        options.write_page(dataset, options.out, None)
-    return results
+        trained = TrainedRun(
+            result,
+            options.recipe,
+            checkpoint,
+            tables=_tables(fits),
+            outputs=tested.outputs,
+            out_of_fold=(np.stack(training.outputs(answer, checkpoint.spec)), training.pool.rows[training.pool.judged]),
+        )
+        options.write_page(dataset, options.out, trained)
+    return result
+
+
+def _tables(fits: list[tuple[Row, FitResult]]) -> Tables:
+    """The node embeddings that members started from, by their hash."""
+    return {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tested:
+    """Scores of the final answer on test, of its thresholds, and of the simple candidates; empty without a test split.
+
+    ``simple`` are scores by the metric of the leaderboard.
+    """
+
+    outputs: NDArray[np.float32] | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    counts: dict[str, list[Counts]] = field(default_factory=dict)
+    simple: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +146,7 @@ class _Training:
     options: RunOptions
     pool: Pool
     rows: list[Row]
-    fitter: Fitter
+    fits: PoolFits
     budget: Budget
     scores: CandidateScores
 
@@ -134,10 +160,8 @@ class _Training:
         Weighting.of(recipe.training, whole)
         scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
-        # Epochs of single fits are not reported: there are hundreds, of many networks.
-        callbacks = replace(options.callbacks, on_epoch=lambda _: None)
-        fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
-        return cls(dataset, options, pool, rows, fitter, budget, scores)
+        fits = PoolFits(pool, options.device, options.cache, options.callbacks)
+        return cls(dataset, options, pool, rows, fits, budget, scores)
 
     @property
     def _recipe(self) -> dict[str, str]:
@@ -153,7 +177,7 @@ class _Training:
         """Judge the candidates that are planned, or read what an earlier process has found."""
         pool_key, auto, out = self.pool.key, self.options.recipe.auto, self.options.out
         # The first candidate is finished whatever the time, so that there is an answer.
-        self.fitter.stop = lambda: interrupt.pressed or (bool(self.finished) and self.budget.left < self._reserve())
+        self.fits.stop = lambda: interrupt.pressed or (bool(self.finished) and self.budget.left < self._reserve())
         self.report("plan")
         for row in self.rows:
             key = candidate_key(row, pool_key, auto)
@@ -164,7 +188,7 @@ class _Training:
                 continue
             self.report(row.name)
             try:
-                judge(row, self.pool, auto, self.fitter, self._check(row, interrupt))
+                judge(row, auto, self.fits, self._check(row, interrupt))
                 save_candidate(row, key, self.pool.rows[self.pool.judged], out)
             except (Stopped, Dropped) as reason:
                 row.dropped = "interrupted" if interrupt.pressed else f"stopped: {str(reason) or _OVER_BUDGET}"
@@ -183,7 +207,7 @@ class _Training:
             raise DataError(
                 f"no candidate could be fitted ({notes})", where="train", hint="name a recipe with --recipe"
             )
-        self.fitter.stop = lambda: False
+        self.fits.stop = lambda: False
 
     def _cannot_win(self, row: Row) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
@@ -257,7 +281,7 @@ class _Training:
         )
         return replace(answer, decision=decision)
 
-    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, Fit]]]:
+    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, FitResult]]]:
         """Fit the members to all subgraphs of the pool."""
         members, pool = answer.members, self.pool
         fits = [(row, self._fit(row)) for row, _ in members]
@@ -270,55 +294,65 @@ class _Training:
         if len(calibration.thresholds):
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
         subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
-        spec = ModelSpec.of(self.options.recipe, self.fitter.graph, subgraphs, seed=self.options.seed)
+        spec = ModelSpec.of(self.options.recipe, self.fits.graph, subgraphs, seed=self.options.seed)
         spec = replace(spec, decision=answer.decision)
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
 
-    def _fit(self, row: Row) -> Fit:
-        return self.fitter.fit(row.recipe, self.pool.whole(), join=not self.pool.has_validation)
+    def _fit(self, row: Row) -> FitResult:
+        return self.fits.fit(row.recipe, self.pool.whole())
 
     def leaderboard(
         self, answer: _Answer | None = None, tested: Mapping[str, float] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> tuple[Candidate, ...]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
-        about = {"seconds": 0.0, "estimate": 0.0, "weight": 0.0}
-        rows = [{"name": "constant", "recipe": "", **self.scores.constant(), **about, "note": "ignores the subgraph"}]
-        for row in self.rows:
-            rows.append(
-                {
-                    "name": row.name,
-                    "recipe": self._recipe[row.name],
-                    **self.scores.of(row),
-                    "seconds": sum(row.seconds),
-                    "estimate": row.estimate(self.options.recipe.auto.folds),
-                    "weight": weights.get(row.name, 0.0),
-                    "note": row.dropped or row.note,
-                    **({"test": tested[row.name]} if tested and row.name in tested else {}),
-                }
+        constant = Candidate(
+            name="constant",
+            recipe="",
+            **self.scores.constant(),
+            seconds=0.0,
+            estimate=0.0,
+            weight=0.0,
+            note="ignores the subgraph",
+        )
+        rows = [
+            Candidate(
+                name=row.name,
+                recipe=self._recipe[row.name],
+                **self.scores.of(row),
+                seconds=sum(row.seconds),
+                estimate=row.estimate(self.options.recipe.auto.folds),
+                weight=weights.get(row.name, 0.0),
+                note=row.dropped or row.note,
+                test=(tested or {}).get(row.name),
             )
-        return sorted(rows, key=lambda row: -np.inf if row["score"] is None else row["score"], reverse=True)
+            for row in self.rows
+        ]
+        return tuple(
+            sorted([constant, *rows], key=lambda row: -np.inf if row.score is None else row.score, reverse=True)
+        )
 
     def report(self, doing: str) -> None:
         """Show the leaderboard so far."""
         self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
 
-    def results(self, answer: _Answer, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> dict[str, Any]:
-        """The content of run.json; the test split is scored here, and only once for the final answer."""
-        options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
-        task, recipe = subgraphs.task, options.recipe
+    def outputs(self, answer: _Answer, spec: ModelSpec) -> list[NDArray[np.float64]]:
+        """Calibrated out-of-fold outputs of each repeat (n, outputs)."""
+        task, calibration = self.pool.subgraphs.task, answer.calibration
         mixed = answer.given.mixed(answer.choice.weights)
-        calibrated = [answer.calibration.apply(one, task, spec.standards.get("target")) for one in mixed]
+        return [calibration.apply(one, task, spec.standards.get("target")) for one in mixed]
+
+    def result(self, answer: _Answer, checkpoint: Checkpoint, tested: _Tested, *, interrupted: bool) -> RunResult:
+        """The result; its seconds are still without those of the whole."""
+        options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
+        task, recipe, metric = subgraphs.task, options.recipe, self.scores.metric_name
+        calibrated = self.outputs(answer, spec)
         thresholds = answer.calibration.decision_thresholds
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
-        options_of: dict[str, Any] = {"with_loss": True, "select_by": self.scores.metric_name}
+        options_of: dict[str, Any] = {"with_loss": True, "select_by": metric}
         val = [output_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
-        intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}
-        test, intervals["test"], of_simple, counts = self._test(checkpoint, fits)
-        key = self.scores.metric_name
-        board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
             Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
             for row, model in ((row, model_of(row.recipe)) for row in self.rows)
@@ -327,60 +361,56 @@ class _Training:
         untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
         verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units, untried)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
-        return {
-            **options.about(self.dataset),
-            "selected_epoch": 0,
-            "epochs": 1,
-            "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},
-            "test": test,
-            "intervals": {split: ends for split, ends in intervals.items() if ends},
-            "published": recipe.published,
-            "metric": key,
-            **({} if recipe.training.select_by == "auto" else {"select_by": key}),
-            **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
-            "chosen": answer.choice.rule,
-            "rules": answer.choice.scores,
-            "leaderboard": board,
-            "signal": " ".join(verdict.sentences),
-            "signals": list(verdict.signals),
-            "enough": verdict.enough,
-            "test_of_simple": of_simple,
-            "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
-            **circumstances(make_fabric(options.device).device),
-        }
+        of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
+        return RunResult(
+            **options.about(self.dataset, make_fabric(options.device).device),
+            selected_epoch=0,
+            epochs=1,
+            val={name: float(np.mean([one[name] for one in val])) for name in val[0]},
+            test=tested.scores,
+            intervals={"val": of_folds, **tested.intervals},
+            metric=metric,
+            select_by="auto" if recipe.training.select_by == "auto" else metric,
+            threshold=None if spec.decision is None else spec.decision.report(**tested.counts),
+            chosen=answer.choice.rule,
+            rules=answer.choice.scores,
+            leaderboard=self.leaderboard(answer, tested.simple),
+            signal=" ".join(verdict.sentences),
+            signals=verdict.signals,
+            interrupted=interrupted,
+            seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds)),
+        )
 
-    def _test(
-        self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]
-    ) -> tuple[dict[str, float], list[float], dict[str, Any], dict[str, list[Counts]]]:
-        """Test scores of the final answer with their interval, scores of the simple candidates, and counts of alerts.
+    def test(self, checkpoint: Checkpoint, fits: list[tuple[Row, FitResult]]) -> _Tested:
+        """Score the test split, only once for the final answer.
 
         Simple candidates are fitted again where they are no members.
         """
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
-            return {}, [], {}, {}
-        test, graph = given.take(held_out), self.fitter.graph
-        tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
+            return _Tested()
+        test, graph, metric = given.take(held_out), self.fits.graph, self.scores.metric_name
         device = torch.device("cpu")
-        fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables, cache=self.fitter.cache))
-        outputs = fitted.outputs(test.nodes)
-        scores = output_metrics(outputs, test, checkpoint.spec, fitted.thresholds, select_by=self.scores.metric_name)
-        interval = headline_interval(
-            [torch.from_numpy(outputs)],
-            target_tensor(test, checkpoint.spec.standards),
-            test,
-            thresholds=fitted.thresholds,
-        )
+        opening = Opening(device, tables=_tables(fits), cache=self.fits.cache)
+        fitted, spec = open_checkpoint(checkpoint, graph, opening), checkpoint.spec
+        outputs, targets = fitted.outputs(test.nodes), target_tensor(test, spec.standards)
         members = {row.name: fit for row, fit in fits}
         simple = {}
         for row in self.finished:
             if model_of(row.recipe).is_fitted_in_one_go and (row.name in members or self.budget.left > row.refit):
                 found = (members.get(row.name) or self._fit(row)).checkpoint
                 of_row = open_checkpoint(found, graph, Opening(device)).outputs(test.nodes)
-                simple[row.name] = output_metrics(of_row, test, found.spec, select_by=self.scores.metric_name)
+                simple[row.name] = output_metrics(of_row, test, found.spec, select_by=metric)[metric]
         counts = {}
-        if (decision := checkpoint.spec.decision) is not None:
-            found_scores = task_of(test.task).scores(outputs)
-            counts["test"] = decision.counts(found_scores, np.asarray(test.targets), checkpoint.spec.classes)
-        return scores, interval, simple, counts
+        if spec.decision is not None:
+            counts["test"] = spec.decision.counts(
+                task_of(test.task).scores(outputs), np.asarray(test.targets), spec.classes
+            )
+        return _Tested(
+            outputs,
+            output_metrics(outputs, test, spec, fitted.thresholds, select_by=metric),
+            {"test": headline_interval([torch.from_numpy(outputs)], targets, test, thresholds=fitted.thresholds)},
+            counts,
+            simple,
+        )

@@ -1,30 +1,27 @@
-"""Fit the candidates of a run, save progress on the way, and continue after an interruption."""
+"""Save the progress of a run, and continue after an interruption."""
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from lightning.fabric import Fabric
-from numpy.typing import NDArray
 
 from subgnn.errors import DataError, DataWarning
-from subgnn.models.examples import Examples, evaluate
-from subgnn.models.interface import Candidate
-from subgnn.parallel.interrupts import noted_interrupt
+from subgnn.models.registry import model_of
+from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.arrays import Damaged, Format
 from subgnn.storage.state import load_state, save_state
-from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
-from subgnn.training.logs import MetricsLog
-from subgnn.training.loop import Progress
+from subgnn.training.logs import MetricsLog, Record
+from subgnn.training.loop import Progress, State
 from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import LAST, METRICS
-from subgnn.training.steps import Fitting
 
 SECONDS_BETWEEN_SAVES = 10.0
 _PROGRESS = Format(
@@ -35,54 +32,54 @@ _PROGRESS = Format(
 )
 
 
-def fit_all(
-    candidates: Sequence[Candidate],
-    examples: Examples,
-    options: RunOptions,
-    *,
-    fabric: Fabric,
-    score: NDArray[np.int64] | None = None,
-) -> list[Progress]:
-    """Fit the candidates in turn, from the saved progress of an interrupted run if there is any.
+class Recorder:
+    """Hooks of a fit that write metrics.jsonl, save the progress every few seconds, and end the fit on an interrupt.
 
     Args:
-        score: test subgraphs whose scores every epoch's record is to have, too; they have no part in the fit.
+        options: of the run; with ``resume``, the fit goes on from the progress that is saved in its folder.
     """
-    first, out = fabric.is_global_zero, options.out
-    before: dict[str, Any] | None = fabric.broadcast(
-        _saved_progress(out, fabric.world_size, len(candidates)) if options.resume and first else None
-    )
-    fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
-    log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None
-    saved_at = time.monotonic()
-    with noted_interrupt() as interrupt:
 
-        def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
-            nonlocal saved_at
-            if score is not None:
-                scores = evaluate(candidate.network, examples, score, candidate.recipe.training.batch_size)[1]
-                record = record | {f"test_{name}": value for name, value in scores.items()}
-            record = record | ({"candidate": candidate.name} if candidate.name else {})
-            if log is not None:
-                log.append(record)
-            due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
-            try:
-                options.callbacks.on_epoch(record)
-            except KeyboardInterrupt:
-                interrupt.pressed = True
-            stop = any_rank(fabric, interrupt.pressed)
-            if log is not None and (due or stop):
-                about = {"metrics": log.text, "devices": fabric.world_size}
-                save_progress(state() | about | {"fitted": [progress.plain() for progress in fitted]}, out / LAST)
-                saved_at = time.monotonic()
-            if stop:
-                raise KeyboardInterrupt
+    def __init__(self, options: RunOptions, fabric: Fabric) -> None:
+        self._options, self._fabric = options, fabric
+        self._log: MetricsLog | None = None
+        self._interrupt = Interrupt()
+        self._saved_at = 0.0
 
-        for candidate in candidates[len(fitted) :]:
-            fitting = Fitting(examples, candidate.recipe.training, candidate.seed, fabric)
-            fitted.append(fit_candidate(candidate, fitting, resume=before, after_epoch=after_epoch))
-            before = None
-    return fitted
+    @property
+    def records(self) -> list[Record]:
+        """The records of all epochs, also of those before an interruption."""
+        return [] if self._log is None else [json.loads(line) for line in self._log.text.splitlines()]
+
+    @contextmanager
+    def fitting(self) -> Iterator[State | None]:
+        """Give the saved progress, if there is any, and note interrupts until the end of the block."""
+        options, fabric, first = self._options, self._fabric, self._fabric.is_global_zero
+        fits = model_of(options.recipe).num_fits(options.recipe)
+        before: State | None = fabric.broadcast(
+            _saved_progress(options.out, fabric.world_size, fits) if options.resume and first else None
+        )
+        if first:
+            self._log = MetricsLog(options.out / METRICS, "" if before is None else before["metrics"])
+        self._saved_at = time.monotonic()
+        with noted_interrupt() as self._interrupt:
+            yield before
+
+    def after_epoch(self, record: Record, state: Callable[[], State]) -> None:
+        """Write the record, and save the state if it is time, or the run is interrupted."""
+        log, fabric, interrupt = self._log, self._fabric, self._interrupt
+        if log is not None:
+            log.append(record)
+        due = time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
+        try:
+            self._options.callbacks.on_epoch(record)
+        except KeyboardInterrupt:
+            interrupt.pressed = True
+        stop = any_rank(fabric, interrupt.pressed)
+        if log is not None and (due or stop):
+            save_progress(state() | {"metrics": log.text, "devices": fabric.world_size}, self._options.out / LAST)
+            self._saved_at = time.monotonic()
+        if stop:
+            raise KeyboardInterrupt
 
 
 def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:
@@ -92,7 +89,7 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
     try:
         found = load_progress(out / LAST)
     except Damaged as error:
-        warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
+        warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=6)
         return None
     saved = [*found["fitted"], found["progress"]]
     names = Progress.__dataclass_fields__.keys()

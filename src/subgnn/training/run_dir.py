@@ -28,6 +28,7 @@ from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
+from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import read_json, write_json
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.training.options import RunOptions
 
-RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.safetensors"
+RECIPE, METRICS, LAST = "recipe.json", "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
 _KEYS = Format(
@@ -47,36 +48,6 @@ _KEYS = Format(
     make="subgnn train writes it",
     again="train again",
 )
-_RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
-    "dataset": str,
-    "source": str,
-    "split": str,
-    "recipe": str,
-    "method": str,
-    "task": str,
-    "unused": list,
-    "warnings": list,
-    "fitted_to": list,
-    "device": str,
-    "seed": int,
-    "selected_epoch": int,
-    "epochs": int,
-    "val": dict,
-    "test": dict,
-    "intervals": dict,
-    "date": str,
-    "published": dict,
-    "seconds": dict,
-    "versions": dict,
-    "leaderboard": list,
-    "rules": dict,
-    "chosen": str,
-    "signal": str,
-    "interrupted": bool,
-    "edges_until": (int, float),
-    "look_ahead": bool,
-    "peak_memory_mb": (int, float),
-}
 
 
 @contextmanager
@@ -160,7 +131,7 @@ def _existing(out: Path) -> DataError:
 
 def is_finished(out: Path) -> bool:
     """Whether a run has results, and not those of a portfolio that was interrupted and can go on."""
-    return (out / RESULTS).is_file() and not read_results(out).get("interrupted")
+    return (out / RESULTS).is_file() and not read_result(out).interrupted
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -179,35 +150,15 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def read_results(out: Path) -> dict[str, Any]:
-    """The results of a finished run, from run.json."""
-    if not (out / RESULTS).is_file():
-        raise DataError("no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it")
-    hint = "remove it, and finish the run with subgnn train --resume"
-    found = read_json(out / RESULTS, hint)
-    if not isinstance(found, dict):
-        raise DataError(f"a table is needed, not a {type(found).__name__}", where=str(out / RESULTS), hint=hint)
-    for name, kind in _RESULT_TYPES.items():
-        if name in found and not isinstance(found[name], kind):
-            what = f"'{name}' is {type(found[name]).__name__}"
-            raise DataError(what, where=str(out / RESULTS), hint=hint)
-    return found
-
-
-def shown_split(results: dict[str, Any], split: str) -> str:
-    """The name of a split's scores for tables: those of a portfolio under ``val`` are out of fold."""
-    return "out of fold" if split == "val" and "leaderboard" in results else split
-
-
-def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
+def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
     """The dataset of a run with the edges and the split that it was trained on; one without splits has none."""
     from subgnn.data.splits import named_split
 
-    if results.get("edges_until") is not None:
-        dataset = replace(dataset, graph=dataset.graph.until(results["edges_until"]))
+    if result.edges_until is not None:
+        dataset = replace(dataset, graph=dataset.graph.until(result.edges_until))
     if dataset.subgraphs.splits is None:
         return dataset
-    return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))
+    return replace(dataset, subgraphs=named_split(dataset.subgraphs, result.split))
 
 
 def keep_subgraph_keys(subgraphs: SubgraphSet, out: Path) -> None:
@@ -271,15 +222,15 @@ def _content(dataset: Dataset) -> tuple[str, ...]:
     return dataset.graph.content_hash, dataset.graph.names_hash, dataset.subgraphs.content_hash
 
 
-def dataset_path(run: Path, results: dict[str, Any], data: Path | None) -> Path:
-    """The dataset of a run: ``data``, or the one in its folder, or the path in its results.
+def dataset_path(run: Path, result: RunResult, data: Path | None) -> Path:
+    """The dataset of a run: ``data``, or the one in its folder, or the path in its result.
 
     Raises:
         DataError: if it does not exist.
     """
     if data is None and (run / DATASET).is_file():
         return run / DATASET
-    source = data if data is not None else Path(results.get("source") or "the run names no dataset")
+    source = data if data is not None else Path(result.source or "the run names no dataset")
     try:
         if source.exists():
             return source

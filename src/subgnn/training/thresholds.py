@@ -10,18 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
 
 from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.metrics.thresholds import NONE, Decision, check_aim
-from subgnn.models.examples import Examples, judged_outputs
 from subgnn.task import TaskName, task_of
-from subgnn.training.candidates import Selected
-from subgnn.training.fit import Fitter
+from subgnn.training.fit import FitResult
 from subgnn.training.options import RunOptions
-from subgnn.training.portfolio import Pool, Row, judge
+from subgnn.training.portfolio import Pool, PoolFits, Row, judge
 
 
 def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int) -> None:
@@ -42,36 +41,29 @@ def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int)
         raise UserError("folds are fitted on one device", where="torchrun", hint=hint)
 
 
-def with_decision(selected: Selected, dataset: Dataset, examples: Examples, options: RunOptions) -> Selected:
-    """The selected model with thresholds for the aim of the recipe; the same without an aim.
-
-    Args:
-        options: with the choices that the recipe left open made as in the selected model, so that fits to folds are
-            like it.
-    """
+def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> FitResult:
+    """The trained model with thresholds for the aim of the recipe; the same without an aim."""
     settings, subgraphs = options.recipe.training, dataset.subgraphs
     if settings.threshold == NONE:
-        return selected
-    targets = np.asarray(subgraphs.targets)
+        return found
+    targets, spec = np.asarray(subgraphs.targets), found.checkpoint.spec
     if settings.threshold_folds:
-        plain = replace(options.recipe, training=replace(settings, threshold=NONE, threshold_folds=0))
+        # With the choices that the recipe left open made as in the model, so that fits to folds are like it.
+        plain = replace(found.recipe, training=replace(found.recipe.training, threshold=NONE, threshold_folds=0))
         auto = AutoSettings(folds=settings.threshold_folds, repeats=1)
         pool, row = Pool.of(dataset, auto, options.seed), Row(plain.name, plain, repeats=1)
-        fitter = Fitter(pool.dataset, options.seed, options.device, options.cache)
-        judge(row, pool, auto, fitter, lambda rest, rows, predictions: None)
+        judge(row, auto, PoolFits(pool, options.device, options.cache), lambda rest, rows, predictions: None)
         scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
     else:
-        outputs, _ = judged_outputs(selected.network, examples, examples.val, settings.batch_size)
-        scores, truth = task_of(subgraphs.task).probabilities(outputs.cpu()).numpy(), targets[examples.val]
-        chosen_on = "validation"
-    spec = selected.checkpoint.spec
+        scores = task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy()
+        truth, chosen_on = targets[subgraphs.indices("val")], "validation"
     decision = Decision.choose(
         settings.threshold,
         scores,
         truth,
         task=spec.task,
         classes=spec.classes,
-        positive=task_of(spec.task).positive(targets[examples.train]),
+        positive=task_of(spec.task).positive(targets[subgraphs.indices("train")]),
         chosen_on=chosen_on,
     )
-    return replace(selected, checkpoint=replace(selected.checkpoint, spec=replace(spec, decision=decision)))
+    return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, decision=decision)))

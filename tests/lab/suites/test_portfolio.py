@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from subgnn.lab.suites.results import predicted
 from subgnn.lab.suites.run import _turn
 from subgnn.lab.suites.spec import parse_suite
 from subgnn.metrics.significance import score_terms
-from subgnn.storage.parsing import write_json
 from tests.lab.suites.examples import folder, run, tiny
 from tests.training.examples import dataset
 
@@ -90,9 +90,9 @@ def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):
     given = {"seeds": 1, "overrides": ("auto.folds=2", "auto.repeats=1", "baseline.classifier=forest")}
 
     def interrupted(*arguments, **options):
-        results = train(*arguments, **options) | {"interrupted": True}
-        write_json(results, Path(results["run"]) / "run.json")
-        return results
+        result = replace(train(*arguments, **options), interrupted=True)
+        result.save(Path(result.run))
+        return result
 
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "train", interrupted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,9 @@ import pytest
 from subgnn.lab.suites import remote
 from subgnn.lab.suites.remote import RemoteEngine
 from subgnn.parallel.engine import Failure, LocalEngine
+from subgnn.result import read_result
 from tests.lab.suites.examples import folder
+from tests.results import result
 
 
 def write(job, dataset):
@@ -20,7 +21,7 @@ def write(job, dataset):
         return None
     out = Path(job["out"])
     out.mkdir()
-    (out / "run.json").write_text(json.dumps({"run": str(out), "seed": job["seed"]}))
+    result(run=str(out), seed=job["seed"]).save(out)
     (out / "outcome.json").write_text("{}")
     if job["seed"] == 2:
         raise ValueError("no")
@@ -46,7 +47,7 @@ def test_files_come_back(jobs, tmp_path):
     assert isinstance(failure, Failure)
     assert not Path(there).exists()
     assert {path.name for path in (tmp_path / "runs" / "0").iterdir()} == {"run.json", "outcome.json"}
-    assert json.loads((tmp_path / "runs/0/run.json").read_text()) == {"run": jobs[0]["out"], "seed": 0}
+    assert read_result(tmp_path / "runs/0") == result(run=jobs[0]["out"])
     assert not (tmp_path / "runs" / "1").exists()
     assert not (tmp_path / "runs" / "2").exists()
 

@@ -26,6 +26,7 @@ from subgnn.lab.tuning.tune import tune
 from subgnn.lab.tuning.tune_page import best_so_far
 from tests.lab.tuning.searches import SPACE, made_up
 from tests.reports.reading import read
+from tests.results import result
 from tests.training.examples import dataset, recipe
 
 
@@ -79,8 +80,8 @@ def test_the_recipe_trains_to_the_score_of_the_trial(searched, tmp_path):
     for words in ("cliques/small/few", f"trial {found['best']['trial']} of 3 complete", "No test subgraph was seen"):
         assert words in tuned.note
     results = train(without_test(dataset()), tuned, tmp_path / "run", device="cpu", report=False)
-    assert results["val"]["micro_f1"] == found["best"]["score"]
-    assert results["val"]["loss"] == pytest.approx(found["best"]["loss"], abs=1e-6)
+    assert results.val["micro_f1"] == found["best"]["score"]
+    assert results.val["loss"] == pytest.approx(found["best"]["loss"], abs=1e-6)
 
 
 def test_page(searched):
@@ -260,7 +261,7 @@ def test_timeout(tmp_path, fast):
 def test_seeds_are_averaged(tmp_path):
     seen = without_test(dataset())
     both = run_trial(seen, recipe(1), seeds=2, folds=0, device="cpu")
-    runs = [train(seen, recipe(1), tmp_path / f"{s}", seed=s, device="cpu", report=False)["val"] for s in range(2)]
+    runs = [train(seen, recipe(1), tmp_path / f"{s}", seed=s, device="cpu", report=False).val for s in range(2)]
     assert both.scores == [run["micro_f1"] for run in runs]
     assert both.loss == pytest.approx(np.mean([run["loss"] for run in runs]))
     assert both.score == pytest.approx(np.mean(both.scores))
@@ -277,9 +278,9 @@ def test_folds_are_scored_by_trainings_without_them(tmp_path, monkeypatch):
     steps = []
     judged = run_trial(seen, recipe(2), seeds=2, folds=3, device="cpu", on_step=lambda n, _: steps.append(n))
     assert steps == list(range(1, 2 * 3 * 2 + 1))
-    assert judged.scores == [results["test"]["micro_f1"] for _, results in trained]
-    assert judged.losses == [results["val"]["loss"] for _, results in trained]
-    assert [results["seed"] for _, results in trained] == [0, 0, 0, 1, 1, 1]
+    assert judged.scores == [result.test["micro_f1"] for _, result in trained]
+    assert judged.losses == [result.val["loss"] for _, result in trained]
+    assert [result.seed for _, result in trained] == [0, 0, 0, 1, 1, 1]
     held_out = [data.subgraphs.indices("test").tolist() for data, _ in trained]
     for once in (held_out[:3], held_out[3:]):
         assert sorted(row for fold in once for row in fold) == list(range(25))
@@ -315,7 +316,7 @@ def test_steps_tell_the_best_so_far(monkeypatch):
         for score, loss in epochs:
             callbacks.on_epoch({f"val_{name}": score, "val_loss": loss})
         best = epochs[-1] if name == "r2" else epochs[1]
-        return {"val": {name: best[0], "loss": best[1]}, "selected_epoch": 0}
+        return result(val={name: best[0], "loss": best[1]})
 
     monkeypatch.setattr(trials, "train", fake)
     for task, want in [("regression", [0.2, 0.6, 0.4, 0.3, 0.5, 0.4]), ("binary", [0.2, 0.6, 0.6, 0.4, 0.6, 0.6])]:
@@ -365,7 +366,7 @@ def test_other_tasks(task, tmp_path):
 
 
 def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):
-    undefined = {"val": {"r2": math.nan, "loss": 1.0}, "selected_epoch": 0}
+    undefined = result(val={"r2": math.nan, "loss": 1.0})
     monkeypatch.setattr(trials, "train", lambda *_, **__: undefined)
     with pytest.raises(DataError, match="trial 0: cliques: r2 of validation is undefined"):
         search(tmp_path / "out", dataset("regression"), trials=1)

@@ -109,7 +109,7 @@ def test_a_column_that_does_not_vary_is_left_at_its_own_value():
 def test_one_classifier_can_be_asked_for(tmp_path, way):
     data = dataset()
     results = train(data, recipe("topology", f"baseline.classifier={way}"), tmp_path / "run")
-    assert list(results["candidates"]) == [way]
+    assert list(results.candidates) == [way]
     assert load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.baseline.classifier == way
 
 

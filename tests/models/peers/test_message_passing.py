@@ -129,4 +129,4 @@ def test_no_layer_is_refused(tmp_path, method):
 )
 def test_options_train(tmp_path, method, settings):
     found = train(dataset(), recipe(method, *settings), tmp_path / "run", report=False)
-    assert np.isfinite(found["val"]["loss"])
+    assert np.isfinite(found.val["loss"])

@@ -122,8 +122,8 @@ def test_the_scale_is_that_of_the_least_loss():
 def test_every_combination_is_a_candidate(tmp_path):
     found = recipe("wlks", *settings(rounds=[1, 2], normalize="auto", mix=[0.5, 0.1], inverse_penalty=[1.0]))
     results = train(dataset(), found, tmp_path / "run")
-    assert len(results["candidates"]) == 8
-    assert "normalize=rows, rounds=1, mix=0.5, inverse_penalty=1" in results["candidates"]
+    assert len(results.candidates) == 8
+    assert "normalize=rows, rounds=1, mix=0.5, inverse_penalty=1" in results.candidates
     chosen = load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.wlks
     assert len(chosen.rounds) == len(chosen.mix) == 1
 

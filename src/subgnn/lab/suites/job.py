@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.reports.calibration import calibration
+from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import write_json
 from subgnn.task import task_of
@@ -55,18 +57,6 @@ from subgnn.training.run_dir import CHECKPOINT
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
 _FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "set", "command")
-_FROM_RESULTS = (
-    "method",
-    "task",
-    "selected_epoch",
-    "epochs",
-    "val",
-    "test",
-    "candidate",
-    "seconds",
-    "device",
-    "versions",
-)
 
 
 def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
@@ -104,17 +94,26 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
         rule = job["rule"]
-        results = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
-        if results.get("interrupted"):  # a portfolio answers with the candidates it has; a suite wants all of them
+        result = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
+        if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
         vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
-        calibration_error = _save_predictions(folder, dataset, results, vectors=vectors)
+        calibration_error = _save_predictions(folder, dataset, result.device, vectors=vectors)
         has_test = len(dataset.subgraphs.indices("test")) > 0
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
-            **{name: results.get(name) for name in _FROM_RESULTS},
-            **_portfolio(results),
+            "method": result.method,
+            "task": result.task,
+            "selected_epoch": result.selected_epoch,
+            "epochs": result.epochs,
+            "val": result.val,
+            "test": result.test,
+            "candidate": result.candidate or None,
+            "seconds": asdict(result.seconds),
+            "device": result.device,
+            "versions": result.versions,
+            **_portfolio(result),
             **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
@@ -133,13 +132,13 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
     return outcome
 
 
-def _portfolio(results: dict[str, Any]) -> dict[str, Any]:
+def _portfolio(result: RunResult) -> dict[str, Any]:
     """The essentials of a portfolio's leaderboard: what was chosen, and each candidate's score, weight and seconds."""
-    if "leaderboard" not in results:
+    if not result.is_portfolio:
         return {}
     kept = ("name", "score", "weight", "seconds")
-    leaderboard = [{key: one.get(key) for key in kept} for one in results["leaderboard"]]
-    return {"portfolio": {"chosen": results.get("chosen"), "leaderboard": leaderboard}}
+    leaderboard = [{key: getattr(one, key) for key in kept} for one in result.leaderboard]
+    return {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}}
 
 
 def drop_weights(folder: Path) -> None:
@@ -171,14 +170,14 @@ def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.fl
     return np.asarray(most / np.diff(nodes.offsets))
 
 
-def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *, vectors: bool) -> float | None:
+def _save_predictions(folder: Path, dataset: Dataset, device: str, *, vectors: bool) -> float | None:
     """Predict the test split, if there is one, and save the probabilities; returns their calibration error."""
     subgraphs = dataset.subgraphs
     rows = subgraphs.indices("test")
     if not len(rows):
         return None
     nodes = subgraphs.nodes.take(rows)
-    predictor = Predictor(folder / CHECKPOINT, dataset.graph.undirected(), device=results["device"])
+    predictor = Predictor(folder / CHECKPOINT, dataset.graph.undirected(), device=device)
     train_nodes = subgraphs.nodes.take(subgraphs.indices("train"))
     kept: dict[str, Any] = {
         "rows": rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,8 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.lab.suites.job import OUTCOME, drop_weights
 from subgnn.parallel.engine import Engine, Failure, Shared
+from subgnn.result import RESULTS, read_result
 from subgnn.storage.files import atomic_write, temporary_folder
-from subgnn.storage.parsing import read_json, write_json
-from subgnn.training.run_dir import RESULTS
 
 Function = Callable[..., Any]
 
@@ -66,8 +65,8 @@ def _run(remote: _RemoteJob) -> tuple[Any, dict[str, bytes]]:
         folder = parent / "run"
         result = remote.function({**remote.job, "out": str(folder)}, remote.dataset.get())
         if (folder / RESULTS).is_file():
-            # The results name the folder of the run, which will be the one here.
-            write_json({**read_json(folder / RESULTS, ""), "run": remote.job["out"]}, folder / RESULTS)
+            # The result names the folder of the run, which will be the one here.
+            replace(read_result(folder), run=remote.job["out"]).save(folder)
         return result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 

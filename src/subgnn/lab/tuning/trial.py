@@ -83,14 +83,14 @@ def run_trial(
         watch = _BestScore(metric, result.scores, on_step, steps=done * max_epochs(recipe))
         with temporary_folder("subgnn-trial") as folder:
             callbacks, run = Callbacks(on_epoch=watch), folder / "run"
-            results = train(seen, recipe, run, seed=seed, device=device, cache=cache, callbacks=callbacks, report=False)
-        score = float(results[judged][metric])
+            found = train(seen, recipe, run, seed=seed, device=device, cache=cache, callbacks=callbacks, report=False)
+        score = found.scores(judged)[metric]
         if score != score:
             what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"
             raise DataError(what, where=dataset.name, hint="are all targets there equal?")
         result.scores.append(score)
-        result.losses.append(float(results["val"]["loss"]))
-        result.selected.append(int(results["selected_epoch"]))
+        result.losses.append(found.val["loss"])
+        result.selected.append(found.selected_epoch)
     return result
 
 

@@ -1,0 +1,221 @@
+"""The result of a run: what ``run.json`` holds, ``subgnn train --json`` prints, and pages and tables are drawn from.
+
+``docs/command_line.md`` explains the fields. A field that has its default value is left out of the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from subgnn.config.files import parse_table
+from subgnn.config.numbers import AnyNumber, Seed
+from subgnn.errors import DataError, UserError
+from subgnn.storage.parsing import read_json, write_json
+
+RESULTS = "run.json"
+Scores = dict[str, AnyNumber]
+"""Metrics by name; NaN where one is undefined."""
+Interval = tuple[AnyNumber, AnyNumber]
+_AGAIN = "remove it, and finish the run with subgnn train --resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seconds:
+    """Time of a run: pretraining, preparation, training, and the median of an epoch.
+
+    Of a portfolio, ``judge`` is that of all folds and ``refit`` that of the final members, both within ``train``.
+    """
+
+    pretrain: float
+    prepare: float
+    train: float
+    epoch_median: float
+    judge: float | None = None
+    refit: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A row of a portfolio's leaderboard; without a score it was not judged, and ``note`` says why."""
+
+    name: str
+    recipe: str
+    score: AnyNumber | None
+    low: AnyNumber | None
+    high: AnyNumber | None
+    seconds: float
+    estimate: float
+    weight: float
+    note: str
+    test: AnyNumber | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One network of an ensemble (``training.members``)."""
+
+    selected_epoch: int
+    epochs: int
+    val: Scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedBaseline:
+    """The baseline that a network corrects."""
+
+    method: str
+    candidate: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alerts:
+    """What a threshold gives on some subgraphs; None for what is undefined."""
+
+    alerts: float
+    hits: float
+    positives: float
+    subgraphs: int
+    precision: float | None
+    precision_interval: Interval | None
+    recall: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelAlerts:
+    """The threshold of a class or label, and what it gives on the data it was chosen on and on splits."""
+
+    label: str
+    threshold: AnyNumber
+    reached: bool
+    chosen: Alerts
+    train: Alerts | None = None
+    val: Alerts | None = None
+    test: Alerts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdReport:
+    """Thresholds for an aim; ``chosen_on`` is ``validation`` or ``out-of-fold``."""
+
+    aim: str
+    chosen_on: str
+    labels: tuple[LabelAlerts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """The result of a finished run. The fields from ``metric`` on are those of a portfolio."""
+
+    run: str
+    dataset: str
+    source: str
+    split: str
+    edges_until: AnyNumber | None = None
+    look_ahead: bool = False
+    recipe: str
+    method: str
+    seed: Seed
+    task: str
+    fitted_to: tuple[str, ...]
+    unused: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    selected_epoch: int
+    epochs: int
+    train: Scores = field(default_factory=dict)
+    val: Scores
+    test: Scores
+    intervals: dict[str, Interval]
+    published: dict[str, Any]
+    select_by: str = "auto"
+    threshold: ThresholdReport | None = None
+    candidate: str = ""
+    candidates: dict[str, Scores] = field(default_factory=dict)
+    embeddings: str = ""
+    members: tuple[Member, ...] = ()
+    baseline: CorrectedBaseline | None = None
+    epochs_scored_on_test: bool = False
+    metric: str = ""
+    chosen: str = ""
+    rules: Scores = field(default_factory=dict)
+    leaderboard: tuple[Candidate, ...] = ()
+    signal: str = ""
+    signals: tuple[str, ...] = ()
+    interrupted: bool = False
+    seconds: Seconds
+    peak_memory_mb: float
+    device: str
+    devices: int
+    versions: dict[str, str]
+    date: str
+
+    @property
+    def is_portfolio(self) -> bool:
+        """Whether candidates were compared, so that there is a leaderboard, and no epochs."""
+        return bool(self.leaderboard)
+
+    @property
+    def headline(self) -> str:
+        """The metric of first interest: R^2 for real values, else micro-F1."""
+        return "r2" if self.task == "regression" else "micro_f1"
+
+    def scores(self, split: str) -> Scores:
+        """Metrics on a split; empty where it was not scored."""
+        return {"train": self.train, "val": self.val, "test": self.test}[split]
+
+    def scores_name(self, split: str) -> str:
+        """The name of a split's scores for tables: those of a portfolio under ``val`` are out of fold."""
+        return "out of fold" if split == "val" and self.is_portfolio else split
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of run.json."""
+        return _fields(self)
+
+    def save(self, folder: Path) -> None:
+        """Write run.json into the folder of a run."""
+        write_json(self.to_json(), folder / RESULTS)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    found = {f: getattr(value, f.name) for f in fields(value)}
+    return {f.name: _plain(item) for f, item in found.items() if not _is_default(item, f)}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return _fields(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_default(value: Any, of: Field[Any]) -> bool:
+    return bool(value == (of.default if of.default_factory is MISSING else of.default_factory()))
+
+
+def parse_result(content: Any, where: str, again: str) -> RunResult:
+    """A result from the content of run.json, with all types checked.
+
+    Args:
+        again: what to do about a damaged one.
+
+    Raises:
+        DataError: for keys that are unknown or missing, and values of a wrong type.
+    """
+    try:
+        return parse_table(RunResult, content, where)
+    except UserError as error:
+        raise DataError(error.what, where=where, hint=again) from None
+
+
+def read_result(folder: Path) -> RunResult:
+    """The result of a finished run, from run.json in its folder.
+
+    Raises:
+        DataError: if there is none, or it is damaged.
+    """
+    path = folder / RESULTS
+    if not path.is_file():
+        raise DataError("no finished run", where=str(folder), hint="subgnn train writes one; --resume finishes it")
+    return parse_result(read_json(path, _AGAIN), str(path), _AGAIN)
