@@ -58,9 +58,9 @@ def test_epoch_0_is_the_baseline_itself(tmp_path, method, task):
     found = train(data, correcting(method, 1), tmp_path / "run", report=False)
     assert (found.selected_epoch, found.epochs) == (0, 1)
     for split in ("val", "test"):
-        ours, theirs = without_loss(found[split]), without_loss(alone[split])
+        ours, theirs = (without_loss(getattr(one, split)) for one in (found, alone))
         assert ours == pytest.approx(theirs, abs=1e-5, nan_ok=True)
-    assert found["baseline"] == {"method": method, "candidate": alone["candidate"]}
+    assert (found.baseline.method, found.baseline.candidate) == (method, alone.candidate)
     a, b = (Predictor(tmp_path / name / CHECKPOINT, data.graph) for name in ("run", "alone"))
     # New subgraphs too, one of them of a node that training has not met.
     asked = Ragged.from_rows([[0, 1, 2], [23], *data.subgraphs.nodes])
@@ -109,7 +109,7 @@ def test_what_steps_spoil_is_not_selected(tmp_path):
     settings = correcting("bag-1hop", 3)
     wild = replace(settings, training=replace(settings.training, lr=50.0, clip=0.0))
     found = train(data, wild, tmp_path / "run", report=False)
-    assert found["selected_epoch"] == 0
+    assert found.selected_epoch == 0
     assert lines(tmp_path / "run")[1]["val_loss"] > found.val["loss"]
 
 

@@ -333,7 +333,8 @@ def test_a_budget_is_for_portfolios(tmp_path):
 def test_networks_that_cannot_win_are_stopped_or_left_out(tmp_path, monkeypatch, right, wrong):
     """A simple model that is right for so many subgraphs, and networks that are, on what they are asked first."""
 
-    def judged(row, pool, auto, fitter, check):
+    def judged(row, auto, fits, check):
+        pool = fits.pool
         labels, classes = np.asarray(pool.subgraphs.targets), pool.subgraphs.num_classes
         share = right if row.name == "bag" else wrong
         shown = np.where(np.arange(len(labels)) < share * len(labels), labels, (labels + 1) % classes)
@@ -360,7 +361,8 @@ def test_networks_that_cannot_win_are_stopped_or_left_out(tmp_path, monkeypatch,
 
 
 def test_a_network_that_corrects_a_baseline_far_behind_is_left_out(tmp_path, monkeypatch):
-    def judged(row, pool, *given):
+    def judged(row, auto, fits, check):
+        pool = fits.pool
         labels = np.asarray(pool.subgraphs.targets)
         right = np.eye(pool.subgraphs.num_classes, dtype=np.float32)[labels]
         row.predictions = (right if row.name == "bag" else np.roll(right, 1, axis=1))[None] * 0.9 + 0.05

@@ -110,6 +110,12 @@ def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
     _share_cores(ranks.local_size)
 
 
+def disconnect(fabric: Fabric) -> None:
+    """Part from the other ranks; a process that ends while it is connected may be aborted."""
+    fabric.barrier()
+    torch.distributed.destroy_process_group()
+
+
 def _store() -> TCPStore | None:
     """The key-value store that torchrun provides to its ranks from the start, if there is one."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):

@@ -23,7 +23,7 @@ from subgnn.result import CorrectedBaseline, RunResult, read_result
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
 from subgnn.task import task_of
-from subgnn.training.devices import Ranks, in_turn, make_fabric
+from subgnn.training.devices import Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, fit
 from subgnn.training.labels import check_labels
 from subgnn.training.logs import check_loggers, with_loggers
@@ -85,7 +85,9 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
             portfolio = model.is_portfolio
             result = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
             loggers.log_result(result)
-        return result
+    if ranks is not None:
+        disconnect(fabric)
+    return result
 
 
 def check_ranks(options: RunOptions, ranks: Ranks) -> None:
