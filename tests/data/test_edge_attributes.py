@@ -332,3 +332,9 @@ def test_times_that_need_64_bits_without_a_sign_are_refused(time: int) -> None:
         read_edges(frame, ReadOptions(columns=Columns(time="date")))
     kept = Graph.from_edges([0, 1], [1, 2], times=np.array([1, 2**63 - 1], np.uint64)).times
     assert kept.max() == 2**63 - 1
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "-4611686018427387904", "1" * 5000])
+def test_whole_numbers_that_64_bits_do_not_hold_are_no_times(text):
+    with pytest.raises(DataError, match=r"accepted: whole numbers below 2\^62"):
+        parse_time(text)

@@ -14,6 +14,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraph_keys import changes, subgraph_keys
+from subgnn.errors import DataWarning
 from subgnn.inference.evaluate import evaluate_split
 from tests.cli.command import call
 from tests.training.examples import dataset
@@ -150,3 +151,11 @@ def test_val_of_a_run_that_was_fitted_to_it_is_not_scored(tmp_path):
     apart = subgnn.train(PLAIN, settings=AUTO | {"auto.fit_on": "train"}, device="cpu")
     assert apart.result.fitted_to == ("train",)
     assert 0 <= apart.evaluate("val")["micro_f1"] <= 1
+
+
+def test_search_says_that_labels_have_changed(trained):
+    subgraphs = PLAIN.subgraphs
+    moved = replace(subgraphs, targets=np.roll(np.asarray(subgraphs.targets), 1))
+    changed = replace(called(NAMES), subgraphs=moved)
+    with pytest.warns(DataWarning, match="labels differ; those of the dataset are shown"):
+        subgnn.load(trained / "run", changed).search({"mine": ["n0", "n1"]})

@@ -32,8 +32,8 @@ class Killer:
         self.process = subprocess.Popen(
             [sys.executable, *(program or ("-m", "tests.training.killed"))],
             cwd=Path(__file__).parents[2],
-            # pandas, which scikit-learn imports where it is installed, brings Arrow, whose allocator starts a thread.
-            env=os.environ | {"JE_ARROW_MALLOC_CONF": "background_thread:false"},
+            # It forks, so it must have no threads: pandas brings Arrow, whose allocator starts one, and torch its own.
+            env=os.environ | {"JE_ARROW_MALLOC_CONF": "background_thread:false", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

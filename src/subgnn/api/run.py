@@ -109,7 +109,7 @@ class Run:
 
     @cached_property
     def _known(self) -> KnownSubgraphs:
-        return KnownSubgraphs(self.predictor, self._opened.subgraphs)
+        return KnownSubgraphs(self.predictor, self._opened.known())
 
     def explain(
         self,

@@ -162,7 +162,7 @@ class Completer:
         Raises:
             DataError: for an exported run that was opened without its dataset.
         """
-        subgraphs = opened.subgraphs
+        subgraphs = opened.known()
         if subgraphs is None:
             what = "an exported run holds no known subgraphs to complete others by"
             raise DataError(what, where=where, hint="give the dataset with --data, or the folder of the run")

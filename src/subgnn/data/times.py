@@ -27,7 +27,9 @@ def parse_time(text: str, where: str = "time") -> int | float:
         (12, 0.5, 86400, 0)
     """
     try:
-        if text.strip().lstrip("+-").isdecimal() and abs(int(text)) < _LARGEST:
+        if text.strip().lstrip("+-").isdecimal():
+            if len(text) > 20 or abs(int(text)) >= _LARGEST:
+                raise DataError(f"the time {excerpt(text)}", where=where, hint="accepted: whole numbers below 2^62")
             return int(text)
         seconds = float(text) if "_" not in text else float("nan")
     except ValueError:

@@ -8,6 +8,7 @@ compiled code trusts is checked: node ids, the order of rows, the graph's hash.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from subgnn.data.subgraph_keys import Keys
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import Tables
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack
@@ -87,6 +88,17 @@ class OpenedRun:
             hint = "score test, which it has not seen; the score out of fold is in run.json, under val"
             raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
         return self.subgraphs.take(self.subgraphs.indices(name))
+
+    def known(self) -> SubgraphSet | None:
+        """The subgraphs of the dataset, to be shown or searched; a warning says if they have changed since training."""
+        if self.subgraphs is not None and self.trained_with is not None:
+            try:
+                check_subgraphs(
+                    self.trained_with, self.subgraphs, self.result.dataset, "those of the dataset are shown"
+                )
+            except DataError as error:
+                warnings.warn(str(error), DataWarning, stacklevel=3)
+        return self.subgraphs
 
     def training_subgraphs(self) -> Ragged | None:
         """The nodes of the training subgraphs; None without a dataset or without splits."""

@@ -304,6 +304,6 @@ def search_files(known: Path, files: Files, choice: Choice) -> tuple[SearchAnswe
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
         return SearchAnswers.of_vectors(table, queries, choice), len(queries.vectors)
     opened = open_run(known, files.data, engine=files.engine)
-    subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
+    subgraphs = KnownSubgraphs(opened.predictor, opened.known())
     asked = files.read(opened.predictor.graph)
     return SearchAnswers.of_subgraphs(subgraphs, asked, choice), len(asked)

@@ -299,7 +299,7 @@ def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) ->
         name=name,
         predictor=whole.predictor,
         result=whole.result,
-        subgraphs=whole.subgraphs,
+        subgraphs=whole.known(),
         index=index,
         known=KnownSubgraphs(whole.predictor, whole.subgraphs, part=_KNOWN_PART),
         explainer=Explainer.of_run(whole, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
