@@ -18,7 +18,7 @@ _MIX = np.array([1, 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9], np.int64)  # odd nu
 
 
 def subgraph_keys(subgraphs: SubgraphSet) -> Keys:
-    """The keys of subgraphs; classes count by name, whatever their order."""
+    """Keys of subgraphs; labels enter by the name of their class, so the order of classes does not matter."""
     found = np.zeros((len(subgraphs), 3), np.int64)
     found[:, 0] = node_set_keys(stream_key(0, "subgraph keys"), subgraphs.nodes).view(np.int64)
     targets = subgraphs.targets

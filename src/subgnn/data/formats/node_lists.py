@@ -74,5 +74,5 @@ def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[st
 def _parts(cell: str, separator: str, graph: Graph) -> list[str]:
     try:
         return splitter(separator, graph)(cell)
-    except DataError:  # it is no list, or can be read in two ways
+    except DataError:  # not a list of nodes, or ambiguous
         return []

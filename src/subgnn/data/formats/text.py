@@ -151,8 +151,8 @@ def text_encoding(name: str | None) -> str | None:
     """The encoding of a text file by one of its names in Python; None for UTF-8, the default.
 
     Raises:
-        DataError: for what is no encoding, or none of text files: of bytes (hex), of host names (idna), of source code
-            (unicode_escape), or of the machine (mbcs).
+        DataError: for an unknown encoding, and codecs that do not decode text files: bytes (hex), host names (idna),
+            source code (unicode_escape), or those of one machine (mbcs).
 
     Example:
         >>> text_encoding("UTF-8"), text_encoding("Windows-1252")

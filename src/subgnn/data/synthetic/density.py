@@ -30,7 +30,7 @@ from subgnn.rng import stream
 
 TOLERANCE = 0.01
 MAX_TRIES = 100
-_MAX_SIZE = 2_000  # so many tries cannot change the density of larger subgraphs
+_MAX_SIZE = 2_000  # in larger subgraphs, 100 tries barely change the density
 
 
 @dataclass(frozen=True, slots=True)
