@@ -26,7 +26,8 @@ import numpy as np
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.recipe import Draft, Recipe, assemble, bin_names
+from subgnn.data.synthetic import Recipe, assemble
+from subgnn.data.synthetic.graphs import Draft, bin_names
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
 from subgnn.rng import stream

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from subgnn.data.check import check
+from subgnn.data.describe import check
 from tests.pages import ROOT
 
 pytestmark = pytest.mark.slow

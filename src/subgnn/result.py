@@ -12,7 +12,7 @@ from typing import Any
 from subgnn.config.files import parse_table
 from subgnn.config.numbers import AnyNumber, Seed
 from subgnn.errors import DataError, UserError
-from subgnn.storage.parsing import read_json, write_json
+from subgnn.storage.files import read_json, write_json
 
 RESULTS = "run.json"
 Scores = dict[str, AnyNumber]

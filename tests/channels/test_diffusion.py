@@ -24,7 +24,7 @@ from subgnn.channels.diffusion import (
 from subgnn.channels.neighborhood import sample_border
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import induced_components
-from subgnn.parallel.memory import within
+from subgnn.parallel.memory import memory_limit
 
 
 def dense_walk(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +168,7 @@ def test_the_rest_of_the_batch_and_the_memory_change_nothing():
     for i in (0, 31, 69):
         np.testing.assert_array_equal(diffuse(walks, sets.take([i]), 0.6)[0], together[i])
     whole = diffuse_nearby(walks, sets, 0.6, edges=10**4, most=20)
-    with within("1GB"):
+    with memory_limit("1GB"):
         again = diffuse_nearby(walks, sets, 0.6, edges=10**4, most=20)
     np.testing.assert_array_equal(whole[0].values, again[0].values)
     np.testing.assert_array_equal(whole[1], again[1])

@@ -15,7 +15,7 @@ from subgnn.channels.stored_hops import hops_from
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataWarning
 from subgnn.kernels import hop_distances
-from subgnn.parallel.memory import within
+from subgnn.parallel.memory import memory_limit
 from tests.models.subgnn.examples import random_graph
 
 
@@ -94,7 +94,7 @@ def test_nothing_is_kept_without_room_for_it(folder, monkeypatch):
     np.testing.assert_array_equal(ask(graph, [0, 3], [1, 2]), wanted)
     monkeypatch.delenv("SUBGNN_CACHE_LIMIT")
     monkeypatch.setattr(stored_hops, "BYTES_A_NODE", 10**9)
-    with within("1GB"):
+    with memory_limit("1GB"):
         np.testing.assert_array_equal(ask(graph, [0, 3], [1, 2]), wanted)
     monkeypatch.setattr(stored_hops, "LARGE", 10**9)
     np.testing.assert_array_equal(ask(graph, [0, 3], [1, 2]), wanted)

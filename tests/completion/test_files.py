@@ -15,10 +15,10 @@ from subgnn.api.inputs import as_members
 from subgnn.completion.completer import Completer, Ranker, completion_table, read_candidates
 from subgnn.completion.features import NAMES
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.matching import match_nodes
+from subgnn.data.read_tables import match_nodes
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
-from subgnn.inference.answers import Asked
+from subgnn.inference.answers import Query
 from subgnn.inference.open import open_run
 from tests.cli.command import call
 from tests.training.examples import dataset
@@ -161,6 +161,6 @@ def test_nodes_are_named_by_text_rather_than_by_numbers(run):
     features = Completer.of_run(open_run(run.path), "run").features
     features.graph = graph
     blank = Completer(features, Ranker(np.zeros(len(NAMES)), np.zeros(len(NAMES)), 0.0))
-    asked = Asked(as_members([["100", "g-1"]], graph), match_nodes(as_members([["100", "g-1"]], graph), graph))
-    (part,) = completion_table(blank, asked, top=2).parts
+    query = Query(as_members([["100", "g-1"]], graph), match_nodes(as_members([["100", "g-1"]], graph), graph))
+    (part,) = completion_table(blank, query, top=2).parts
     assert [row[2] for row in zip(*part, strict=True)] == ["g-2", "g-3"]

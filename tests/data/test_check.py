@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from subgnn import DataError, read_dataset, write_bundle
-from subgnn.data.check import check
 from subgnn.data.dataset import Problem, Problems
+from subgnn.data.describe import check
 from tests.cli.command import call
 from tests.data.samples import FEATURES, SUBGRAPHS, WHOLE, write_files, write_sample
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.data.check import check
 from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.dataset import Dataset
-from subgnn.data.describe import describe
+from subgnn.data.describe import check, describe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.columns import Columns
@@ -25,10 +24,9 @@ from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.members import read_members
 from subgnn.data.formats.objects import from_pyg, to_pyg
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import MAX_TYPES
 from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.data.times import parse_time
+from subgnn.data.values import MAX_TYPES, parse_time
 from subgnn.errors import DataError
 
 N = 6

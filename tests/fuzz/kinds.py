@@ -38,8 +38,7 @@ from subgnn.lab.tuning.search_space import read_space
 from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
-from subgnn.storage.arrays import write_parts
-from subgnn.storage.state import load_state, save_state
+from subgnn.storage.arrays import load_state, save_state, write_parts
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe

@@ -13,7 +13,7 @@ from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings
-from subgnn.data.subgraph_keys import changes, subgraph_keys
+from subgnn.data.subgraphs import changes, subgraph_keys
 from subgnn.errors import DataWarning
 from subgnn.inference.evaluate import evaluate_split
 from tests.cli.command import call

@@ -13,7 +13,7 @@ from subgnn import nearest_vectors
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.inference import nearest
 from subgnn.inference.nearest import DISTANCES, Nearest
-from subgnn.parallel.memory import LEAST, within
+from subgnn.parallel.memory import LEAST, memory_limit
 
 
 def slow_distance(query, known, distance, mean):
@@ -81,7 +81,7 @@ def test_memory_is_bounded():
     known = rng.normal(size=(20_000, 4)).astype(np.float32)
     search = Nearest(known)
     queries = rng.normal(size=(5_000, 4)).astype(np.float32)
-    with within(LEAST):
+    with memory_limit(LEAST):
         tracemalloc.start()
         search.find(queries, 1)
         _, peak = tracemalloc.get_traced_memory()

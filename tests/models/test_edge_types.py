@@ -19,7 +19,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.kernel_machines.view_names import OVER_EDGES
 from subgnn.models.kernel_machines.views import Diffusing, compute_view
 from subgnn.models.registry import MODELS, check_recipe, unused_line
-from subgnn.parallel.memory import within
+from subgnn.parallel.memory import memory_limit
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
@@ -93,7 +93,7 @@ def test_views_of_more_types_than_fit_in_memory_are_refused():
     graph = Graph.from_edges(ends, ends + 1, num_nodes=2000, types=(ends % 900).astype(str))
     subgraphs = SubgraphSet.from_lists([[i] for i in range(90)], num_nodes=2000, labels=list("ab") * 45)
     data = training_data(graph, replace(subgraphs, splits=np.zeros(90, np.int8)))
-    with within("1GB"), pytest.raises(UserError, match=r"views of 900 edge types of 90 subgraphs take 0\.7 GB"):
+    with memory_limit("1GB"), pytest.raises(UserError, match=r"views of 900 edge types of 90 subgraphs take 0\.7 GB"):
         MODELS["diffusion"].set_up(data, find_recipe("diffusion-types"))
 
 

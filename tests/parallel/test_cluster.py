@@ -11,7 +11,7 @@ import pytest
 from subgnn.errors import MissingExtra, UserError
 from subgnn.parallel.cluster import RayEngine, open_engine
 from subgnn.parallel.engine import LocalEngine
-from subgnn.parallel.memory import share, within
+from subgnn.parallel.memory import memory_limit, share
 from tests.cli.command import call
 
 
@@ -24,10 +24,9 @@ def test_what_is_no_address(address):
 
 @pytest.fixture
 def files(monkeypatch, tmp_path):
-    """Work in a folder that has the files RUN and S, since what is not there is refused first."""
+    """Work in a folder that has a folder DIR, since what is not there is refused first."""
     monkeypatch.chdir(tmp_path)
-    for name in ("RUN", "S"):
-        (tmp_path / name).touch()
+    (tmp_path / "DIR").mkdir()
 
 
 @pytest.mark.usefixtures("files")
@@ -39,22 +38,19 @@ def test_nobody_answers(monkeypatch):
         raise ConnectionError("Failed to connect\n to the cluster")
 
     monkeypatch.setattr(ray, "init", refused)
-    called = call("predict", "RUN", "--subgraphs", "S", "--out", "p", "--engine", "ray", "--address", "127.0.0.1:1")
+    called = call("prepare", "DIR", "--engine", "ray", "--address", "127.0.0.1:1")
     assert called.code == 2
     assert called.error.startswith("--address: no connection to '127.0.0.1:1' (Failed to connect to the cluster)")
     assert len(called.error.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(
-    "verb", ["prepare DIR", "predict RUN --subgraphs S --out O", "embed RUN --subgraphs S --out O"]
-)
-def test_without_ray(monkeypatch, verb):
+def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra):
         RayEngine()
     monkeypatch.setattr("subgnn.data.formats.read_dataset", lambda *_, **__: None)
-    called = call(*verb.split(), "--engine", "ray")
+    called = call("prepare", "DIR", "--engine", "ray")
     assert called.code == 2
     assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"
 
@@ -62,12 +58,8 @@ def test_without_ray(monkeypatch, verb):
 @pytest.mark.usefixtures("files")
 def test_an_address_is_for_ray():
     assert isinstance(open_engine("local", processes=2), LocalEngine)
-    for verb in ("predict", "embed"):
-        called = call(verb, "RUN", "--subgraphs", "S", "--out", "O", "--address", "127.0.0.1:9")
-        assert (called.code, called.error) == (
-            2,
-            "--address: '127.0.0.1:9'; an address is of a Ray cluster: add --engine ray",
-        )
+    called = call("prepare", "DIR", "--address", "127.0.0.1:9")
+    assert called.error == "--address: '127.0.0.1:9'; an address is of a Ray cluster: add --engine ray"
     called = call("benchmark", "run", "quick", "DIR", "--out", "O", "--engine", "ray")
     assert called.error.startswith("benchmark run: quick takes no --engine")
 
@@ -87,7 +79,7 @@ def listeners(ports):
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
 def test_a_ray_of_ones_own():
     ray = pytest.importorskip("ray")
-    with within("2GB"), RayEngine(processes=1) as engine:
+    with memory_limit("2GB"), RayEngine(processes=1) as engine:
         assert (engine.slots, dict(engine.map(abs, [-1, 2]))) == (1, {-1: 1, 2: 2})
         assert dict(engine.map(share, [1.0])) == {1.0: 2 * 10**9}
         ports = {int(ray.get_runtime_context().gcs_address.rpartition(":")[2])}

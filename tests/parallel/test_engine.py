@@ -13,7 +13,7 @@ import pytest
 
 from subgnn.errors import UserError
 from subgnn.parallel.engine import Failure, LocalEngine, threads_environment
-from subgnn.parallel.memory import limit, within
+from subgnn.parallel.memory import limit, memory_limit
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,7 +59,7 @@ def test_in_this_process():
 
 
 def test_each_worker_has_an_equal_share_of_the_memory():
-    with within("6GB"):
+    with memory_limit("6GB"):
         assert done([("memory", 0)], 1) == {("memory", 0): 6 * 10**9}
         assert done([("memory", 0)], 2) == {("memory", 0): 3 * 10**9}
 

@@ -19,21 +19,21 @@ from tests.training.examples import recipe
 def test_what_is_no_size_is_refused(text):
     with (
         pytest.raises(UserError, match=r"--memory: .*is not a size; accepted: a number with KB, MB, GB or TB"),
-        memory.within(text),
+        memory.memory_limit(text),
     ):
         pass
 
 
 def test_too_little_is_refused():
-    with pytest.raises(UserError, match=r"--memory: 300 MB; accepted: .* from 1GB"), memory.within("300MB"):
+    with pytest.raises(UserError, match=r"--memory: 300 MB; accepted: .* from 1GB"), memory.memory_limit("300MB"):
         pass
 
 
 def test_a_limit_ends_with_its_block():
     before = memory.limit()
-    with memory.within("2GB"), memory.within(None):
+    with memory.memory_limit("2GB"), memory.memory_limit(None):
         assert memory.limit() == 2 * 10**9
-        with memory.within(3 * 10**9):
+        with memory.memory_limit(3 * 10**9):
             assert memory.share(0.5) == 15 * 10**8
     assert memory.limit() == before
     assert 0 < before <= memory.machine_memory()
@@ -41,7 +41,7 @@ def test_a_limit_ends_with_its_block():
 
 def test_as_many_searches_as_fit():
     graph = random_graph(1)
-    with memory.within("1GB"):
+    with memory.memory_limit("1GB"):
         assert distances.searches_at_once(graph) >= 1
         assert memory.workers(10**9, 64) == 1
         assert memory.workers(10**8, 64) == 5
@@ -49,9 +49,9 @@ def test_as_many_searches_as_fit():
 
 def test_chunks_of_predictions_are_whole_batches():
     chosen = recipe()
-    with memory.within("1GB"):
+    with memory.memory_limit("1GB"):
         few = chunk_size(chosen)
-    with memory.within("100GB"):
+    with memory.memory_limit("100GB"):
         many = chunk_size(chosen)
     assert few % 4096 == many % 4096 == 0
     assert 4096 <= few <= many

@@ -101,10 +101,6 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     write_folder(dataset(), folder / "folder")
     assert call("data", "convert", folder / "folder", "--out", folder / "data.subgnn").code == 0
-    overrides = ("training.epochs=2", "prepare.draws=2", "prepare.ensemble=true")
-    words = [word for setting in overrides for word in ("--set", setting)]
-    assert call("train", folder / "folder", "--recipe", "subgnn", *words, "--out", folder / "run").code == 0
-    (folder / "new.tsv").write_text("".join(f"{i}-{i + 1}-{i + 9}\n" for i in range(14)))
     return folder
 
 
@@ -120,17 +116,6 @@ def test_prepare(cluster, run, monkeypatch, tmp_path, source):
     for here, there in zip(files["local"], files["ray"], strict=True):
         assert here.name == there.name
         assert here.read_bytes() == there.read_bytes()
-
-
-@pytest.mark.parametrize("verb", ["predict", "embed"])
-def test_ask(cluster, run, tmp_path, verb):
-    asked = (verb, run / "run", "--subgraphs", run / "new.tsv", "--out")
-    suffix = ".tsv" if verb == "predict" else ".npy"
-    here, there = tmp_path / f"here{suffix}", tmp_path / f"there{suffix}"
-    assert call(*asked, here).code == 0
-    called = call(*asked, there, "--engine", "ray", "--address", cluster[0].address)
-    assert called.code == 0, called.err
-    assert here.read_bytes() == there.read_bytes()
 
 
 def test_workers_share_a_study(cluster, run, tmp_path):

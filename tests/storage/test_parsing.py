@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.config.files import read_recipe
 from subgnn.errors import DataError, UserError
-from subgnn.storage.parsing import MAX_DEPTH, MAX_TOML, parse_json, parse_toml, read_bounded
+from subgnn.storage.files import MAX_DEPTH, MAX_TOML, parse_json, parse_toml, read_bounded
 from tests.cli.command import call
 from tests.data.samples import write_sample
 

@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from subgnn.storage.arrays import Damaged, Format, encode_arrays, write_parts
-from subgnn.storage.state import load_state, save_state
+from subgnn.storage.arrays import Damaged, Format, encode_arrays, load_state, save_state, write_parts
 
 KIND = Format(name="test", noun="test state", make="write one", again="write it again")
 WEIGHTS = {"table": torch.randn(3, 4).T, "empty": torch.zeros(0, 2), "count": torch.tensor(3), "on": torch.ones(2) > 0}

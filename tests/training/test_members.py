@@ -15,7 +15,6 @@ from subgnn.api.estimator import SubgraphClassifier
 from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.explain import Explainer
-from subgnn.inference.distributed import Workers
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
@@ -23,7 +22,6 @@ from subgnn.inference.search import Choice
 from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import build
-from subgnn.parallel.engine import LocalEngine
 from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
@@ -180,16 +178,12 @@ def test_an_export_with_a_network_too_many_is_refused(done, tmp_path):
 
 
 @pytest.mark.quick(2)
-@pytest.mark.parametrize("large", [False, True], ids=["table", "streamed"])
 @pytest.mark.parametrize("method", ["outputs", "embeddings"])
-def test_workers_answer_alike(predictor, monkeypatch, large, method):
+def test_streamed_tables_answer_alike(predictor, monkeypatch, method):
     expected = getattr(predictor, method)(ROWS)
-    if large:
-        monkeypatch.setattr(build, "LARGE", 0)
-    workers = Workers(LocalEngine(), predictor.graph)
-    for asked in (None, workers):
-        found = Predictor(predictor.checkpoint, predictor.graph, workers=asked)
-        np.testing.assert_allclose(getattr(found, method)(ROWS), expected, atol=1e-6)
+    monkeypatch.setattr(build, "LARGE", 0)
+    found = Predictor(predictor.checkpoint, predictor.graph)
+    np.testing.assert_allclose(getattr(found, method)(ROWS), expected, atol=1e-6)
 
 
 def test_a_server_answers_alike(done, predictor):

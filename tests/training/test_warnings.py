@@ -9,7 +9,7 @@ import pytest
 
 import subgnn
 from subgnn import DataWarning, SubgraphSet
-from subgnn.data.check import check
+from subgnn.data.describe import check
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_warnings

@@ -12,8 +12,8 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
-from subgnn.data.matching import match_nodes
-from subgnn.inference.answers import AnswerTable, Asked, vector_table
+from subgnn.data.read_tables import match_nodes
+from subgnn.inference.answers import AnswerTable, Query, vector_table
 from subgnn.inference.open import fit_without_labels
 from subgnn.inference.predictor import Predictor
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def as_asked(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Asked:
+def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:
     """Subgraphs in any form, as nodes of the graph."""
     members = as_members(subgraphs, graph, ReadOptions(unknown=unknown))
     matched = match_nodes(members, graph, unknown=unknown)
     matched.warn()
-    return Asked(members, matched, drops=unknown == "drop")
+    return Query(members, matched, drops=unknown == "drop")
 
 
 def answer_frame(table: AnswerTable) -> pd.DataFrame:
@@ -38,12 +38,12 @@ def answer_frame(table: AnswerTable) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def vector_frame(predictor: Predictor, asked: Asked) -> pd.DataFrame:
+def vector_frame(predictor: Predictor, query: Query) -> pd.DataFrame:
     """Vectors of subgraphs: a row each, with the name of the subgraph as index."""
     import pandas as pd
 
-    vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, asked).parts])
-    return pd.DataFrame(vectors, index=pd.Index(list(asked.members.names), name="subgraph"))
+    vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, query).parts])
+    return pd.DataFrame(vectors, index=pd.Index(list(query.members.names), name="subgraph"))
 
 
 def embed_subgraphs(
@@ -78,7 +78,7 @@ def embed_subgraphs(
     """
     chosen = as_recipe(recipe, settings)
     found = graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)
-    asked = as_asked(subgraphs, found, unknown)
-    asked.refuse_empty()
-    there = np.flatnonzero(asked.matched.nodes.lengths > 0)
-    return vector_frame(fit_without_labels(found, asked.matched.nodes.take(there), chosen, seed=seed).predictor, asked)
+    query = as_query(subgraphs, found, unknown)
+    query.refuse_empty()
+    there = np.flatnonzero(query.matched.nodes.lengths > 0)
+    return vector_frame(fit_without_labels(found, query.matched.nodes.take(there), chosen, seed=seed).predictor, query)

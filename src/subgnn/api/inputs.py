@@ -137,7 +137,7 @@ def read_tables(
 
 
 def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:
-    """Subgraphs with their nodes as text, which :func:`~subgnn.data.matching.match_nodes` finds in the graph.
+    """Subgraphs with their nodes as text, which :func:`~subgnn.data.read_tables.match_nodes` finds in the graph.
 
     A node in a list is a name, also where it is a number; only a graph without names has row numbers. A set of
     subgraphs and rows hold row numbers. The index of a pandas object names its subgraphs where nothing else does.

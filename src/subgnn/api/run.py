@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.api.answers import answer_frame, as_asked, vector_frame
+from subgnn.api.answers import answer_frame, as_query, vector_frame
 from subgnn.api.inputs import Subgraphs
 from subgnn.api.train_recipe import write_run_page
 from subgnn.data.dataset import Dataset
@@ -16,7 +16,7 @@ from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.inference.answers import Asked, prediction_table
+from subgnn.inference.answers import Query, prediction_table
 from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
@@ -77,11 +77,11 @@ class Run:
         Args:
             top: give this many classes, the likeliest first, in place of a column for each class.
         """
-        return answer_frame(prediction_table(self.predictor, self._asked(subgraphs, unknown), top=top))
+        return answer_frame(prediction_table(self.predictor, self._query(subgraphs, unknown), top=top))
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""
-        return vector_frame(self.predictor, self._asked(subgraphs, unknown))
+        return vector_frame(self.predictor, self._query(subgraphs, unknown))
 
     def search(
         self,
@@ -105,7 +105,7 @@ class Run:
             DataError: without a dataset.
         """
         choice = Choice(top, distance, include_test)
-        return answer_frame(SearchAnswers.of_subgraphs(self._known, self._asked(subgraphs, unknown), choice).table())
+        return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), choice).table())
 
     @cached_property
     def _known(self) -> KnownSubgraphs:
@@ -150,13 +150,13 @@ class Run:
 
         if top < 1:
             raise UserError(f"{top} nodes to suggest", where="top", hint="accepted: from 1")
-        asked, nodes = self._asked(subgraphs, unknown), None
+        query, nodes = self._query(subgraphs, unknown), None
         if among is not None:
             source = Path(among) if isinstance(among, str) else among
             nodes = read_candidates(source, self.graph, ReadOptions(unknown=unknown))
         if self._completer is None:
             self._completer = Completer.of_run(self._opened, str(self.path))
-        return answer_frame(completion_table(self._completer, asked, top=top, among=nodes))
+        return answer_frame(completion_table(self._completer, query, top=top, among=nodes))
 
     def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
         """Metrics on a split of the run's dataset, or on labelled subgraphs.
@@ -223,11 +223,11 @@ class Run:
         pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
         return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
 
-    def _asked(self, subgraphs: Subgraphs, unknown: Unknown) -> Asked:
-        return as_asked(subgraphs, self.graph, unknown)
+    def _query(self, subgraphs: Subgraphs, unknown: Unknown) -> Query:
+        return as_query(subgraphs, self.graph, unknown)
 
     def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
-        return self._asked(subgraphs, unknown).matched.nodes
+        return self._query(subgraphs, unknown).matched.nodes
 
     def _scores(self, split: str, *names: str) -> str:
         """Metrics of a split in words: those named, or all but the loss."""

@@ -13,7 +13,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.describe import label_notes
 from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
-from subgnn.data.times import parse_time, time_text
+from subgnn.data.values import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
 from subgnn.result import RunResult

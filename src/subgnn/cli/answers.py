@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from subgnn.api.table_options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
-from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     DataPath,
     ForceFlag,
@@ -27,7 +26,6 @@ from subgnn.storage.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from subgnn.inference.answers import Files
-    from subgnn.parallel.engine import Engine
 
 
 TableFile = Annotated[
@@ -57,7 +55,7 @@ class FileOptions:
             what = "the table and the JSON object would both go to the standard output"
             raise UserError(what, where="--out", hint="leave --json out, or name a file")
 
-    def files(self, subgraphs: Path, out: Path, workers: Engine | None = None) -> tuple[Files, list[str]]:
+    def files(self, subgraphs: Path, out: Path) -> tuple[Files, list[str]]:
         """The files that a command reads and writes, and a list that gets the notes about what was guessed."""
         from subgnn.data.formats.columns import Columns
         from subgnn.data.formats.format import ReadOptions
@@ -66,7 +64,7 @@ class FileOptions:
         notes: list[str] = []
         columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
         reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=notes.append)
-        return Files(subgraphs, out, reading, self.data, self.force, self.excel_safe, workers), notes
+        return Files(subgraphs, out, reading, self.data, self.force, self.excel_safe), notes
 
 
 @with_option_groups
@@ -79,7 +77,6 @@ def predict_subgraphs(
         int | None, Option(min=1, metavar="K", help="The K likeliest classes in place of a column for each class.")
     ] = None,
     options: FileOptions,
-    engine: EngineOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -91,11 +88,10 @@ def predict_subgraphs(
     subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
     """
     options.check(run, subgraphs, out, json=json)
-    with engine.open() as workers:
-        from subgnn.inference.answers import write_predictions
+    from subgnn.inference.answers import write_predictions
 
-        files, notes = options.files(subgraphs, out, workers)
-        count = write_predictions(run, files, top=top)
+    files, notes = options.files(subgraphs, out)
+    count = write_predictions(run, files, top=top)
     _report(run, out, json, f"predictions for {count:,} subgraphs", notes, num_subgraphs=count)
 
 
@@ -126,7 +122,6 @@ def embed_subgraphs(
         Path | None, Option(metavar="FILE", help="With --recipe: keep the model, which embed accepts as RUN.")
     ] = None,
     options: FileOptions,
-    engine: EngineOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -138,25 +133,24 @@ def embed_subgraphs(
     subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
     """
     with_recipe = {"--set": settings, "--seed": seed, "--model": model}
-    with_run = {"--data": options.data, "--engine": engine.engine != "local"}
+    with_run = {"--data": options.data}
     for option, value in (with_recipe if recipe is None else with_run).items():
         if value:
             hint = "leave it out, or say subgnn embed DIR --recipe unsupervised" if recipe is None else "leave it out"
             given = "a run is given" if recipe is None else "--recipe is given, which computes vectors of a graph"
             raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
     options.check(run if recipe is None else None, subgraphs, out, json=json)
-    with engine.open() as workers:
-        from subgnn.inference.answers import write_embeddings, write_embeddings_without_labels
+    from subgnn.inference.answers import write_embeddings, write_embeddings_without_labels
 
-        files, notes = options.files(subgraphs, out, workers)
-        if recipe is None:
-            count, width = write_embeddings(run, files)
-        else:
-            from subgnn.config.recipes import find_recipe
-            from subgnn.data.read_tables import read_graph_of
+    files, notes = options.files(subgraphs, out)
+    if recipe is None:
+        count, width = write_embeddings(run, files)
+    else:
+        from subgnn.config.recipes import find_recipe
+        from subgnn.data.read_tables import read_graph_of
 
-            chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
-            count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)
+        chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
+        count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)
     words = f"vectors of {width} numbers for {count:,} subgraphs"
     _report(run, out, json, words, notes, num_subgraphs=count, width=width)
     if model is not None and not json and str(out) != "-":

@@ -85,7 +85,7 @@ def describe_dataset(
     from subgnn.data.describe import describe, task_line
     from subgnn.data.plot import plot_dataset
     from subgnn.data.splits import named_split
-    from subgnn.data.times import time_text
+    from subgnn.data.values import time_text
 
     notes: list[str] = []
     reading = tables.reading(id_base, notes.append)
@@ -144,8 +144,8 @@ def check_dataset(
 
     subgnn data check edges.csv members.csv
     """
-    from subgnn.data.check import check
     from subgnn.data.dataset import Problem
+    from subgnn.data.describe import check
     from subgnn.data.formats.bundle import is_bundle
 
     command, notes = "subgnn data check EDGES MEMBERS", list[str]()
@@ -206,10 +206,6 @@ def split_dataset(
             help="With --method group: a group per line, in the order of subgraphs; by default the dataset's groups.",
         ),
     ] = None,
-    refuse_duplicates: Annotated[
-        bool,
-        Option("--refuse-duplicates", help="Refuse subgraphs with equal nodes; by default they go to the same split."),
-    ] = False,
     id_base: IdBase = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -240,7 +236,6 @@ def split_dataset(
         seed=seed,
         fractions=shares,
         groups=given,
-        duplicates="refuse" if refuse_duplicates else "together",
     )
     how = {"method": method, "fractions": list(shares), "seed": seed}
     again = replace(dataset, subgraphs=subgraphs, card={**dataset.card, "split": how})

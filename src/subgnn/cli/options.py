@@ -13,13 +13,13 @@ import typer
 from typer import Argument, Option
 
 from subgnn.errors import DataError, excerpt
-from subgnn.parallel.memory import within
+from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
 
 
 def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
     """Put the limit in force until the command is done."""
-    context.with_resource(within(memory))
+    context.with_resource(memory_limit(memory))
     return memory
 
 

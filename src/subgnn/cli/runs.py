@@ -12,7 +12,7 @@ from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, RunPath, check_pat
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
 from subgnn.cli.train import print_result
 from subgnn.errors import UserError
-from subgnn.storage.parsing import finite
+from subgnn.storage.files import finite
 
 
 def evaluate_run(

@@ -29,7 +29,7 @@ from subgnn.cli.output import (
     print_notes,
     print_table,
 )
-from subgnn.storage.parsing import finite
+from subgnn.storage.files import finite
 
 if TYPE_CHECKING:
     from subgnn.result import RunResult

@@ -28,10 +28,10 @@ from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.members import Members
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.matching import match_nodes
+from subgnn.data.read_tables import match_nodes
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError
-from subgnn.inference.answers import AnswerTable, Asked, Files
+from subgnn.inference.answers import AnswerTable, Files, Query
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.kernels.diffusion import COLUMNS
 from subgnn.models.kernel_machines.convex import fit_linear
@@ -39,7 +39,7 @@ from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.arrays import Format
 from subgnn.storage.cache import cache_path, cached
-from subgnn.storage.parsing import json_digest
+from subgnn.storage.files import json_digest
 from subgnn.storage.tables import Column, Part, distinct
 
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
@@ -288,22 +288,22 @@ def _rows(names: NodeNames | None, found: Completion) -> list[tuple[Any, ...]]:
 
 
 def completion_table(
-    completer: Completer, asked: Asked, *, top: int, among: NDArray[np.int64] | None = None
+    completer: Completer, query: Query, *, top: int, among: NDArray[np.int64] | None = None
 ) -> AnswerTable:
     """Suggested nodes, a row each, the likeliest of a subgraph first; one without a node where there is none."""
-    asked.refuse_empty()
-    joined, names = asked.joined(), completer.features.graph.names
+    query.refuse_empty()
+    joined, names = query.joined(), completer.features.graph.names
     shown = None if names is None else names.readable()
     columns = [(Column("subgraph"), ""), *((column, "") for column in _OWN), *((c, prefix) for c, prefix, _ in joined)]
     titles = distinct((column.title, prefix) for column, prefix in columns)
 
     def parts() -> Iterator[Part]:
-        for rows, there, nodes in asked.parts(COLUMNS):
+        for rows, there, nodes in query.parts(COLUMNS):
             answers, known = completer.complete(nodes, top=top, among=among), set(there.tolist())
             for place, row in enumerate(rows):
                 own = _rows(shown, next(answers)) if place in known else []
                 rest = [values[row] for _, _, values in joined]
-                listed = [(asked.text(row), *some, *rest) for some in own or [(None,) * len(_OWN)]]
+                listed = [(query.text(row), *some, *rest) for some in own or [(None,) * len(_OWN)]]
                 yield list(zip(*listed, strict=True))
 
     return AnswerTable([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
@@ -313,7 +313,7 @@ def complete_file(run: Path, files: Files, *, top: int, among: Path | None = Non
     """:func:`completion_table` of a file of subgraphs, and how many these are."""
     opened = open_run(run, files.data)
     graph = opened.predictor.graph
-    asked = files.read(graph)
+    query = files.read(graph)
     candidates = None if among is None else read_candidates(among, graph, files.reading)
     completer = Completer.of_run(opened, str(run))
-    return completion_table(completer, asked, top=top, among=candidates), len(asked)
+    return completion_table(completer, query, top=top, among=candidates), len(query)

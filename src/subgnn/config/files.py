@@ -31,7 +31,7 @@ from subgnn.config.method_settings import AutoSettings
 from subgnn.config.numbers import with_bounds
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt, shortened
-from subgnn.storage.parsing import MAX_TOML, parse_toml, read_bounded
+from subgnn.storage.files import MAX_TOML, parse_toml, read_bounded
 
 Where = Callable[[str], str]
 Table = typing.TypeVar("Table")

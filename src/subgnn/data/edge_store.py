@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Dropped, Graph, other_weights_line
-from subgnn.data.graph_checks import MAX_NODES
 from subgnn.data.strings import NodeNames
+from subgnn.data.values import MAX_NODES
 from subgnn.errors import DataError, DataWarning
 from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, other_weights, record_edges
 from subgnn.parallel.progress import OnProgress, ignore

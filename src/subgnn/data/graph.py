@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.graph_checks import check_features, check_node_ids, check_num_nodes, check_types, check_weights
 from subgnn.data.strings import NodeNames, find_node
-from subgnn.data.times import check_times
+from subgnn.data.values import check_features, check_node_ids, check_num_nodes, check_times, check_types, check_weights
 from subgnn.errors import DataError, DataWarning, choices, excerpt
 from subgnn.kernels.build_csr import directed_csr, other_weights, transpose, undirected_csr
 

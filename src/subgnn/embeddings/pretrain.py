@@ -40,10 +40,9 @@ from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
-from subgnn.storage.arrays import Damaged, Format
+from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
-from subgnn.storage.parsing import json_digest
-from subgnn.storage.state import load_state, save_state
+from subgnn.storage.files import json_digest
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0

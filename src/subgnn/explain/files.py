@@ -15,7 +15,7 @@ from subgnn.explain.explanation import (
     NodeContribution,
     Values,
 )
-from subgnn.inference.answers import Asked, Files
+from subgnn.inference.answers import Files, Query
 from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
 from subgnn.task import task_of
 
@@ -48,43 +48,43 @@ def write_explanations(explainer: Explainer, files: Files, *, attributions: bool
         The number of subgraphs.
     """
     form = explanation_format(files)
-    asked = files.read(explainer.predictor.graph)
-    asked.refuse_empty()
+    query = files.read(explainer.predictor.graph)
+    query.refuse_empty()
 
     def items() -> Items:
-        for rows, there, nodes in asked.parts(_BATCH):
+        for rows, there, nodes in query.parts(_BATCH):
             found = iter(explainer.explain(nodes, attributions=attributions) if len(there) else ())
             explained = set(there.tolist())
             yield from ((row, next(found) if i in explained else None) for i, row in enumerate(rows))
 
     with open_output(files.out, overwrite=files.overwrite) as file:
         if form in (None, "jsonl"):
-            _write_json(file, asked, items(), lines=form is not None)
+            _write_json(file, query, items(), lines=form is not None)
         else:
-            columns, parts = _table(explainer, asked, items())
+            columns, parts = _table(explainer, query, items())
             write_table(file, form, columns, parts, excel_safe=files.excel_safe)
-    return len(asked)
+    return len(query)
 
 
-def _write_json(file: IO[bytes], asked: Asked, items: Items, *, lines: bool) -> None:
+def _write_json(file: IO[bytes], query: Query, items: Items, *, lines: bool) -> None:
     """One object with an explanation a line, or these lines alone."""
     if not lines:
         file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
     for row, explanation in items:
-        found: dict[str, Any] = {"subgraph": asked.text(row)}
-        found |= {"name": asked.members.names[row]} if asked.members.named else {}
-        found |= {"dropped": asked.dropped(row)} if asked.drops else {}
+        found: dict[str, Any] = {"subgraph": query.text(row)}
+        found |= {"name": query.members.names[row]} if query.members.named else {}
+        found |= {"dropped": query.dropped(row)} if query.drops else {}
         found |= {} if explanation is None else explanation.to_json()
-        end = "" if lines or row == len(asked) - 1 else ","
+        end = "" if lines or row == len(query) - 1 else ","
         file.write((json.dumps(found, ensure_ascii=False) + end + "\n").encode("utf-8", "backslashreplace"))
     if not lines:
         file.write(b"]}\n")
 
 
-def _table(explainer: Explainer, asked: Asked, items: Items) -> tuple[list[Column], Iterator[Part]]:
+def _table(explainer: Explainer, query: Query, items: Items) -> tuple[list[Column], Iterator[Part]]:
     spec = explainer.predictor.checkpoint.spec
     classes = task_of(spec.task).columns(spec.classes)
-    named = [("name", "subgraph_")] if asked.members.named else []
+    named = [("name", "subgraph_")] if query.members.named else []
     titles = distinct([*((title, "") for title in _TITLES), *((title, "class_") for title in classes), *named])
     kinds = [str] * len(_TITLES) + [float] * len(classes) + [str] * len(named)
     columns = [Column(title, kind) for title, kind in zip(titles, kinds, strict=True)]
@@ -92,7 +92,7 @@ def _table(explainer: Explainer, asked: Asked, items: Items) -> tuple[list[Colum
     def parts() -> Iterator[Part]:
         for row, explanation in items:
             if explanation is not None:
-                start, end = (asked.text(row), explanation.label), [asked.members.names[row]] * len(named)
+                start, end = (query.text(row), explanation.label), [query.members.names[row]] * len(named)
                 yield list(
                     zip(*((*start, *item, *numbers, *end) for *item, numbers in _rows(explanation)), strict=True)
                 )

@@ -22,13 +22,12 @@ from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.tables import Source
 from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
-from subgnn.data.matching import Matched, match_nodes
+from subgnn.data.read_tables import Matched, match_nodes
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
-from subgnn.parallel.engine import Engine
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
@@ -51,7 +50,7 @@ def chunk_size(recipe: Recipe | ModelSpec) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class Query:
     """The subgraphs of a table, as written and as nodes of the graph.
 
     Args:
@@ -63,7 +62,7 @@ class Asked:
     drops: bool = False
 
     @classmethod
-    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Asked:
+    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Query:
         """Read a file or a data frame.
 
         Raises:
@@ -120,7 +119,7 @@ class AnswerTable:
 
     @classmethod
     def of(
-        cls, asked: Asked, own: list[tuple[Column, str]], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
+        cls, query: Query, own: list[tuple[Column, str]], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
     ) -> AnswerTable:
         """The columns of an answer between the subgraph and what is joined to it.
 
@@ -129,16 +128,16 @@ class AnswerTable:
             answer: the values of these columns for some subgraphs.
             size: how many subgraphs to answer at once.
         """
-        asked.refuse_empty()
-        joined = asked.joined()
+        query.refuse_empty()
+        joined = query.joined()
         columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
         titles = distinct((column.title, prefix) for column, prefix in columns)
 
         def parts() -> Iterator[Part]:
-            for rows, there, nodes in asked.parts(size):
+            for rows, there, nodes in query.parts(size):
                 values = answer(nodes) if len(there) else [[] for _ in own]
                 yield [
-                    [asked.text(row) for row in rows],
+                    [query.text(row) for row in rows],
                     *(_spread(column, there, len(rows)) for column in values),
                     *(column[rows.start : rows.stop] for _, _, column in joined),
                 ]
@@ -160,7 +159,7 @@ def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
     return found
 
 
-def prediction_table(predictor: Predictor, asked: Asked, *, top: int | None = None) -> AnswerTable:
+def prediction_table(predictor: Predictor, query: Query, *, top: int | None = None) -> AnswerTable:
     """Label and probabilities of each subgraph.
 
     Args:
@@ -189,20 +188,20 @@ def prediction_table(predictor: Predictor, asked: Asked, *, top: int | None = No
             found += [[classes[c] for c in order[:, k]], ranked[:, k].tolist()]
         return found
 
-    return AnswerTable.of(asked, own, answer, chunk_size(spec))
+    return AnswerTable.of(query, own, answer, chunk_size(spec))
 
 
-def vector_table(predictor: Predictor, asked: Asked) -> AnswerTable:
+def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
     """The vector of each subgraph."""
-    asked.refuse_empty()
-    first = asked.matched.nodes.take(np.flatnonzero(asked.matched.nodes.lengths > 0)[:1])
+    query.refuse_empty()
+    first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
     width = predictor.embeddings(first).shape[1]
 
     def answer(nodes: Ragged) -> list[Sequence[Any]]:
         vectors: Any = predictor.embeddings(nodes)
         return [vectors]
 
-    return AnswerTable.of(asked, [(Column("vector", float, width), "")], answer, chunk_size(predictor.spec))
+    return AnswerTable.of(query, [(Column("vector", float, width), "")], answer, chunk_size(predictor.spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,6 @@ class Files:
         data: the dataset of the run; by default its own.
         overwrite: replace an existing output.
         excel_safe: write CSV and TSV without cells that a spreadsheet would take for formulas.
-        engine: workers that measure subgraphs and predict; this process by default.
     """
 
     subgraphs: Path
@@ -223,7 +221,6 @@ class Files:
     data: Path | None = None
     overwrite: bool = False
     excel_safe: bool = False
-    engine: Engine | None = None
 
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
         """The format of the output by its name, TSV on the standard output; None for one of ``others``.
@@ -248,15 +245,15 @@ class Files:
             refuse_existing(self.out, overwrite=self.overwrite)
         return found
 
-    def read(self, graph: Graph) -> Asked:
+    def read(self, graph: Graph) -> Query:
         """The subgraphs; a warning reports nodes that were dropped."""
         with input_file(self.subgraphs) as path:
             where = path.name if self.subgraphs == STDOUT else str(path)  # not the temporary file
             reading = replace(self.reading, on_note=lambda note: self.reading.on_note(note.replace(str(path), where)))
-            asked = Asked.read(path, graph, reading)
-        matched = replace(asked.matched, where=where)
+            query = Query.read(path, graph, reading)
+        matched = replace(query.matched, where=where)
         matched.warn()
-        return replace(asked, members=replace(asked.members, where=where), matched=matched)
+        return replace(query, members=replace(query.members, where=where), matched=matched)
 
     def write(self, form: TableFormat, table: AnswerTable) -> None:
         """Write a table."""
@@ -271,10 +268,10 @@ def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int
         The number of subgraphs.
     """
     form = files.output_format(default="tsv")
-    predictor = open_run(run, files.data, engine=files.engine).predictor
-    asked = files.read(predictor.graph)
-    files.write(form or "tsv", prediction_table(predictor, asked, top=top))
-    return len(asked)
+    predictor = open_run(run, files.data).predictor
+    query = files.read(predictor.graph)
+    files.write(form or "tsv", prediction_table(predictor, query, top=top))
+    return len(query)
 
 
 def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
@@ -284,7 +281,7 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
         The shape of the vectors.
     """
     form = files.output_format(others=[NPY])
-    predictor = open_run(run, files.data, engine=files.engine).predictor
+    predictor = open_run(run, files.data).predictor
     return _write_vectors(predictor, files.read(predictor.graph), files, form)
 
 
@@ -302,22 +299,22 @@ def write_embeddings_without_labels(
     form = files.output_format(others=[NPY])
     if model is not None:
         refuse_existing(model, overwrite=files.overwrite)
-    asked = files.read(graph)
-    asked.refuse_empty()
-    there = np.flatnonzero(asked.matched.nodes.lengths > 0)
-    fitted = fit_without_labels(graph, asked.matched.nodes.take(there), recipe, seed=seed)
+    query = files.read(graph)
+    query.refuse_empty()
+    there = np.flatnonzero(query.matched.nodes.lengths > 0)
+    fitted = fit_without_labels(graph, query.matched.nodes.take(there), recipe, seed=seed)
     if model is not None:
         from subgnn.inference.export import export_run  # a second, for torch.export
 
         export_run(fitted, model, with_graph=True, overwrite=files.overwrite)
-    return _write_vectors(fitted.predictor, asked, files, form)
+    return _write_vectors(fitted.predictor, query, files, form)
 
 
-def _write_vectors(predictor: Predictor, asked: Asked, files: Files, form: TableFormat | None) -> tuple[int, int]:
-    table = vector_table(predictor, asked)
+def _write_vectors(predictor: Predictor, query: Query, files: Files, form: TableFormat | None) -> tuple[int, int]:
+    table = vector_table(predictor, query)
     if form is None:
         with atomic_write(files.out, overwrite=files.overwrite) as temporary:
             write_npy(temporary, (np.asarray(part[1], np.float32) for part in table.parts))
     else:
         files.write(form, table)
-    return len(asked), table.columns[1].width or 0
+    return len(query), table.columns[1].width or 0

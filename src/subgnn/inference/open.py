@@ -23,18 +23,15 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import unpack_dataset
 from subgnn.data.graph import Graph
-from subgnn.data.subgraph_keys import Keys
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.subgraphs import Keys, SubgraphSet
 from subgnn.embeddings.sources import Tables
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.errors import DataError, DataWarning, UserError
-from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack
 from subgnn.models.interface import TrainingData
 from subgnn.models.registry import check_edges, check_recipe, model_of, set_up_model
 from subgnn.models.spec import Checkpoint
-from subgnn.parallel.engine import Engine
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.result import RunResult, Seconds, parse_result, read_result
@@ -111,7 +108,6 @@ def open_run(
     path: Path,
     data: Path | Dataset | None = None,
     *,
-    engine: Engine | None = None,
     read: Callable[[Path], Dataset] = read_dataset,
     predictor: Callable[..., Predictor] = Predictor,
 ) -> OpenedRun:
@@ -120,7 +116,6 @@ def open_run(
     Args:
         path: the folder of a run, or a file that ``subgnn export`` wrote.
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
-        engine: workers that measure subgraphs and predict; this process by default.
         read: reads a dataset.
         predictor: makes the predictor from a checkpoint and a graph.
 
@@ -128,22 +123,10 @@ def open_run(
         DataError: if the run is not finished or damaged, or its graph is missing or another one.
     """
     if path.is_file():
-        if engine is not None:
-            hint = "leave --engine out, or give the folder of the run"
-            raise DataError("an exported run predicts in this process only", where=str(path), hint=hint)
         return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
     result = read_result(path)
-    if isinstance(data, Dataset):
-        source, dataset = None, data
-    else:
-        source = dataset_path(path, result, data)
-        dataset = read(source)
-    dataset = as_trained(dataset, result)
-    graph = dataset.graph.undirected()
-    # A graph without its later edges is not the one in the file that workers could map.
-    source = source if result.edges_until is None else None
-    workers = None if engine is None else Workers(engine, graph, source=source)
-    made = predictor(path / CHECKPOINT, graph, workers=workers, cache=True)
+    dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
+    made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
     return OpenedRun(made, result, dataset.subgraphs, trained_with=read_subgraph_keys(path))
 
 

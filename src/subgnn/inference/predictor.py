@@ -16,7 +16,6 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
 from subgnn.errors import UserError
-from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, Opening
@@ -44,7 +43,6 @@ class Predictor:
         tables: the node embeddings the run started from (N, d), by hash; by default they are read from its folder.
         cached_numbers: a table of vectors of all nodes is cached if it has no more numbers than this; of larger ones,
             the rows that were needed so far, as long as they are not many.
-        workers: processes that measure subgraphs and predict; this process by default.
         cache: store what is computed of the training subgraphs in the cache folder, for the next time.
         where: what the checkpoint was read from, for errors; the file by default.
         again: what to do about a checkpoint that does not fit.
@@ -61,7 +59,6 @@ class Predictor:
         device: torch.device | str = "cpu",
         tables: Mapping[str, NDArray[np.float32]] | None = None,
         cached_numbers: int = CACHED_NUMBERS,
-        workers: Workers | None = None,
         cache: bool = False,
         where: str = "checkpoint",
         again: str = "train again",
@@ -74,8 +71,7 @@ class Predictor:
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         self.model = check_checkpoint(self.checkpoint, graph, where=place, again=again)
         self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
-        limits: dict[str, Any] = {"cached_numbers": cached_numbers, "workers": workers, "cache": cache}
-        opening = Opening(torch.device(device), self.tables, **limits)
+        opening = Opening(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, opening)
 
     @property

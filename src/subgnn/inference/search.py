@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, DataWarning
-from subgnn.inference.answers import AnswerTable, Asked, Files, chunk_size
+from subgnn.inference.answers import AnswerTable, Files, Query, chunk_size
 from subgnn.inference.nearest import Distance, Found, Method, Nearest
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
@@ -193,7 +193,7 @@ class SearchAnswers:
     """The nearest known subgraphs of each query, which are found part by part while they are read.
 
     Args:
-        joined: columns that come after the answers, as in :meth:`Asked.joined`.
+        joined: columns that come after the answers, as in :meth:`Query.joined`.
         parts: for some queries at a time, their numbers, their texts, and for each the subgraphs found, nearest first:
             the columns of the answer by title.
     """
@@ -202,21 +202,21 @@ class SearchAnswers:
     parts: Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]
 
     @classmethod
-    def of_subgraphs(cls, known: KnownSubgraphs, asked: Asked, choice: Choice) -> SearchAnswers:
+    def of_subgraphs(cls, known: KnownSubgraphs, query: Query, choice: Choice) -> SearchAnswers:
         """Those of subgraphs, whose vectors the run computes."""
-        asked.refuse_empty()
+        query.refuse_empty()
         known.prepare(choice)
 
         def parts() -> Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]:
-            for rows, there, nodes in asked.parts(known.part):
+            for rows, there, nodes in query.parts(known.part):
                 found: list[list[dict[str, Any]]] = [[] for _ in rows]
                 if len(there):
                     answers = hits(*known.find(nodes, choice), known.describe)
                     for place, some in zip(there.tolist(), answers, strict=True):
                         found[place] = some
-                yield rows, [asked.text(row) for row in rows], found
+                yield rows, [query.text(row) for row in rows], found
 
-        return cls(asked.joined(), parts())
+        return cls(query.joined(), parts())
 
     @classmethod
     def of_vectors(cls, known: VectorTable, queries: VectorTable, choice: Choice) -> SearchAnswers:
@@ -303,7 +303,7 @@ def search_files(known: Path, files: Files, choice: Choice) -> tuple[SearchAnswe
                 raise DataError(f"{known} is a file of vectors", where=option, hint=hint)
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
         return SearchAnswers.of_vectors(table, queries, choice), len(queries.vectors)
-    opened = open_run(known, files.data, engine=files.engine)
+    opened = open_run(known, files.data)
     subgraphs = KnownSubgraphs(opened.predictor, opened.known())
-    asked = files.read(opened.predictor.graph)
-    return SearchAnswers.of_subgraphs(subgraphs, asked, choice), len(asked)
+    query = files.read(opened.predictor.graph)
+    return SearchAnswers.of_subgraphs(subgraphs, query, choice), len(query)

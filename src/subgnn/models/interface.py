@@ -101,15 +101,14 @@ class Opening:
     """How a checkpoint is opened for prediction.
 
     ``tables`` are node embeddings (N, d) by their hash. ``cached_numbers`` bounds tables of vectors that are cached
-    between predictions. ``workers`` are processes that prepare subgraphs and predict for them. ``parts`` are the models
-    that this one is built of, opened, by their names in the checkpoint. With ``cache``, what is computed of the
-    training subgraphs, and of shared anchors in a large graph, is stored in the cache folder.
+    between predictions. ``parts`` are the models that this one is built of, opened, by their names in the checkpoint.
+    With ``cache``, what is computed of the training subgraphs, and of shared anchors in a large graph, is stored in the
+    cache folder.
     """
 
     device: torch.device
     tables: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     cached_numbers: int = CACHED_NUMBERS
-    workers: Any = None
     parts: Mapping[str, FittedModel] = field(default_factory=dict)
     cache: bool = False
 

@@ -21,7 +21,7 @@ from typing import Any, Generic
 
 from subgnn.errors import UserError, extra_package
 from subgnn.parallel.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt
-from subgnn.parallel.memory import LEAST, machine_memory, share, share_of_each, within
+from subgnn.parallel.memory import LEAST, machine_memory, memory_limit, share, share_of_each
 
 RETRIES = 3
 """How often a job is run again when its machine or process is lost; one more loss is a failure."""
@@ -220,7 +220,7 @@ def _run(function: Callable[[Any], Any], job: Any, memory: int | None) -> Any:
 
     numba.set_num_threads(1)
     available = machine_memory() * 2 // 3 // (os.cpu_count() or 1) if memory is None else memory
-    with within(max(LEAST, available)):
+    with memory_limit(max(LEAST, available)):
         return attempt(function, job)
 
 

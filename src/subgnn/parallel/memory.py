@@ -56,13 +56,13 @@ def machine_memory() -> int:
 
 
 def limit() -> int:
-    """The limit in force, in bytes: that of :func:`within`, or two thirds of the machine's memory."""
+    """The limit in force, in bytes: that of :func:`memory_limit`, or two thirds of the machine's memory."""
     given = _limit.get()
     return machine_memory() * 2 // 3 if given is None else given
 
 
 @contextmanager
-def within(memory: str | int | None) -> Iterator[int]:
+def memory_limit(memory: str | int | None) -> Iterator[int]:
     """Set the limit until the end of the block.
 
     Args:
@@ -72,7 +72,7 @@ def within(memory: str | int | None) -> Iterator[int]:
         UserError: for text that is not a size, and for less than :data:`LEAST`.
 
     Example:
-        >>> with within("4GB"):
+        >>> with memory_limit("4GB"):
         ...     share(0.25)
         1000000000
     """
@@ -101,7 +101,7 @@ def workers(bytes_each: int, most: int) -> int:
     """The number of workers whose buffers of ``bytes_each`` fit in half the limit: at least one, at most ``most``.
 
     Example:
-        >>> with within("4GB"):
+        >>> with memory_limit("4GB"):
         ...     workers(10**9, 8), workers(10**10, 8)
         (2, 1)
     """

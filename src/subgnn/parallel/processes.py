@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from subgnn.parallel.interrupts import raise_on_signals
-from subgnn.parallel.memory import within
+from subgnn.parallel.memory import memory_limit
 
 _GRACE_SECONDS = 10.0  # for a child to end in an orderly way
 _START = "from subgnn.parallel.processes import run_child; run_child({})"
@@ -145,7 +145,7 @@ def run_child(descriptor: int) -> None:
     parent = Parent(Connection(descriptor))
     with suppress(EOFError, OSError, KeyboardInterrupt):  # the parent is gone, or reports the interrupt
         function, arguments, memory = parent.receive()
-        with within(memory):
+        with memory_limit(memory):
             function(parent, *arguments)
     parent.when_gone = lambda: os._exit(1)  # while the interpreter shuts down, an exception would be printed
 

@@ -30,7 +30,7 @@ from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.reports.charts import MAX_POINTS, thin
 from subgnn.result import RunResult, read_result
-from subgnn.storage.parsing import parse_json
+from subgnn.storage.files import parse_json
 from subgnn.task import Task, Thresholds, task_of
 from subgnn.training.options import TrainedRun
 from subgnn.training.portfolio import CANDIDATES, read_candidate

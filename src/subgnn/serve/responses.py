@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from subgnn.storage.parsing import finite
+from subgnn.storage.files import finite
 
 JSON = "application/json"
 

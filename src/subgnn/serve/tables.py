@@ -21,7 +21,7 @@ from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, excerpt
-from subgnn.inference.answers import AnswerTable, Asked, prediction_table
+from subgnn.inference.answers import AnswerTable, Query, prediction_table
 from subgnn.serve.limits import Limits
 from subgnn.serve.responses import JSON, Refusal, encode
 from subgnn.serve.runs import ServedRun
@@ -132,14 +132,14 @@ def answer_table(
     """
     notes: list[str] = []
     _check_upload(upload, limits)
-    asked = _read(run.predictor.graph, upload, options, notes)
-    _check(asked, options, limits)
-    table = prediction_table(run.predictor, asked, top=options.top)
+    query = _read(run.predictor.graph, upload, options, notes)
+    _check(query, options, limits)
+    table = prediction_table(run.predictor, query, top=options.top)
     if form != "json":
         file = io.BytesIO()
         write_table(file, form, table.columns, table.parts, excel_safe=options.excel_safe)
-        return file.getvalue(), len(asked)
-    return encode(_as_json(run, asked, table, notes)), len(asked)
+        return file.getvalue(), len(query)
+    return encode(_as_json(run, query, table, notes)), len(query)
 
 
 def _check_upload(upload: Upload, limits: Limits) -> None:
@@ -172,7 +172,7 @@ def _lines_and_size(content: bytes, most: int) -> tuple[int, int]:
     return max(content.count(b"\n"), content.count(b"\r")), size
 
 
-def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str]) -> Asked:
+def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str]) -> Query:
     """Read a table from a temporary file, which is removed at once; its path is not in messages."""
     ending = _ENDING.search(upload.name)
     with temporary_folder("subgnn-table") as folder:
@@ -182,13 +182,13 @@ def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str])
             reading = ReadOptions(
                 columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append
             )
-            asked = replace(Asked.read(path, graph, reading), drops=options.drop)
+            query = replace(Query.read(path, graph, reading), drops=options.drop)
         except DataError as error:
             where, hint = (_OPTION.sub(_parameter, text) for text in (error.where, error.hint))
             where = where.replace(str(path), upload.name)
             raise Refusal(422, f"{where}: {error.what}" if where else error.what, hint=hint) from None
         notes[:] = [note.replace(str(path), upload.name) for note in notes]
-        return asked
+        return query
 
 
 def _parameter(option: re.Match[str]) -> str:
@@ -196,11 +196,11 @@ def _parameter(option: re.Match[str]) -> str:
     return option[1].replace("-", "_")
 
 
-def _check(asked: Asked, options: TableOptions, limits: Limits) -> None:
-    matched = asked.matched
+def _check(query: Query, options: TableOptions, limits: Limits) -> None:
+    matched = query.matched
     for count, most, noun in (
-        (len(asked), limits.table_subgraphs, "subgraphs"),
-        (len(asked.members.nodes.values), limits.table_nodes, "nodes"),
+        (len(query), limits.table_subgraphs, "subgraphs"),
+        (len(query.members.nodes.values), limits.table_nodes, "nodes"),
     ):
         if count > most:
             raise Refusal(422, f"{count:,} {noun}", hint=f"accepted: at most {most:,} in a table")
@@ -209,8 +209,8 @@ def _check(asked: Asked, options: TableOptions, limits: Limits) -> None:
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
 
 
-def _as_json(run: ServedRun, asked: Asked, table: AnswerTable, notes: list[str]) -> dict[str, Any]:
-    matched = asked.matched
+def _as_json(run: ServedRun, query: Query, table: AnswerTable, notes: list[str]) -> dict[str, Any]:
+    matched = query.matched
     unknown = list(matched.unknown.items())[:_MAX_LISTED]
     rows = [
         [round(cell, 6) if isinstance(cell, float) else cell for cell in row]

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.errors import DataError
-from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import parse_json
+from subgnn.storage.files import atomic_write, parse_json
 
 TYPES = {
     "I64": "<i8",
@@ -230,3 +229,61 @@ def _array(name: str, entry: Any, data: NDArray[np.uint8], kind: Format, where: 
         raise Damaged(what, where=where, hint=f"was it copied whole? {kind.again}")
     # Compiled code needs aligned numbers; in a file whose header has an odd length, this is a copy.
     return np.require(data[begin:end].view(dtype), requirements="A").reshape(shape)
+
+
+def save_state(state: dict[str, Any], path: Path, kind: Format) -> None:
+    """Write nested tensors, numbers, texts, lists, tuples and dictionaries, atomically.
+
+    Tensors are the arrays of the file, named by their path (``optimizer.state.0.exp_avg``). The rest is its content:
+    ``{"tensor": name}``, ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}`` stand for what JSON does not have.
+    """
+    import torch
+
+    arrays: Arrays = {}
+
+    def encode(value: Any, name: str) -> Any:
+        if isinstance(value, torch.Tensor):
+            name = name if name not in arrays else f"{name}#{len(arrays)}"
+            arrays[name] = value.detach().cpu().numpy()
+            return {"tensor": name}
+        if isinstance(value, dict):
+            return {
+                "dict": [[key, encode(inner, f"{name}.{key}" if name else str(key))] for key, inner in value.items()]
+            }
+        if isinstance(value, list | tuple):
+            inner = [encode(one, f"{name}.{i}") for i, one in enumerate(value)]
+            return inner if isinstance(value, list) else {"tuple": inner}
+        return value
+
+    content = encode(state, "")
+    write_parts(path, encode_arrays(arrays, kind, content), overwrite=True)
+
+
+def load_state(path: Path, kind: Format) -> dict[str, Any]:
+    """Read a file that :func:`save_state` wrote.
+
+    Raises:
+        Damaged: if it is another file, or was changed since.
+        DataError: if it cannot be read, or is of another version.
+    """
+    import torch
+
+    file = read_arrays(path, kind)
+
+    def decode(value: Any) -> Any:
+        if isinstance(value, list):
+            return [decode(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        ((what, inner),) = value.items()
+        if what == "dict":
+            return {key: decode(one) for key, one in inner}
+        return tuple(decode(inner)) if what == "tuple" else torch.from_numpy(np.array(file.arrays[inner]))
+
+    try:
+        state = decode(file.content())
+    except (LookupError, TypeError, ValueError):
+        state = None
+    if not isinstance(state, dict):
+        raise Damaged(f"the {kind.noun} lacks a part, or has one of a wrong kind", where=str(path), hint=kind.again)
+    return state

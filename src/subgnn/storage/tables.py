@@ -16,8 +16,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from subgnn.storage.files import STANDARD_STREAM, atomic_write
-from subgnn.storage.parsing import finite
+from subgnn.storage.files import STANDARD_STREAM, atomic_write, finite
 
 TableFormat = Literal["csv", "tsv", "parquet", "jsonl"]
 FORMATS: dict[str, TableFormat] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".jsonl": "jsonl"}

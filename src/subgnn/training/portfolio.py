@@ -34,7 +34,7 @@ from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.models.interface import Cost, Sizes, Vectors
 from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.parsing import json_digest
+from subgnn.storage.files import json_digest
 from subgnn.task import task_of
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, FitHooks, FitResult, Stopped, fit
 from subgnn.training.options import NO_CALLBACKS, Callbacks

@@ -15,8 +15,7 @@ from lightning.fabric import Fabric
 from subgnn.errors import DataError, DataWarning
 from subgnn.models.registry import model_of
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.storage.arrays import Damaged, Format
-from subgnn.storage.state import load_state, save_state
+from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.training.devices import any_rank
 from subgnn.training.logs import MetricsLog, Record
 from subgnn.training.loop import Progress, State

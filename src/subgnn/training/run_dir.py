@@ -30,13 +30,11 @@ from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.files import remove_leftovers
-from subgnn.storage.parsing import read_json, write_json
+from subgnn.storage.files import read_json, remove_leftovers, write_json
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
-    from subgnn.data.subgraph_keys import Keys
-    from subgnn.data.subgraphs import SubgraphSet
+    from subgnn.data.subgraphs import Keys, SubgraphSet
     from subgnn.training.options import RunOptions
 
 RECIPE, METRICS, LAST = "recipe.json", "metrics.jsonl", "last.safetensors"
@@ -167,7 +165,7 @@ def keep_subgraph_keys(subgraphs: SubgraphSet, out: Path) -> None:
     Raises:
         DataError: if those are of other subgraphs.
     """
-    from subgnn.data.subgraph_keys import subgraph_keys
+    from subgnn.data.subgraphs import subgraph_keys
 
     if (out / SUBGRAPHS).is_file():
         check_subgraphs(read_subgraph_keys(out), subgraphs, str(out), "continue with those, or give another --out")
@@ -191,7 +189,7 @@ def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint
     Raises:
         DataError: if node sets, labels or splits differ.
     """
-    from subgnn.data.subgraph_keys import changes, subgraph_keys
+    from subgnn.data.subgraphs import changes, subgraph_keys
 
     if trained_with.ndim != 2 or trained_with.shape[1] != 3:
         raise DataError("the keys of its subgraphs are damaged", where=where, hint="train again")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subgnn.data.check import check
+from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets.hpo import Disease, HpoRelease, PhenotypeGraphSettings, build_phenotype_graph
 from subgnn.lab.datasets.obo import Ontology, Term

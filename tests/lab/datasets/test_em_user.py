@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subgnn.data.check import check
+from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets import em_user
 from subgnn.lab.datasets.em_user import (

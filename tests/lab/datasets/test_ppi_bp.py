@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn import read_dataset
-from subgnn.data.check import check
+from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets.genes import read_annotations, read_gene_symbols, read_interactome, read_node_ids
 from subgnn.lab.datasets.ppi_bp import PpiBpFiles, PpiBpSettings, build_ppi_bp, class_splits

@@ -14,7 +14,7 @@ from subgnn.lab.suites import job as jobs
 from subgnn.lab.suites import run as runs
 from subgnn.lab.suites.report import write_suite_report
 from subgnn.parallel.engine import Failure, LocalEngine
-from subgnn.storage.parsing import read_json
+from subgnn.storage.files import read_json
 from tests.lab.suites.examples import MODELS, SMALL, folder, run, timeless, tiny
 
 

@@ -19,7 +19,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.kernel_machines import kernel_machine, views
 from subgnn.models.registry import MODELS, check_recipe
-from subgnn.parallel.memory import within
+from subgnn.parallel.memory import memory_limit
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import recipe, training_data
@@ -144,7 +144,7 @@ def test_views_are_computed_once_for_many_splits(monkeypatch):
 def test_exact_diffusions_beyond_the_memory_are_refused():
     graph = replace(dataset().graph, offsets=np.zeros(10**7, np.int64))
     sets = Ragged.from_lengths(np.zeros(25, np.int32), np.ones(25, np.int64))
-    with within("1GB"), pytest.raises(UserError, match=r"take 1\.0 GB"):
+    with memory_limit("1GB"), pytest.raises(UserError, match=r"take 1\.0 GB"):
         views.compute_view(graph, sets, "lift", views.Diffusing(0.6, True, 10, 10))
 
 

@@ -25,7 +25,7 @@ from tests.training.examples import dataset, recipe
 
 def run(tmp_path, monkeypatch, name, *, chosen, large, data=None, cache=False, limit=None):
     monkeypatch.setattr(build, "LARGE", 0 if large else 10**9)
-    with memory.within(limit):
+    with memory.memory_limit(limit):
         train(data or dataset(), chosen, tmp_path / name, device="cpu", cache=cache, report=False)
     return load_checkpoint(tmp_path / name / CHECKPOINT)
 

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import FileFormat
 from subgnn.data.graph import Dropped, Graph
-from subgnn.data.graph_checks import MAX_TYPES, check_features
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card
+from subgnn.data.values import MAX_TYPES, check_features
 from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
-from subgnn.storage.parsing import json_digest
+from subgnn.storage.files import json_digest
 from subgnn.task import TaskName, task_of
 
 SUFFIX = ".subgnn"

@@ -16,8 +16,8 @@ from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import MAX_TYPES
 from subgnn.data.strings import MISSING, NodeNames, is_id, is_missing, is_number, parse_number
+from subgnn.data.values import MAX_TYPES
 from subgnn.errors import DataError
 
 _DEFAULTS = ReadOptions()

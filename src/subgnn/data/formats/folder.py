@@ -24,13 +24,12 @@ from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import check_features, plausible_nodes
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
+from subgnn.data.values import check_features, plausible_nodes
 from subgnn.errors import DataError, DataWarning, excerpt
 from subgnn.ragged import Ragged
-from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
+from subgnn.storage.files import MAX_JSON, atomic_write, parse_json, read_bounded
 from subgnn.task import task_of
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"

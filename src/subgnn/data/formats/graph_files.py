@@ -17,10 +17,10 @@ from subgnn.data.formats.objects import from_networkx, from_pyg, from_scipy, has
 from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import plausible_nodes
 from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.values import plausible_nodes
 from subgnn.errors import DataError, MissingExtra, extra_package
-from subgnn.storage.parsing import parse_json
+from subgnn.storage.files import parse_json
 
 _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 """Attributes that may hold the names of nodes: igraph and Cytoscape number the nodes, and name them there."""

@@ -2,7 +2,7 @@
 
 Four forms are told apart by content: a table with a row for each membership (long), a table with a row for each
 subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv.
-:func:`subgnn.data.matching.match_nodes` finds the nodes in the graph.
+:func:`subgnn.data.read_tables.match_nodes` finds the nodes in the graph.
 """
 
 from __future__ import annotations

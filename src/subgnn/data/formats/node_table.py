@@ -24,8 +24,8 @@ from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import plausible_nodes
 from subgnn.data.strings import NodeNames, Strings, find_node, has_leading_zero, is_id, is_missing, parse_number
+from subgnn.data.values import plausible_nodes
 from subgnn.errors import DataError, DataWarning, excerpt
 
 MAX_CATEGORIES = 50

@@ -17,10 +17,9 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import MAX_NODES, plausible_nodes
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
-from subgnn.data.times import parse_time, parse_times
+from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
 

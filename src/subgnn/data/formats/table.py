@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.strings import parse_number
-from subgnn.data.times import check_times, parse_times
+from subgnn.data.values import check_times, parse_times
 from subgnn.errors import DataError, choices, excerpt
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Table:
         return values
 
     def times(self, title: str) -> NDArray[Any]:
-        """A column of times: numbers or dates, as :func:`~subgnn.data.times.parse_time` takes them."""
+        """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
         import pyarrow as pa
         from pyarrow import compute
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from subgnn.data.formats.table import Table, UnequalRows, reason
 from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
 from subgnn.errors import DataError, extra_package
-from subgnn.storage.parsing import parse_json
+from subgnn.storage.files import parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,10 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from subgnn.data.graph_checks import MAX_NODES
-from subgnn.data.synthetic.base_graphs import SmallGraphs, barabasi_albert, barabasi_albert_edges
-from subgnn.data.synthetic.placement import staple
-from subgnn.data.synthetic.recipe import Draft, Recipe, check_subgraphs, require
+from subgnn.data.graph import Graph
+from subgnn.data.synthetic.graphs import (
+    Draft,
+    SmallGraphs,
+    barabasi_albert,
+    barabasi_albert_edges,
+    check_subgraphs,
+    require,
+    with_edges,
+)
+from subgnn.data.values import MAX_NODES
 from subgnn.kernels import induced_components
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
@@ -79,6 +86,28 @@ def _targets(starts: Array, settings: ComponentSettings, rng: np.random.Generato
     return np.where(earlier, settings.num_nodes + (place * starts).astype(np.int64), on_base)
 
 
+def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array) -> Graph:
+    """STAPLE: add small graphs as new nodes, each attached to the graph by one edge.
+
+    Node j of the small graphs becomes node ``graph.num_nodes + j``.
+
+    Args:
+        targets: for each small graph, the node it is attached to: one of the graph, or one of an earlier small graph
+            under its new id.
+        contacts: for each small graph, its node that the edge begins at, counted within the small graph.
+
+    Example:
+        >>> pair = SmallGraphs.of([(2, [0], [1])])
+        >>> g = staple(Graph.from_edges([0], [1]), pair, targets=np.array([1]), contacts=np.array([0]))
+        >>> g.num_nodes, [a.tolist() for a in g.edges()[:2]]
+        (4, [[0, 1, 2], [1, 2, 3]])
+    """
+    n = graph.num_nodes
+    tails = np.concatenate([n + small.tails, targets])
+    heads = np.concatenate([n + small.heads, n + small.offsets[:-1] + contacts])
+    return with_edges(graph, tails, heads, num_nodes=n + small.num_nodes)
+
+
 def make_component(settings: ComponentSettings, seed: int) -> Draft:
     """Draw a COMPONENT graph and its subgraphs."""
     base = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/component/base"))
@@ -103,12 +132,3 @@ def make_component(settings: ComponentSettings, seed: int) -> Draft:
     components = induced_components(*graph.csr, subgraphs).counts
     labels = ["single" if c == 1 else "multiple" for c in components.tolist()]
     return Draft(graph, subgraphs, labels, {"components": components})
-
-
-COMPONENT = Recipe(
-    "component",
-    ComponentSettings,
-    make_component,
-    "label: single or multiple connected components; subgraphs are Barabasi-Albert graphs, stapled",
-    version=2,
-)

@@ -12,36 +12,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import lgamma
 
 import numpy as np
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.base_graphs import (
-    MAX_COPIED_EDGES,
-    SmallGraphs,
-    copy_and_diverge,
-    duplication_divergence,
-    stream_word,
-)
-from subgnn.data.synthetic.placement import plant
-from subgnn.data.synthetic.recipe import (
+from subgnn.data.synthetic.graphs import (
     Draft,
-    Recipe,
+    SmallGraphs,
     bin_names,
     check_counts,
     check_range,
     class_sizes,
+    plant,
     quantile_bins,
     require,
+    stream_word,
 )
 from subgnn.errors import DataError
 from subgnn.kernels import induced_core_numbers
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
-from subgnn.kernels.draws import open_stream, uniform_word
+from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
 from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
+MAX_COPIED_EDGES = 50_000_000
+_MAX_DRAWS = 5_000  # of a base graph with the wanted number of edges
+_TOLERANCE = 0.02  # of the number of edges
 _TRIES = 2_000  # graphs drawn for one set of nodes before giving up
 _PAPER_NODES, _PAPER_RETENTION, _PAPER_BASE_EDGES = 5_000, 0.7, 111_000
 
@@ -94,6 +92,91 @@ class CorenessSettings:
         if self.base_edges is None and (self.num_nodes, self.retention) == (_PAPER_NODES, _PAPER_RETENTION):
             return _PAPER_BASE_EDGES
         return self.base_edges
+
+
+@compiled
+def copy_and_diverge(num_nodes: int, retention: float, most: int, key: np.uint64) -> tuple[Array, Array, int]:
+    """Edges of a duplication-divergence graph, and their number; -1 where they would be more than ``most``.
+
+    The half edges of a node are a linked list: ``last[v]`` is its newest one, ``before[h]`` the one before h. Half
+    edges 2i and 2i + 1 are the two sides of edge i, and ``ends`` is where each leads.
+    """
+    state = open_stream(key, 0)
+    room = 4 * num_nodes
+    ends, before = np.empty(2 * room, np.int32), np.empty(2 * room, np.int64)
+    last = np.full(num_nodes, -1, np.int64)
+    ends[0], ends[1], before[0], before[1] = 1, 0, -1, -1
+    last[0], last[1] = 0, 1
+    count, v = 1, 2
+    while v < num_nodes:
+        h = last[uniform_below(state, v)]
+        first = count
+        while h >= 0:
+            if uniform_unit(state) < retention:
+                if count == most:
+                    return ends[:0], ends[:0], -1
+                if count == room:
+                    room *= 2
+                    grown_ends, grown_before = np.empty(2 * room, np.int32), np.empty(2 * room, np.int64)
+                    grown_ends[: 2 * count], grown_before[: 2 * count] = ends[: 2 * count], before[: 2 * count]
+                    ends, before = grown_ends, grown_before
+                u = ends[h]
+                ends[2 * count], before[2 * count] = u, last[v]
+                ends[2 * count + 1], before[2 * count + 1] = v, last[u]
+                last[v], last[u] = 2 * count, 2 * count + 1
+                count += 1
+            h = before[h]
+        if count > first:
+            v += 1
+    return ends[: 2 * count : 2].copy(), ends[1 : 2 * count : 2].copy(), count
+
+
+def _check_growth(num_nodes: int, retention: float) -> None:
+    """Refuse at once what would grow beyond all memory: n nodes get about n^(2p) / Gamma(2p + 2) edges and more."""
+    ladder = np.arange(1, 101) / 100
+    edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
+    fitting = ladder[edges <= MAX_COPIED_EDGES]
+    what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
+    hint = f"up to {fitting.max(initial=0.0):g} is possible for so many nodes"
+    require(retention <= fitting.max(initial=0.0), what, where="retention", hint=hint)
+
+
+def duplication_divergence(
+    num_nodes: int, retention: float, rng: np.random.Generator, *, num_edges: int | None = None
+) -> Graph:
+    """A duplication-divergence graph: each new node copies a random one and keeps each of its edges with probability p.
+
+    Grown from the edge 0 - 1; connected, for a copy that keeps no edge is drawn again. The number of edges varies
+    several-fold from draw to draw: the first few copies decide it. *Differs from the paper:* where ``num_edges`` is
+    given, graphs are drawn until one has that many, to within 2 %, which is the model given its number of edges.
+
+    Args:
+        retention: the probability p.
+
+    Raises:
+        DataError: where no draw has about as many edges; the message says how many they have.
+    """
+    require(0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1")
+    if num_edges is None:
+        _check_growth(num_nodes, retention)
+        tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, stream_word(rng))
+        what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
+        require(count >= 0, what, where="retention", hint="lower it, or take fewer nodes or another seed")
+        return Graph.from_edges(tails, heads, num_nodes=num_nodes)
+    least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
+    what = f"{num_edges:,} edges for {num_nodes:,} nodes"
+    hint = f"{num_nodes - 1:,} to {MAX_COPIED_EDGES:,} is accepted"
+    require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
+    seen = []
+    for _ in range(_MAX_DRAWS):
+        tails, heads, count = copy_and_diverge(num_nodes, retention, most, stream_word(rng))
+        if count >= least:
+            return Graph.from_edges(tails, heads, num_nodes=num_nodes)
+        seen.append(most if count < 0 else count)
+    low, high = np.quantile(seen, [0.25, 0.75]).astype(int)
+    what = f"none of {_MAX_DRAWS:,} graphs with retention {retention} has {least:,} to {most:,} edges"
+    hint = f"half of them have {low:,} to {high:,}{' or more' if high == most else ''}; ask for that many"
+    raise DataError(what, where="num_edges", hint=hint)
 
 
 class DegreeBlocks:
@@ -299,13 +382,3 @@ def make_coreness(settings: CorenessSettings, seed: int) -> Draft:
     mean_core = np.bincount(cores.row_ids, cores.values) / size
     labels = bin_names(quantile_bins(mean_core, settings.bins, where="core number"))
     return Draft(graph, subgraphs, labels, {"mean_core_number": mean_core})
-
-
-CORENESS = Recipe(
-    "coreness",
-    CorenessSettings,
-    make_coreness,
-    "label: quantile bin of the mean core number inside the induced subgraph, 0 the lowest; "
-    "subgraphs are duplication-divergence graphs, planted",
-    version=2,
-)

@@ -10,28 +10,37 @@ alone gives, since edges are added and never removed; nothing is planted on hubs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.base_graphs import barabasi_albert, complete_graphs
-from subgnn.data.synthetic.edges import add_border_edges
-from subgnn.data.synthetic.placement import plant, planting_nodes
-from subgnn.data.synthetic.recipe import (
+from subgnn.data.synthetic.graphs import (
     Draft,
-    Recipe,
+    SmallGraphs,
+    barabasi_albert,
     bin_names,
     check_counts,
     check_range,
+    class_sizes,
+    plant,
     quantile_bins,
-    spread_targets,
+    require,
+    stream_word,
+    with_edges,
 )
 from subgnn.errors import DataError
 from subgnn.kernels import shapes
-from subgnn.kernels.arrays import Array
+from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
+from subgnn.kernels.draws import open_stream, uniform_below
+from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
+_TRIES = 400  # starts for one subgraph before giving up
+_DRAWS = 200  # draws for one node to plant on
+_PARTNER_DRAWS = 64  # random partners tried before only nodes of no subgraph are looked at
 _PAPER_OUTSIDE = 4_980  # nodes outside a subgraph of the paper's graph
 _PLANTINGS = 20  # how often the complete graphs are planted anew where their cut ratios come out too high
 _HUB_SHARE = 5  # nothing is planted on a node with more than a fifth of the edges that may leave a subgraph
@@ -76,6 +85,285 @@ class CutRatioSettings:
         return low, high
 
 
+def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) -> NDArray[np.int64]:
+    """Whole numbers spread evenly over low..high, ascending, so that no value occurs in two bins.
+
+    Raises:
+        DataError: where the range has too few whole numbers.
+
+    Example:
+        >>> spread_targets(0, 5, count=6, bins=3, where="edges").tolist()
+        [0, 1, 2, 3, 4, 5]
+    """
+    room = high - low + 1
+    what = f"{room} possible values for {bins} bins"
+    hint = f"at most {max(room, 1)} bins, or a wider range of targets"
+    require(room >= bins, what, where=where, hint=hint)
+    edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
+    sizes = class_sizes(count, bins)
+    return np.concatenate(
+        [np.linspace(edges[k], edges[k + 1] - 1, sizes[k]).round().astype(np.int64) for k in range(bins)]
+    )
+
+
+def complete_graphs(
+    count: int, size: int, rng: np.random.Generator, *, min_density: float = 1.0, max_density: float = 1.0
+) -> SmallGraphs:
+    """Complete graphs, thinned at random to densities spread evenly over a range.
+
+    The path 0 - 1 - ... - (size - 1) is never thinned, so the graphs are connected.
+
+    Raises:
+        DataError: for densities that no connected graph of this size has.
+    """
+    if min_density < max_density or min_density != 1.0:
+        check_range(min_density, max_density, where="density of the planted graphs", least=2 / size, most=1.0)
+    left, right = np.triu_indices(size, 1)
+    optional = np.flatnonzero(right - left > 1)
+    path = np.flatnonzero(right - left == 1)
+    edges = np.rint(rng.uniform(min_density, max_density, count) * len(left)).astype(np.int64)
+    graphs = []
+    for wanted in edges.tolist():
+        kept = np.concatenate([path, rng.choice(optional, max(0, wanted - len(path)), replace=False)])
+        graphs.append((size, left[kept], right[kept]))
+    return SmallGraphs.of(graphs)
+
+
+@compiled
+def _may_join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> bool:
+    """Whether a node has a use left, and shares no subgraph with a node that joined in this attempt.
+
+    ``usage`` is, for each node, in how many subgraphs it is and in which; and, for each subgraph, the last attempt that
+    took one of its nodes.
+    """
+    uses, subgraphs, met = usage
+    if uses[node] >= subgraphs.shape[1]:
+        return False
+    for j in range(uses[node]):  # noqa: SIM110
+        if met[subgraphs[node, j]] == attempt:
+            return False
+    return True
+
+
+@compiled
+def _join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> None:
+    uses, subgraphs, met = usage
+    for j in range(uses[node]):
+        met[subgraphs[node, j]] = attempt
+
+
+@compiled
+def _record(members: Array, usage: tuple[Array, Array, Array], s: int) -> None:
+    """Make a set of nodes subgraph s."""
+    uses, subgraphs, _ = usage
+    for i in range(len(members)):
+        node = members[i]
+        subgraphs[node, uses[node]] = s
+        uses[node] += 1
+
+
+@compiled
+def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int, key: np.uint64, out: Array) -> Any:
+    """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found."""
+    n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
+    usage = (np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64))
+    taken = np.zeros(n, np.int64)
+    attempt = 0
+    for s in range(count):
+        state = open_stream(key, s)
+        found = 0
+        for _ in range(_TRIES):
+            attempt += 1
+            found = 0
+            for _ in range(_DRAWS * size):
+                u = uniform_below(state, n)
+                if found == 1:
+                    first = out[s, 0]
+                    u = neighbors[offsets[first] + uniform_below(state, offsets[first + 1] - offsets[first])]
+                degree = offsets[u + 1] - offsets[u]
+                if 0 < degree <= max_degree and taken[u] != attempt and _may_join(u, usage, attempt):
+                    _join(u, usage, attempt)
+                    out[s, found], taken[u] = u, attempt
+                    found += 1
+                    if found == size:
+                        break
+            if found == size:
+                break
+        if found < size:
+            return s
+        _record(out[s], usage, s)
+    return count
+
+
+def planting_nodes(
+    graph: Graph,
+    count: int,
+    *,
+    size: int,
+    rng: np.random.Generator,
+    max_uses: int = 1,
+    max_degree: int | None = None,
+) -> NDArray[np.int32]:
+    """Sets of ``size`` random nodes for :func:`plant`; the first two of a set are joined by an edge of the graph.
+
+    Args:
+        max_uses: how many sets a node may belong to; any two sets share one node at most.
+        max_degree: nodes of greater degree are left out; by default none.
+
+    Shapes:
+        returns: (count, size) int32.
+
+    Raises:
+        DataError: where so many do not fit; the message says how many do.
+    """
+    require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
+    most = graph.num_nodes * min(max_uses, count) // size
+    what = f"{count:,} subgraphs of {size} nodes on {graph.num_nodes:,} nodes, each in {max_uses} at most"
+    require(count <= most, what, where="num_subgraphs", hint=f"at most {most:,} are possible")
+    limit = graph.num_nodes if max_degree is None else max_degree
+    out = np.empty((count, size), np.int32)
+    found = _draw_nodes(*csr(*graph.csr), max_uses, limit, stream_word(rng), out)
+    if found < count:
+        what = f"{found:,} of {count:,} subgraphs of {size} nodes could be found to plant on"
+        hint = f"ask for {f'{found:,} or for ' if found else ''}smaller ones, or allow more nodes, more uses a node"
+        raise DataError(what, where="num_subgraphs", hint=hint)
+    return out
+
+
+def subgraphs_of_nodes(subgraphs: Ragged, num_nodes: int) -> Ragged:
+    """For each node, the subgraphs it belongs to, in ascending order.
+
+    Example:
+        >>> [row.tolist() for row in subgraphs_of_nodes(Ragged.from_rows([[0, 2], [2]]), 3)]
+        [[0], [], [0, 1]]
+    """
+    order = np.argsort(subgraphs.values, kind="stable")
+    counts = np.bincount(subgraphs.values, minlength=num_nodes)
+    return Ragged.from_lengths(subgraphs.row_ids[order].astype(np.int32), counts)
+
+
+@compiled
+def _all_short(owned: Array, lo: int, hi: int, short: Array) -> bool:
+    """Whether every subgraph in ``owned[lo:hi]`` still lacks an edge."""
+    for j in range(lo, hi):  # noqa: SIM110
+        if short[owned[j]] == 0:
+            return False
+    return True
+
+
+@compiled
+def _share(owned: Array, begin: Array, u: int, v: int) -> bool:
+    """Whether two nodes lie in one subgraph; both lists of subgraphs are sorted."""
+    i, j = begin[u], begin[v]
+    while i < begin[u + 1] and j < begin[v + 1]:
+        if owned[i] == owned[j]:
+            return True
+        if owned[i] < owned[j]:
+            i += 1
+        else:
+            j += 1
+    return False
+
+
+@compiled
+def _find_partner(
+    u: Any, graph: tuple[Array, Array], members: tuple[Array, Array, Array], short: Array, added: set[Any], state: Array
+) -> Any:
+    """A node that an edge from ``u`` can lead to without giving a subgraph more than it lacks; -1 if there is none."""
+    (offsets, neighbors), (owned, begin, free) = graph, members
+    n = len(offsets) - 1
+    start = uniform_below(state, len(free)) if len(free) else 0
+    for t in range(_PARTNER_DRAWS + len(free)):
+        v = uniform_below(state, n) if t < _PARTNER_DRAWS else free[(start + t) % len(free)]
+        if v == u or _share(owned, begin, u, v) or not _all_short(owned, begin[v], begin[v + 1], short):
+            continue
+        key = min(u, v) * n + max(u, v)
+        if key not in added and not contains(neighbors, offsets[u], offsets[u + 1], v):
+            return v
+    return -1
+
+
+@compiled
+def _draw_border_edges(
+    graph: tuple[Array, Array],
+    subgraphs: tuple[Array, Array],
+    members: tuple[Array, Array, Array],
+    short: Array,
+    key: np.uint64,
+) -> tuple[Array, Array]:
+    """Draw edges round by round, one for each subgraph that is short of edges; ``short`` ends at what is missing.
+
+    ``members`` is, for each node, the subgraphs it belongs to (values and offsets), and the nodes of no subgraph.
+    """
+    (offsets, _), (values, rows), (owned, begin, _) = graph, subgraphs, members
+    n, count = len(offsets) - 1, len(rows) - 1
+    state = open_stream(key, 0)
+    room = 1024
+    tails, heads = np.empty(room, np.int32), np.empty(room, np.int32)
+    added: set[Any] = {np.int64(-1)}
+    total, stuck = 0, np.zeros(count, np.bool_)
+    going = True
+    while going:
+        going = False
+        for s in range(count):
+            if short[s] == 0 or stuck[s]:
+                continue
+            size = rows[s + 1] - rows[s]
+            start = uniform_below(state, size)
+            u, v = np.int64(-1), np.int64(-1)
+            for t in range(size):
+                u = np.int64(values[rows[s] + (start + t) % size])
+                if _all_short(owned, begin[u], begin[u + 1], short):
+                    v = _find_partner(u, graph, members, short, added, state)
+                    if v >= 0:
+                        break
+            if v < 0:
+                stuck[s] = True
+                continue
+            if total == room:
+                room *= 2
+                tails, heads = np.append(tails, np.empty_like(tails)), np.append(heads, np.empty_like(heads))
+            tails[total], heads[total] = u, v
+            total += 1
+            added.add(min(u, v) * n + max(u, v))
+            for w in (u, v):
+                for j in range(begin[w], begin[w + 1]):
+                    short[owned[j]] -= 1
+            going = True
+    return tails[:total], heads[:total]
+
+
+def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.random.Generator) -> Graph:
+    """Add edges such that exactly ``missing[i]`` more leave subgraph i; internal edges stay as they are.
+
+    An edge leads from a random node of a subgraph to a random node outside, and counts for every subgraph that either
+    end belongs to.
+
+    Raises:
+        DataError: where there are not enough pairs left; the message says how many edges could be added.
+
+    Example:
+        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> g = add_border_edges(path, Ragged.from_rows([[0, 1]]), np.array([2]), np.random.default_rng(0))
+        >>> g.num_edges
+        5
+    """
+    belongs = subgraphs_of_nodes(subgraphs, graph.num_nodes)
+    free = np.flatnonzero(belongs.lengths == 0)
+    short = np.array(missing, np.int64)
+    members = (*sets(belongs), frozen(free, np.int64))
+    tails, heads = _draw_border_edges(csr(*graph.csr), sets(subgraphs), members, short, stream_word(rng))
+    if short.any():
+        worst = int(np.argmax(short))
+        shape = shapes(*graph.csr, subgraphs)
+        asked, possible = int(missing[worst]), int(missing[worst] - short[worst])
+        most = (shape.cut_edges[worst] + possible) / (shape.nodes[worst] * (graph.num_nodes - shape.nodes[worst]))
+        what = f"{asked:,} more edges should leave subgraph {worst}, and {possible:,} can"
+        hint = f"its cut ratio can be {most:.5f}; lower the largest target, or use fewer or smaller subgraphs"
+        raise DataError(what, where="cut ratio", hint=hint)
+    return with_edges(graph, tails, heads)
+
+
 def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int) -> tuple[Graph, Ragged, Array]:
     """The graph with complete graphs planted on it, their nodes, and how many edges each lacks to its target."""
     nodes_rng, graphs_rng = stream(seed, "synthetic/cut-ratio/sites"), stream(seed, "synthetic/cut-ratio/planted")
@@ -114,11 +402,3 @@ def make_cut_ratio(settings: CutRatioSettings, seed: int) -> Draft:
     cut_ratio = shapes(*graph.csr, subgraphs).cut_ratio
     labels = bin_names(quantile_bins(cut_ratio, settings.bins, where="cut ratio"))
     return Draft(graph, subgraphs, labels, {"cut_ratio": np.asarray(cut_ratio)})
-
-
-CUT_RATIO = Recipe(
-    "cut-ratio",
-    CutRatioSettings,
-    make_cut_ratio,
-    "label: quantile bin of the cut ratio, 0 the lowest; subgraphs are nearly complete graphs, planted",
-)

@@ -15,19 +15,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.base_graphs import barabasi_albert, stream_word
-from subgnn.data.synthetic.edges import largest_part, with_edges
-from subgnn.data.synthetic.placement import bfs_subgraphs
-from subgnn.data.synthetic.recipe import Draft, Recipe, bin_names, check_counts, check_range, quantile_bins, require
+from subgnn.data.synthetic.graphs import (
+    Draft,
+    barabasi_albert,
+    bin_names,
+    check_counts,
+    check_range,
+    quantile_bins,
+    require,
+    stream_word,
+    with_edges,
+)
 from subgnn.kernels import shapes
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
-from subgnn.kernels.induced import contains
+from subgnn.kernels.induced import contains, lower_bound
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
+_SET_SLOTS = 32  # slots of a Python set of 5 to 18 integers  # slots of a Python set of 5 to 18 integers
 TOLERANCE = 0.01
 MAX_TRIES = 100
 _MAX_SIZE = 2_000  # in larger subgraphs, 100 tries barely change the density
@@ -60,6 +70,53 @@ class DensitySettings:
         what = f"subgraphs of {self.subgraph_size:,} nodes"
         require(self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted")
         check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
+
+
+@compiled
+def _search_from(graph: tuple[Array, Array], starts: Array, max_depth: int, out: Array, lengths: Array) -> None:
+    """Fill row s of ``out`` with the nodes that a breadth-first search from ``starts[s]`` reaches first."""
+    offsets, neighbors = graph
+    seen, depth = np.full(len(offsets) - 1, -1, np.int64), np.empty(out.shape[1], np.int64)
+    for s in range(len(starts)):
+        out[s, 0], depth[0], seen[starts[s]] = starts[s], 0, s
+        found, at = 1, 0
+        while at < found < out.shape[1] and depth[at] < max_depth:
+            v = out[s, at]
+            lo, hi = offsets[v], offsets[v + 1]
+            middle = lower_bound(neighbors, lo, hi, v)
+            older = neighbors[lo:middle]
+            older = older[np.argsort(older % _SET_SLOTS, kind="mergesort")]
+            for u in np.append(older, neighbors[middle:hi]):
+                if seen[u] != s and found < out.shape[1]:
+                    out[s, found], depth[found], seen[u] = u, depth[at] + 1, s
+                    found += 1
+            at += 1
+        lengths[s] = found
+
+
+def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: np.random.Generator) -> Ragged:
+    """BFS (paper, appendix B): the first nodes that breadth-first searches from random starts reach.
+
+    Subgraphs may overlap, and even be equal. The neighbours of a node are visited in the order in which the authors'
+    networkx lists those of a Barabasi-Albert graph: first the older ones, in the order of a small Python set (the id
+    modulo 32), then the newer ones by age. Hubs have small ids, so they tend to come early.
+
+    Args:
+        size: nodes of a subgraph; it has fewer where fewer are within ``max_depth`` hops.
+
+    Returns:
+        ``count`` node sets, each in the order of the search.
+
+    Example:
+        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> bfs_subgraphs(path, 1, size=3, max_depth=3, rng=np.random.default_rng(0))[0].tolist()
+        [3, 2, 1]
+    """
+    require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
+    starts = rng.integers(graph.num_nodes, size=count)
+    out, lengths = np.empty((count, size), np.int32), np.empty(count, np.int64)
+    _search_from(csr(*graph.csr), starts, max_depth, out, lengths)
+    return Ragged.from_lengths(out[np.arange(size) < lengths[:, None]], lengths)
 
 
 @compiled
@@ -134,6 +191,30 @@ def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.rando
     return with_edges(graph, tails[~there], heads[~there], removed=(tails[there], heads[there])), tries
 
 
+def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
+    """The largest connected part of a graph and what subgraphs have in it, nodes of both renumbered in one way.
+
+    Example:
+        >>> g, s = largest_part(Graph.from_edges([1, 2], [2, 3], num_nodes=4), Ragged.from_rows([[0, 1], [2, 3]]))
+        >>> g.num_nodes, [row.tolist() for row in s]
+        (3, [[0], [1, 2]])
+    """
+    n = graph.num_nodes
+    matrix = csr_array((np.ones(len(graph.neighbors), np.int8), graph.neighbors, graph.offsets), shape=(n, n))
+    # Every edge is there in both directions, and strong components are found without a transposed copy.
+    part = connected_components(matrix, connection="strong")[1]
+    kept = part == np.argmax(np.bincount(part))
+    if kept.all():
+        return graph, subgraphs
+    ids = (np.cumsum(kept) - 1).astype(np.int32)
+    tails, heads, _ = graph.edges()
+    inside = kept[tails]
+    inner = kept[subgraphs.values]
+    lengths = np.bincount(subgraphs.row_ids[inner], minlength=len(subgraphs))
+    small = Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum()))
+    return small, Ragged.from_lengths(ids[subgraphs.values[inner]], lengths)
+
+
 def make_density(settings: DensitySettings, seed: int) -> Draft:
     """Draw a DENSITY graph and its subgraphs."""
     graph = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/density/base"))
@@ -157,12 +238,3 @@ def make_density(settings: DensitySettings, seed: int) -> Draft:
     density = shapes(*graph.csr, subgraphs).density
     labels = bin_names(quantile_bins(density, settings.bins, where="density"))
     return Draft(graph, subgraphs, labels, {"density": density})
-
-
-DENSITY = Recipe(
-    "density",
-    DensitySettings,
-    make_density,
-    "label: quantile bin of the density of the induced subgraph, 0 the lowest; subgraphs by breadth-first search",
-    version=2,
-)

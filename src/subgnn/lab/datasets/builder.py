@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from subgnn.data.assign_splits import split_sizes
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
+from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.sources import SOURCES, SourceFile

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.data.check import check
 from subgnn.data.dataset import Dataset
+from subgnn.data.describe import check
 from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
 from subgnn.errors import DataError, UserError, choices
 from subgnn.lab.datasets.archives import Unpacked, unpack_dataset

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
 from subgnn.config.files import parse_options
-from subgnn.data.assign_splits import stratified_split
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
+from subgnn.data.splits import stratified_split
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices, excerpt

@@ -21,7 +21,7 @@ from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.archives import LimitedTar
 from subgnn.lab.datasets.builder import at_least
 from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph
-from subgnn.storage.parsing import parse_json
+from subgnn.storage.files import parse_json
 
 GROUP_TYPES = ("Category", "Clinical group")
 SUBTYPE_TYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.config.files import parse_options
-from subgnn.data.assign_splits import split_sizes
+from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.lab.datasets.builder import (

@@ -47,8 +47,7 @@ from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.reports.calibration import calibration
 from subgnn.result import RunResult
-from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import write_json
+from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES

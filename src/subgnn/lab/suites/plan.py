@@ -26,7 +26,7 @@ from subgnn.errors import DataError
 from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
-from subgnn.storage.parsing import json_digest
+from subgnn.storage.files import json_digest
 
 TRAINING_ALGORITHM = 3
 """Increased when the same settings and seed train another model than before."""

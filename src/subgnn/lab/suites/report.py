@@ -29,8 +29,7 @@ from subgnn.lab.suites.results import (
     spread,
 )
 from subgnn.lab.suites.spec import SPLIT_WORDS, ModelSpec, Suite, parse_suite
-from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import read_json, write_json
+from subgnn.storage.files import atomic_write, read_json, write_json
 
 JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
 SELECTION = (

@@ -21,7 +21,7 @@ from subgnn.lab.suites.spec import Suite
 from subgnn.metrics.significance import score_terms
 from subgnn.reports.calibration import Bin, calibration
 from subgnn.reports.vectors import principal_axes
-from subgnn.storage.parsing import read_json
+from subgnn.storage.files import read_json
 from subgnn.task import Task, TaskName, task_of
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)

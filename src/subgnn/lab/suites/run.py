@@ -31,7 +31,7 @@ from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.cache import cache_limit
-from subgnn.storage.parsing import json_digest, read_json, write_json
+from subgnn.storage.files import json_digest, read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"
 _TEMPORARY = (LOCK, f".{SUITE}.")

@@ -50,8 +50,7 @@ from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.locks import LOCK, names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
-from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import json_digest, read_json, write_json
+from subgnn.storage.files import atomic_write, json_digest, read_json, write_json
 from subgnn.task import metric_name, task_of
 from subgnn.training.portfolio import Pool
 

@@ -47,7 +47,7 @@ from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Arrays, Format
 from subgnn.storage.cache import cache_path, cached
-from subgnn.storage.parsing import json_digest
+from subgnn.storage.files import json_digest
 
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""

@@ -1,7 +1,6 @@
 """A fitted SubGNN that predicts: subgraphs are measured, and networks and their inputs built, in one pipeline.
 
-It is the same whether the table of node vectors is whole or its rows are carried by batches, and whether this process
-or others compute.
+It is the same whether the table of node vectors is whole or its rows are carried by batches.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -35,7 +34,7 @@ from subgnn.models.subgnn.build import (
     touched_nodes,
 )
 from subgnn.models.subgnn.streamed import StreamedInputs
-from subgnn.prepare.measure import Measuring, Prepared, measure
+from subgnn.prepare.measure import Prepared, measure
 from subgnn.ragged import Ragged
 
 STREAMED_BATCH = 1024
@@ -44,7 +43,7 @@ STREAMED_BATCH = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PortableNetwork:
-    """A network as data that can be sent to another process, which has the graph.
+    """A network as data, from which it is built for a graph.
 
     ``checkpoint`` is that of one network; ``vectors`` are embeddings of all nodes (N, d), unless they are random.
     """
@@ -67,17 +66,6 @@ class PortableNetwork:
             learned = (spec.table_nodes, weights["table"].numpy()) if "table" in weights else None
             lookup = NodeLookup(spec, graph.num_nodes, vectors=self.vectors, learned=learned)
         return build_inputs(spec, graph, measured, self.table, lookup=lookup, device=device)
-
-
-class Workers(Protocol):
-    """Processes that measure subgraphs and compute results of networks."""
-
-    @property
-    def measure(self) -> Measuring:
-        """Measures subgraphs."""
-
-    def compute(self, network: PortableNetwork, what: str, measured: Measured, *, size: int) -> list[Tensor]:
-        """Results of a network's method, ``forward`` or ``embed``, in batches of a size, for each draw."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,8 +162,7 @@ class FittedSubGNN(FittedModel):
 
     def measure(self, subgraphs: Ragged, draws: int) -> Measured:
         """Subgraphs measured against the first draws of anchors."""
-        workers: Workers | None = self.opening.workers
-        measuring = partial(measure, cache=self.opening.cache) if workers is None else workers.measure
+        measuring = partial(measure, cache=self.opening.cache)
         prepared = measure_draws(self.spec, self.graph, subgraphs, draws=draws, measuring=measuring)
         baseline = self.opening.parts.get(BASELINE)
         scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), self.spec.task)
@@ -189,33 +176,21 @@ class FittedSubGNN(FittedModel):
         table = NodeTable(np.union1d(self.spec.table_nodes, touched))
         if is_carried(self.checkpoint) or is_large(len(table.nodes), self.spec.embeddings):
             table = NodeTable(table.nodes, "carried")
-        size = BATCH if table.access == "whole" else STREAMED_BATCH
-        workers: Workers | None = self.opening.workers
-        found: list[Tensor] = []
-        if workers is not None:
-            for portable in self._members(table)[:members]:
-                found += workers.compute(portable, what, measured, size=size)
-        else:
-            found = self._compute_here(measured, touched, table, what, members=members, size=size)
-        mean: NDArray[np.float32] = torch.stack(found).mean(dim=0).float().cpu().numpy()
-        return mean
-
-    def _compute_here(
-        self, measured: Measured, touched: NDArray[np.int32], table: NodeTable, what: str, *, members: int, size: int
-    ) -> list[Tensor]:
         graph, device = self.graph, self.opening.device
         whole, rows = table.access == "whole", np.arange(len(measured.subgraphs))
         if whole:
             networks = self._covering(touched)[:members]
         else:
             networks = [OpenNetwork.of(one, graph, device) for one in self._members(table)[:members]]
-        found = []
+        found: list[Tensor] = []
         inputs: list[Inputs] | list[StreamedInputs] = []
         for one in networks:
             if not (whole and inputs):  # which carry no vectors, so that all networks share them
                 inputs = one.portable.inputs(graph, measured, device)
+            size = BATCH if whole else STREAMED_BATCH
             found += [in_batches(getattr(one, what), draw, rows, size) for draw in inputs]
-        return found
+        mean: NDArray[np.float32] = torch.stack(found).mean(dim=0).float().cpu().numpy()
+        return mean
 
     def _covering(self, touched: NDArray[np.int32]) -> list[OpenNetwork]:
         """Networks over the touched nodes; they are cached, and built again only for nodes they have not met."""

@@ -1,0 +1,254 @@
+"""What recipes of synthetic datasets share: checks of settings, labels, base graphs and planting (paper, appendix B).
+
+Barabasi-Albert: each new node adds m edges to nodes drawn in proportion to their degree. PLANT lays small graphs on
+nodes of a graph. A :class:`~subgnn.data.graph.Graph` is immutable: every function returns a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SPLITS
+from subgnn.errors import DataError
+from subgnn.kernels.arrays import Array, compiled
+from subgnn.kernels.build_csr import undirected_csr
+from subgnn.kernels.draws import open_stream, uniform_below
+from subgnn.ragged import Ragged
+
+MAX_EDGES = 500_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A generated graph and its subgraphs, before splits and card.
+
+    Shapes:
+        subgraphs: n rows, each sorted. labels: n class names.
+        properties: by name, (n,) numbers: the realised values that the labels follow from.
+    """
+
+    graph: Graph
+    subgraphs: Ragged
+    labels: list[str]
+    properties: dict[str, Array]
+
+
+def require(condition: bool, what: str, *, where: str, hint: str) -> None:
+    """Raise :class:`DataError` unless the condition holds."""
+    if not condition:
+        raise DataError(what, where=where, hint=hint)
+
+
+def check_subgraphs(num_subgraphs: int, bins: int) -> None:
+    """Refuse fewer subgraphs than classes or splits."""
+    least = max(bins, len(SPLITS))
+    what = f"{num_subgraphs} subgraphs for {bins} classes"
+    hint = f"at least {least} are needed, one a class and one a split"
+    require(num_subgraphs >= least, what, where="num_subgraphs", hint=hint)
+
+
+def check_counts(num_nodes: int, num_subgraphs: int, subgraph_size: int, bins: int) -> None:
+    """Check the four numbers that every binned recipe has."""
+    require(bins >= 2, f"{bins} bins", where="bins", hint="at least 2 are needed to tell subgraphs apart")
+    check_subgraphs(num_subgraphs, bins)
+    what = f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}"
+    hint = f"2 to {num_nodes - 1} is accepted"
+    require(2 <= subgraph_size < num_nodes, what, where="subgraph_size", hint=hint)
+
+
+def check_range(low: float, high: float, *, where: str, least: float, most: float) -> None:
+    """Check that targets are an ascending range within what the property can be."""
+    what = f"targets from {low:g} to {high:g}"
+    hint = f"an ascending range within {least:g} to {most:g} is accepted"
+    require(least <= low < high <= most, what, where=where, hint=hint)
+
+
+def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
+    """The number of subgraphs in each bin, equal to within one."""
+    return np.diff(np.arange(bins + 1, dtype=np.int64) * count // bins)
+
+
+def bin_names(bins: NDArray[np.int64]) -> list[str]:
+    """Class names of bins: 0 is the lowest."""
+    return [str(b) for b in bins.tolist()]
+
+
+def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -> NDArray[np.int64]:
+    """The bin of every value, by rank: bins are about equal in size, and equal values are in one bin.
+
+    A boundary between equal values moves to the nearest place where values differ.
+
+    Raises:
+        DataError: where there are fewer different values than bins.
+
+    Example:
+        >>> quantile_bins(np.array([0.3, 0.1, 0.9, 0.2]), 2).tolist()
+        [1, 0, 1, 0]
+        >>> quantile_bins(np.array([1, 1, 1, 2]), 2).tolist()
+        [0, 0, 0, 1]
+    """
+    order = np.argsort(values, kind="stable")
+    steps = np.flatnonzero(np.diff(values[order])) + 1
+    what = f"{len(steps) + 1} different values for {bins} bins"
+    hint = "use fewer bins, a wider range of targets, or more subgraphs"
+    require(len(steps) + 1 >= bins, what, where=where, hint=hint)
+    cuts, used = np.empty(bins - 1, np.int64), 0
+    for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
+        possible = steps[used : len(steps) - (bins - 2 - k)]
+        place = int(np.abs(possible - wanted).argmin())
+        cuts[k], used = possible[place], used + place + 1
+    out = np.empty(len(values), np.int64)
+    out[order] = np.searchsorted(cuts, np.arange(len(values)), side="right")
+    return out
+
+
+def stream_word(rng: np.random.Generator) -> np.uint64:
+    """A key for a compiled loop, drawn from a named stream."""
+    return np.uint64(rng.integers(2**64, dtype=np.uint64))
+
+
+@compiled
+def attach_preferentially(num_nodes: int, m: int, key: np.uint64) -> tuple[Array, Array]:
+    """Edges of a Barabasi-Albert graph grown from a star of m + 1 nodes."""
+    state = open_stream(key, 0)
+    total = m * (num_nodes - m)
+    tails, heads = np.empty(total, np.int32), np.empty(total, np.int32)
+    for i in range(m):
+        tails[i], heads[i] = 0, i + 1
+    count = m
+    for v in range(m + 1, num_nodes):
+        first = count
+        while count < first + m:
+            # An end of a random edge is a node drawn in proportion to its degree.
+            e = uniform_below(state, 2 * first)
+            u = tails[e] if e < first else heads[e - first]
+            repeated = False
+            for j in range(first, count):
+                repeated |= tails[j] == u
+            if not repeated:
+                tails[count], heads[count] = u, v
+                count += 1
+    return tails, heads
+
+
+def barabasi_albert_edges(num_nodes: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Tails and heads of a Barabasi-Albert graph."""
+    require(1 <= m < num_nodes, f"m is {m} for {num_nodes} nodes", where="m", hint="1 to num_nodes - 1 is accepted")
+    most = MAX_EDGES // m
+    require(
+        num_nodes <= most, f"{num_nodes:,} nodes of {m} edges", where="num_nodes", hint=f"at most {most:,} with this m"
+    )
+    return attach_preferentially(num_nodes, m, stream_word(rng))
+
+
+def barabasi_albert(num_nodes: int, m: int, rng: np.random.Generator) -> Graph:
+    """A Barabasi-Albert graph of m (num_nodes - m) edges, grown from a star of m + 1 nodes; connected.
+
+    Args:
+        num_nodes: nodes; 0 is the centre of the star.
+        m: edges that each new node adds.
+
+    Example:
+        >>> g = barabasi_albert(10, 2, np.random.default_rng(0))
+        >>> g.num_nodes, g.num_edges
+        (10, 16)
+    """
+    return Graph.from_edges(*barabasi_albert_edges(num_nodes, m, rng), num_nodes=num_nodes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallGraphs:
+    """Small graphs, their nodes numbered end to end: graph i has the nodes ``offsets[i]`` to ``offsets[i + 1] - 1``.
+
+    Shapes:
+        offsets: (graphs + 1,) int64. tails, heads: (edges,) int64, both ends of an edge in one graph.
+
+    Example:
+        >>> p = SmallGraphs.of([(3, [0, 1], [1, 2]), (2, [0], [1])])
+        >>> p.offsets.tolist(), p.tails.tolist(), p.heads.tolist()
+        ([0, 3, 5], [0, 1, 3], [1, 2, 4])
+    """
+
+    offsets: Array
+    tails: Array
+    heads: Array
+
+    @classmethod
+    def of(cls, graphs: Iterable[tuple[int, Array | list[int], Array | list[int]]]) -> SmallGraphs:
+        """Lay graphs, each given as its number of nodes, tails and heads, end to end."""
+        offsets, tails, heads = [0], [], []
+        for size, own_tails, own_heads in graphs:
+            tails.append(np.asarray(own_tails, np.int64) + offsets[-1])
+            heads.append(np.asarray(own_heads, np.int64) + offsets[-1])
+            offsets.append(offsets[-1] + size)
+        none = [np.empty(0, np.int64)]
+        return cls(np.array(offsets, np.int64), np.concatenate(tails or none), np.concatenate(heads or none))
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all graphs."""
+        return int(self.offsets[-1])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def _keys(tails: Array, heads: Array, num_nodes: int) -> Array:
+    """One number for each edge, the same in both orientations."""
+    return np.minimum(tails, heads).astype(np.int64) * num_nodes + np.maximum(tails, heads)
+
+
+def with_edges(
+    graph: Graph,
+    tails: Array,
+    heads: Array,
+    *,
+    num_nodes: int | None = None,
+    removed: tuple[Array, Array] | None = None,
+) -> Graph:
+    """The union of the graph and more edges; an edge that is there already stays one edge.
+
+    Args:
+        graph: the graph.
+        tails, heads: the new edges, in either orientation, repeats allowed.
+        num_nodes: how many nodes the result has; by default as many as the graph.
+        removed: tails and heads of edges of the graph to remove.
+
+    Example:
+        >>> with_edges(Graph.from_edges([0], [1]), np.array([1, 1]), np.array([0, 2]), num_nodes=3).num_edges
+        2
+    """
+    old_tails, old_heads, _ = graph.edges()
+    if removed is not None:
+        kept = np.ones(len(old_tails), np.bool_)
+        n = graph.num_nodes
+        kept[np.searchsorted(_keys(old_tails, old_heads, n), _keys(*removed, n))] = False
+        old_tails, old_heads = old_tails[kept], old_heads[kept]
+    offsets, neighbors, _, _ = undirected_csr(
+        np.concatenate([old_tails, tails]),
+        np.concatenate([old_heads, heads]),
+        graph.num_nodes if num_nodes is None else num_nodes,
+    )
+    return Graph(offsets=offsets, neighbors=neighbors)
+
+
+def plant(graph: Graph, small: SmallGraphs, nodes: Array) -> Graph:
+    """PLANT: lay small graphs onto nodes of the graph, as the union of node and edge sets.
+
+    Args:
+        nodes: for every node of the small graphs, the node of the graph it becomes; those of one graph differ.
+
+    Example:
+        A triangle on the path 0 - 1 - 2 - 3 shares two edges with it and adds one.
+
+        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> plant(path, SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2])]), np.array([1, 2, 3])).num_edges
+        4
+    """
+    return with_edges(graph, nodes[small.tails], nodes[small.heads])
