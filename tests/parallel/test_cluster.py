@@ -27,6 +27,7 @@ def files(monkeypatch, tmp_path):
     """Work in a folder that has a folder DIR, since what is not there is refused first."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "DIR").mkdir()
+    monkeypatch.setattr("subgnn.data.formats.read_dataset", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("files")
@@ -49,7 +50,6 @@ def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra):
         RayEngine()
-    monkeypatch.setattr("subgnn.data.formats.read_dataset", lambda *_, **__: None)
     called = call("prepare", "DIR", "--engine", "ray")
     assert called.code == 2
     assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"
