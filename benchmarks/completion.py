@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn import read_dataset
-from subgnn.completion.completer import Completer, leave_out
-from subgnn.completion.features import NAMES
 from subgnn.data.splits import named_split
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.inference.complete import Completer, leave_out
+from subgnn.inference.completion_features import NAMES
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

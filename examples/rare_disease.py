@@ -28,7 +28,7 @@ import subgnn
 import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
 from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.explain import Explainer
+from subgnn.inference.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
 from subgnn.serve.drawing import draw_with_anchors, picture

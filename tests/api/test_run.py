@@ -22,7 +22,7 @@ from subgnn.api import train as train_module
 from subgnn.api.inputs import as_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
-from subgnn.explain import Explanation
+from subgnn.inference.explanation import Explanation
 from tests.training.examples import dataset
 
 PLAIN = dataset()

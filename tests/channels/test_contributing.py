@@ -17,7 +17,7 @@ from subgnn.channels.table import CHANNELS, SIMILARITIES, check_channels, simila
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
-from subgnn.explain import Explainer
+from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_program, export_run, program_inputs
 from subgnn.inference.open import open_run
 from subgnn.prepare.measure import Plan, prepare

@@ -15,12 +15,12 @@ from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.recipes import find_recipe
-from subgnn.explain import Explainer
+from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run, write_export
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.storage.arrays import read_arrays
 from subgnn.training.run_dir import CHECKPOINT
-from tests.explain.examples import PAIRED
+from tests.inference.explained import PAIRED
 from tests.training.examples import dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])

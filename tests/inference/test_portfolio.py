@@ -14,9 +14,9 @@ from subgnn import DataError, Ragged, UserError
 from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.explain import Explainer
 from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.models.checkpoint import load_checkpoint

@@ -13,7 +13,7 @@ from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.subgnn import fitted
 from subgnn.ragged import Ragged
-from tests.explain.examples import explained, run_of
+from tests.inference.explained import explained, run_of
 from tests.training.examples import CHANNELS, dataset, recipe
 
 SETS = Ragged.from_rows([[0, 1, 2], [5, 9, 20], [23]])

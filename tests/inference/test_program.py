@@ -12,7 +12,7 @@ from subgnn import Ragged, UserError
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import ChannelSettings
 from subgnn.inference.export import make_program, program_inputs
-from tests.explain.examples import baseline, explained, run_of
+from tests.inference.explained import baseline, explained, run_of
 from tests.training.examples import dataset, recipe
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress, save_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST
-from tests.explain.examples import PAIRED
+from tests.inference.explained import PAIRED
 from tests.training.examples import dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])

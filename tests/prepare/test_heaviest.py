@@ -11,7 +11,7 @@ import torch
 from subgnn import Graph, Ragged, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.channels import neighborhood
-from subgnn.explain import Explainer
+from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.kernels import border_sets, heaviest_borders

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from subgnn.explain import Explainer
+from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.ragged import Ragged
 from subgnn.serve import routes

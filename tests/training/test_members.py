@@ -14,7 +14,7 @@ from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.estimator import SubgraphClassifier
 from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.explain import Explainer
+from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
@@ -30,7 +30,7 @@ from subgnn.task import task_of
 from subgnn.training import loop, resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.explain.examples import PAIRED
+from tests.inference.explained import PAIRED
 from tests.inference.test_export import finished, rewritten, same
 from tests.training.examples import CHANNELS, dataset, recipe
 

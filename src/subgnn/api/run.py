@@ -33,8 +33,8 @@ from subgnn.training.run_dir import PAGE
 if TYPE_CHECKING:
     import pandas as pd
 
-    from subgnn.completion.completer import Completer
-    from subgnn.explain import Explanation
+    from subgnn.inference.complete import Completer
+    from subgnn.inference.explanation import Explanation
     from subgnn.serve.drawing import Picture
 
 
@@ -127,7 +127,7 @@ class Run:
             max_nodes: nodes of larger subgraphs are not left out one by one.
             max_anchors: how many anchors are listed, those that matter most.
         """
-        from subgnn.explain import Explainer
+        from subgnn.inference.explain import Explainer
 
         explainer = Explainer.of_run(self._opened, max_nodes=max_nodes, max_anchors=max_anchors)
         return explainer.explain(self._rows(subgraphs, unknown), attributions=attributions)
@@ -146,7 +146,7 @@ class Run:
             top: how many nodes to suggest for each subgraph, at most.
             among: suggest these nodes only: a list, or the path of a text file with one a line.
         """
-        from subgnn.completion.completer import Completer, completion_table, read_candidates
+        from subgnn.inference.complete import Completer, completion_table, read_candidates
 
         if top < 1:
             raise UserError(f"{top} nodes to suggest", where="top", hint="accepted: from 1")

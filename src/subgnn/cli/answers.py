@@ -227,8 +227,7 @@ def explain_subgraphs(
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
     options.check(run, subgraphs, out, json=json)
-    from subgnn.explain import Explainer
-    from subgnn.explain.files import explanation_format, write_explanations
+    from subgnn.inference.explain import Explainer, explanation_format, write_explanations
     from subgnn.inference.open import open_run
 
     files, notes = options.files(subgraphs, out)
@@ -259,7 +258,7 @@ def complete_subgraphs(
     Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
     """
     options.check(run, subgraphs, out)
-    from subgnn.completion.completer import complete_file
+    from subgnn.inference.complete import complete_file
 
     files, notes = options.files(subgraphs, out)
     form = files.output_format(default="tsv") or "tsv"

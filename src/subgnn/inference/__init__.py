@@ -1,1 +1,1 @@
-"""Open a run or an export; predict, embed and evaluate; answers about tables of subgraphs; export."""
+"""Open a run or an export; predict, embed, search, explain, complete and evaluate; export."""

@@ -13,14 +13,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.completion.completer import Completer
-from subgnn.completion.features import GROUPS
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.explain import Explainer
+from subgnn.inference.complete import Completer
+from subgnn.inference.completion_features import GROUPS
+from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice, KnownSubgraphs, hits

@@ -11,8 +11,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
-from subgnn.explain import Explainer, Explanation
-from subgnn.explain.explainer import Subgraphs
+from subgnn.inference.explain import Explainer, Explanation, Subgraphs
 from subgnn.inference.predictor import Predictor
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe

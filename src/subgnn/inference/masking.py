@@ -1,7 +1,7 @@
-"""Contributions of channels and anchors: outputs of the network with a part of its inputs masked.
+"""Contributions of channels and anchors: outputs of the networks with a part of their inputs masked.
 
-A channel is masked in the subgraph's vector z_S: the columns that hold it, as the head receives them, are replaced by
-those of a reference. An anchor is masked in the similarities: those of all components to it become 0.
+A channel is masked in the subgraph's vector z_S: its columns, as the head receives them, are replaced by those of a
+reference. An anchor is masked in the similarities: those of all components to it become 0.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.explain.explanation import AnchorContribution, ChannelContribution, Values, names_of
-from subgnn.explain.leave_one_out import Compare
+from subgnn.inference.explanation import (
+    AnchorContribution,
+    ChannelContribution,
+    Compare,
+    Outputs,
+    Values,
+    names_of,
+)
 from subgnn.inference.predictor import Predictor
 from subgnn.models.subgnn.batches import Batch, Inputs
 from subgnn.models.subgnn.model import SubGNN
@@ -41,13 +47,14 @@ class Anchor:
     components: NDArray[np.int64]
     slots: NDArray[np.int64]
 
-    def select(self, similarities: Tensor) -> Tensor:
-        """The similarities to this anchor.
+    @property
+    def positions(self) -> tuple[Tensor, Tensor]:
+        """Its positions, as indices of the last two dimensions."""
+        return torch.from_numpy(self.components), torch.from_numpy(self.slots)
 
-        Shapes:
-            similarities: (..., C, n_A). returns: (..., positions).
-        """
-        return similarities[..., torch.from_numpy(self.components), torch.from_numpy(self.slots)]
+    def select(self, similarities: Tensor) -> Tensor:
+        """The similarities to this anchor: (..., positions) of (..., C, n_A)."""
+        return similarities[..., *self.positions]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,40 +127,37 @@ class SubgraphInputs:
         """Anchors with a similarity above 0 to any component, by layer and channel; a node drawn twice is one."""
         for layer, row in enumerate(self.gammas):
             for channel, gamma in enumerate(row):
-                yield from self._anchors(layer, channel, gamma.cpu().numpy() > 0)
+                shared, own = self.prepared.frame.shared[layer][channel], self.prepared.inputs[layer][channel].own
+                similar = gamma.cpu().numpy() > 0
+                keys: NDArray[Any]
+                if shared is not None:
+                    keys = np.broadcast_to(shared.keys, similar.shape)
+                elif own is not None:
+                    keys, similar = own.nodes[self.rows], similar & own.present[self.rows][:, None]
+                components, slots = np.nonzero(similar)
+                found, group = np.unique(keys[similar], return_inverse=True)
+                by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
+                for key, positions in zip(found.tolist(), by_key, strict=True):
+                    nodes = (key,) if shared is None else shared.nodes_of(key)
+                    yield Anchor(layer, channel, nodes, components[positions], slots[positions])
 
-    def _anchors(self, layer: int, channel: int, similar: NDArray[np.bool_]) -> Iterator[Anchor]:
-        shared, own = self.prepared.frame.shared[layer][channel], self.prepared.inputs[layer][channel].own
-        keys: NDArray[Any]
-        if shared is not None:
-            keys = np.broadcast_to(shared.keys, similar.shape)
-        elif own is not None:
-            keys, similar = own.nodes[self.rows], similar & own.present[self.rows][:, None]
-        components, slots = np.nonzero(similar)
-        found, group = np.unique(keys[similar], return_inverse=True)
-        by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
-        for key, positions in zip(found.tolist(), by_key, strict=True):
-            nodes = (key,) if shared is None else shared.nodes_of(key)
-            yield Anchor(layer, channel, nodes, components[positions], slots[positions])
-
-    @torch.no_grad()
     def outputs_without(self, anchors: list[Anchor]) -> Tensor:
         """Outputs with each anchor masked in its layer and channel (anchors, outputs)."""
         step = max(1, _BATCH_NUMBERS // max(1, self.size))
-        return torch.cat([self._masked(anchors[begin : begin + step]) for begin in range(0, len(anchors), step)])
-
-    def _masked(self, anchors: list[Anchor]) -> Tensor:
-        b = len(anchors)
-        gammas = [[gamma.repeat(b, 1, 1) for gamma in layer] for layer in self.gammas]
-        for i, anchor in enumerate(anchors):
-            masked = gammas[anchor.layer][anchor.channel][i]
-            masked[torch.from_numpy(anchor.components), torch.from_numpy(anchor.slots)] = 0.0
         component, subgraph = self.stats
-        stats = (
-            None if component is None else component.repeat(b, 1, 1),
-            None if subgraph is None else subgraph.repeat(b, 1),
-        )
-        return self.outputs(self.initial.repeat(b, 1, 1), gammas, stats)
+        found = []
+        for begin in range(0, len(anchors), step):
+            some = anchors[begin : begin + step]
+            b = len(some)
+            gammas = [[gamma.repeat(b, 1, 1) for gamma in layer] for layer in self.gammas]
+            for i, anchor in enumerate(some):
+                gammas[anchor.layer][anchor.channel][i][anchor.positions] = 0.0
+            stats = (
+                None if component is None else component.repeat(b, 1, 1),
+                None if subgraph is None else subgraph.repeat(b, 1),
+            )
+            found.append(self.outputs(self.initial.repeat(b, 1, 1), gammas, stats))
+        return torch.cat(found)
 
 
 @torch.no_grad()
@@ -174,30 +178,35 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
         )
 
 
-class AnchorMasking:
-    """The anchors of one subgraph and their contributions.
+class Masking:
+    """The networks with channels, applied to one subgraph: its anchors and channels, and their contributions.
 
     Args:
         predictor: of the networks.
         inputs: of each network and, within that, each draw. All networks share the anchors of a draw.
-        compare: gives contributions from outputs of the networks (:func:`~subgnn.explain.leave_one_out.differences`).
-        leading: the class that anchors are ordered by; None for the class that each matters most to.
+        compare: gives contributions from outputs of the networks.
         max_anchors: how many anchors are listed.
     """
 
     def __init__(
-        self,
-        predictor: Predictor,
-        inputs: Sequence[SubgraphInputs],
-        *,
-        compare: Compare,
-        leading: int | None,
-        max_anchors: int,
+        self, predictor: Predictor, inputs: Sequence[SubgraphInputs], *, compare: Compare, max_anchors: int
     ) -> None:
-        self.predictor, self.inputs, self.draws, self._compare = predictor, inputs, predictor.draws, compare
-        self.channels = predictor.checkpoint.spec.channels
+        self.predictor, self.inputs, self.draws = predictor, inputs, predictor.draws
+        self._compare, self._max_anchors = compare, max_anchors
+        self.channels = predictor.spec.channels
+        self.outputs = torch.cat([one.output() for one in inputs])  # (networks x draws, outputs)
         self.anchors = [list(one.each_anchor()) for one in inputs[: self.draws]]
-        self._leading, self._max_anchors = leading, max_anchors
+
+    @property
+    def output(self) -> Outputs:
+        """The mean output over networks and draws (outputs,)."""
+        mean: Outputs = self.outputs.mean(dim=0).float().cpu().numpy()
+        return mean
+
+    @property
+    def num_anchors(self) -> int:
+        """Anchors of all draws."""
+        return sum(map(len, self.anchors))
 
     @property
     def too_many(self) -> bool:
@@ -205,26 +214,17 @@ class AnchorMasking:
         pairs = zip(self.inputs, self.anchors, strict=False)
         return any(len(anchors) * one.size > _MAX_NUMBERS for one, anchors in pairs)
 
-    @property
-    def num_anchors(self) -> int:
-        """Anchors of all draws."""
-        return sum(map(len, self.anchors))
-
-    def contributions(self, outputs: Tensor) -> tuple[AnchorContribution, ...]:
-        """Contributions of anchors: what the mean output loses when all networks have an anchor of one draw masked.
-
-        Shapes:
-            outputs: (networks x draws, outputs), of the unchanged inputs.
-        """
-        mean, found = outputs.mean(dim=0), []
+    def by_anchor(self, leading: int | None) -> tuple[AnchorContribution, ...]:
+        """What the mean output loses when all networks have an anchor of one draw masked; as :meth:`strongest`."""
+        mean, found = self.outputs.mean(dim=0), []
         for draw, anchors in enumerate(self.anchors):
             if anchors:
-                without = mean.expand(len(anchors), -1)
-                for one, output in zip(self.inputs[draw :: self.draws], outputs[draw :: self.draws], strict=True):
+                without, outputs = mean.expand(len(anchors), -1), self.outputs[draw :: self.draws]
+                for one, output in zip(self.inputs[draw :: self.draws], outputs, strict=True):
                     without = without + (one.outputs_without(anchors) - output) / len(self.inputs)
                 numbers = self._compare(mean.cpu().numpy(), without.cpu().numpy())
                 found += [self.describe(draw, anchor, n) for anchor, n in zip(anchors, numbers, strict=True)]
-        return self.strongest(found)
+        return self.strongest(found, leading)
 
     def describe(self, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
         """An anchor with its numbers; a learned similarity is the mean over networks."""
@@ -241,15 +241,33 @@ class AnchorMasking:
             **numbers,
         )
 
-    def strongest(self, found: Iterable[AnchorContribution]) -> tuple[AnchorContribution, ...]:
-        """The anchors with the strongest contributions to the leading class, strongest first."""
-        leading = self._leading
+    def strongest(self, found: Iterable[AnchorContribution], leading: int | None) -> tuple[AnchorContribution, ...]:
+        """The anchors that matter most to the leading class; without one, to any class; strongest first."""
 
         def strength(anchor: AnchorContribution) -> float:
             numbers = anchor.contributions
             return max(map(abs, numbers)) if leading is None else abs(numbers[leading])
 
         return tuple(sorted(found, key=strength, reverse=True)[: self._max_anchors])
+
+    def by_channel(self, reference: NDArray[np.float32] | None) -> tuple[ChannelContribution, ...]:
+        """Contributions of the parts of z_S, each masked in all networks and draws at once.
+
+        Shapes:
+            reference: (networks x draws, width), 0 by default.
+        """
+        groups = channel_groups(self.inputs[0].model.parts())
+        without = []
+        for i, one in enumerate(self.inputs):
+            vector = one.vector()[0]
+            mean = torch.zeros_like(vector) if reference is None else torch.from_numpy(reference[i]).to(vector)
+            masked = vector.repeat(len(groups), 1)  # (groups, width)
+            for row, columns in zip(masked, groups.values(), strict=True):
+                for some in columns:
+                    row[some] = mean[some]
+            without.append(one.model.head(masked))
+        numbers = self._compare(self.output, torch.stack(without).mean(dim=0).float().cpu().numpy())
+        return tuple(ChannelContribution(name, level, **n) for (level, name), n in zip(groups, numbers, strict=True))
 
 
 def channel_groups(parts: Mapping[str, Sequence[slice]]) -> dict[tuple[str, str], list[slice]]:
@@ -265,34 +283,3 @@ def channel_groups(parts: Mapping[str, Sequence[slice]]) -> dict[tuple[str, str]
         found["channel", kind] = [some for columns in sides.values() for some in columns]
         found |= {("subchannel", name): columns for name, columns in sides.items()}
     return found
-
-
-@torch.no_grad()
-def channel_contributions(
-    inputs: Sequence[SubgraphInputs],
-    *,
-    compare: Compare,
-    whole: NDArray[np.float32],
-    reference: NDArray[np.float32] | None,
-) -> tuple[ChannelContribution, ...]:
-    """Contributions of the parts of z_S, each masked in all networks and draws at once.
-
-    Args:
-        compare: as for :class:`AnchorMasking`.
-
-    Shapes:
-        whole: (outputs,), of the networks. reference: (networks x draws, width), 0 by default.
-    """
-    groups = channel_groups(inputs[0].model.parts())
-    without = []
-    for i, one in enumerate(inputs):
-        vector = one.vector()[0]
-        mean = torch.zeros_like(vector) if reference is None else torch.from_numpy(reference[i]).to(vector)
-        masked = vector.repeat(len(groups), 1)  # (groups, width)
-        for row, columns in zip(masked, groups.values(), strict=True):
-            for some in columns:
-                row[some] = mean[some]
-        without.append(one.model.head(masked))
-    outputs: NDArray[np.float32] = torch.stack(without).mean(dim=0).float().cpu().numpy()
-    numbers = compare(whole, outputs)
-    return tuple(ChannelContribution(name, level, **n) for (level, name), n in zip(groups, numbers, strict=True))

@@ -17,8 +17,8 @@ from subgnn.config.settings import (
 )
 from subgnn.data.dataset import Dataset
 from subgnn.data.synthetic import generate
-from subgnn.explain import Explainer
-from tests.explain.examples import run_of
+from subgnn.inference.explain import Explainer
+from tests.inference.explained import run_of
 
 pytestmark = pytest.mark.slow
 

@@ -25,16 +25,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.errors import extra_package
-from subgnn.explain.explanation import (
+from subgnn.inference.explanation import (
     Attributions,
     ChannelContribution,
     ComponentContribution,
     Values,
     names_of,
+    target_scale,
     to_values,
 )
-from subgnn.explain.leave_one_out import target_scale
-from subgnn.explain.masking import AnchorMasking, SubgraphInputs
+from subgnn.inference.masking import Masking, SubgraphInputs
 
 _STEPS = (64, 256, 1024)
 _SMALL_RESIDUAL = 5e-3  # of the largest difference of logits
@@ -69,23 +69,21 @@ class _Integrated:
         return sum((layer[channel].flatten(1).sum(dim=1) for layer in self.gammas), start=zero)
 
 
-def attribute(masking: AnchorMasking, components: Sequence[NDArray[np.int32]]) -> Attributions:
+def attribute(masking: Masking, components: Sequence[NDArray[np.int32]], leading: int | None) -> Attributions:
     """Attributions of the mean output over networks and draws of anchors.
 
     Args:
         components: the nodes of each component of the subgraph.
-
-    Raises:
-        MissingExtra: without Captum.
+        leading: the class that anchors are ordered by.
     """
     predictor = masking.predictor
-    each = [_integrate(one, predictor.checkpoint.spec.num_outputs) for one in masking.inputs]
+    each = [_integrate(one, predictor.spec.num_outputs) for one in masking.inputs]
     scale = target_scale(predictor) / len(each)
 
     def total(numbers: Iterable[Tensor]) -> Values:
         return to_values(sum(number.double().cpu() for number in numbers).numpy() * scale)  # type: ignore[union-attr]
 
-    target = predictor.checkpoint.spec.standards.get("target")
+    target = predictor.spec.standards.get("target")
     origin = 0.0 if target is None else float(target.mean[0])
     by_anchor = []
     for draw, anchors in enumerate(masking.anchors):
@@ -105,12 +103,12 @@ def attribute(masking: AnchorMasking, components: Sequence[NDArray[np.int32]]) -
         residual=total(one.residual for one in each),
         channels=tuple(_by_channel(masking, each, total)),
         components=tuple(by_component),
-        anchors=masking.strongest(by_anchor),
+        anchors=masking.strongest(by_anchor, leading),
         of_subgraph=total(one.subgraph_stats for one in each),
     )
 
 
-def _by_channel(masking: AnchorMasking, each: list[_Integrated], total: Total) -> Iterator[ChannelContribution]:
+def _by_channel(masking: Masking, each: list[_Integrated], total: Total) -> Iterator[ChannelContribution]:
     """z^(0), every channel and subchannel, and the statistics if the network uses them."""
     yield ChannelContribution("z0", "part", total(one.initial.sum(dim=1) for one in each))
     for kind in dict.fromkeys(channel.kind for channel in masking.channels):
@@ -118,7 +116,7 @@ def _by_channel(masking: AnchorMasking, each: list[_Integrated], total: Total) -
         yield ChannelContribution(kind, "channel", total(one.of_channel(i) for one in each for i in sides))
         for i in sides:
             yield ChannelContribution(masking.channels[i].name, "subchannel", total(one.of_channel(i) for one in each))
-    if masking.predictor.checkpoint.spec.model.topology:
+    if masking.predictor.spec.model.topology:
         numbers = total(one.component_stats.sum(dim=1) + one.subgraph_stats for one in each)
         yield ChannelContribution("topology", "part", numbers)
 

@@ -12,13 +12,13 @@ import pytest
 import subgnn
 from subgnn import DataWarning, NodeNames, write_folder
 from subgnn.api.inputs import as_members
-from subgnn.completion.completer import Completer, Ranker, completion_table, read_candidates
-from subgnn.completion.features import NAMES
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.inference.answers import Query
+from subgnn.inference.complete import Completer, Ranker, completion_table, read_candidates
+from subgnn.inference.completion_features import NAMES
 from subgnn.inference.open import open_run
 from tests.cli.command import call
 from tests.training.examples import dataset

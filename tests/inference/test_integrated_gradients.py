@@ -10,8 +10,8 @@ import torch
 
 from subgnn import Ragged
 from subgnn.errors import MissingExtra
-from subgnn.explain.masking import subgraph_inputs
-from tests.explain.examples import explain, explained
+from subgnn.inference.masking import subgraph_inputs
+from tests.inference.explained import explain, explained
 
 ROW = [0, 1, 2, 10, 11, 20]
 MODELS = [

@@ -1,9 +1,10 @@
 """Rank nodes by the probability that they are missing members of a subgraph.
 
-The model is a logistic regression on :mod:`subgnn.completion.features`. It learns by leaving members out: of each of
-up to 500 known subgraphs (the training and validation splits of a run's dataset, never its test split), a fifth of the
-nodes, at least one, are positives, and features are computed from the rest. The known subgraph itself, and those of its
-group, take no part in its features. Negatives are drawn from the nodes outside, 150 near the subgraph and 50 elsewhere.
+The model is a logistic regression on :mod:`subgnn.inference.completion_features`. It learns by leaving members out: of
+each of up to 500 known subgraphs (the training and validation splits of a run's dataset, never its test split), a fifth
+of the nodes, at least one, are positives, and features are computed from the rest. The known subgraph itself, and those
+of its group, take no part in its features. Negatives are drawn from the nodes outside, 150 near the subgraph and 50
+elsewhere.
 
 Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (docs/complete.md); the constant is then
 set so that, over all nodes, as many members are expected as were left out. So a score is the probability that a node
@@ -23,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.completion.features import GROUPS, NAMES, Floats, PairFeatures
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.members import Members
 from subgnn.data.formats.text import read_lines
@@ -32,6 +32,7 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Files, Query
+from subgnn.inference.completion_features import GROUPS, NAMES, Floats, PairFeatures
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.kernels.diffusion import COLUMNS
 from subgnn.models.kernel_machines.convex import fit_linear
@@ -102,7 +103,7 @@ class Completion:
 
     Shapes:
         nodes: (k,). probabilities: (k,). links: (k,), how many neighbours a node has in the subgraph.
-        contributions: (k, groups), the terms of the log odds by :data:`~subgnn.completion.features.GROUPS`.
+        contributions: (k, groups), the terms of the log odds by :data:`~subgnn.inference.completion_features.GROUPS`.
     """
 
     nodes: NDArray[np.int64]

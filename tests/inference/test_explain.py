@@ -11,10 +11,10 @@ import torch
 
 from subgnn import DataError, NodeNames, Ragged
 from subgnn.channels.channel import NodeAnchors, PatchAnchors, Similarities
-from subgnn.explain import Explainer
-from subgnn.explain.masking import subgraph_inputs
+from subgnn.inference.explain import Explainer
+from subgnn.inference.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
-from tests.explain.examples import baseline, explain, explained
+from tests.inference.explained import baseline, explain, explained
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")
 CLOSE = {"atol": 2e-6, "rtol": 1e-5}
@@ -118,7 +118,7 @@ def test_relabelled_nodes_have_the_same_contributions():
     """With anchors that are all shared, and renamed with the nodes, only the ids change."""
     from subgnn import Graph
     from subgnn.config.settings import ChannelSettings
-    from tests.explain.examples import run_of
+    from tests.inference.explained import run_of
     from tests.training.examples import dataset, recipe
 
     data = dataset()

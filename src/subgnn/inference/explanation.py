@@ -7,17 +7,21 @@ the logit of the class. For real-valued labels it is a difference of predicted v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
+from subgnn.inference.predictor import Predictor
 from subgnn.task import TaskName, task_of
 
 Values = tuple[float, ...]
+Outputs = NDArray[np.float32]
+Compare = Callable[[Outputs, Outputs], list[dict[str, Values]]]
+"""Contributions from the output of a subgraph (outputs,) and those without each item (items, outputs)."""
 _DIGITS = 6
 
 
@@ -29,6 +33,24 @@ def to_values(numbers: NDArray[np.floating[Any]]) -> Values:
 def names_of(graph: Graph, nodes: Sequence[int]) -> tuple[str, ...]:
     """Nodes as a file of subgraphs lists them: by name, or by id if the graph has no names."""
     return tuple(str(node) if graph.names is None else graph.names.written(node) for node in nodes)
+
+
+def target_scale(predictor: Predictor) -> float:
+    """Factor that turns differences of outputs into the labels' unit: the deviation of real-valued targets, else 1."""
+    target = predictor.spec.standards.get("target")
+    return 1.0 if target is None else float(target.deviation[0])
+
+
+def differences(predictor: Predictor, whole: Outputs, without: Outputs) -> list[dict[str, Values]]:
+    """``contributions`` and ``probability_changes`` of each item that was left out or masked; a :data:`Compare`."""
+    logits = (whole - without) * target_scale(predictor)
+    if task_of(predictor.spec.task).real:
+        return [{"contributions": to_values(row)} for row in logits]
+    changes = predictor.scores(whole[None]) - predictor.scores(without)
+    return [
+        {"contributions": to_values(row), "probability_changes": to_values(change)}
+        for row, change in zip(logits, changes, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +164,11 @@ class Explanation:
     reference: str = ""
     member: str = ""
     attributions: Attributions | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def of_class(self, contributions: Sequence[float], name: str | None = None) -> float:
         """The number of one class; by default that of the predicted class, or of the value."""
-        if name is None:
-            return float(contributions[self.leading])
-        return float(contributions[self.classes.index(name)])
+        return float(contributions[self.leading if name is None else self.classes.index(name)])
 
     @property
     def leading(self) -> int:
@@ -169,19 +189,17 @@ class Explanation:
             "classes": list(self.classes),
             "logits": self._by_class(self.logits),
             "probabilities": self._by_class(self.probabilities),
-            "by_node": self._items(self.by_node),
-            "by_component": self._items(self.by_component),
-            "by_channel": self._items(self.by_channel),
-            "by_anchor": self._items(self.by_anchor),
+            **{
+                name: self._items(getattr(self, name))
+                for name in ("by_node", "by_component", "by_channel", "by_anchor")
+            },
             "reference": self.reference,
             "member": self.member,
             "attributions": None
             if shares is None
             else {
                 "steps": shares.steps,
-                "logits": self._by_class(shares.logits),
-                "baseline": self._by_class(shares.baseline),
-                "residual": self._by_class(shares.residual),
+                **{name: self._by_class(getattr(shares, name)) for name in ("logits", "baseline", "residual")},
                 "by_channel": self._items(shares.channels),
                 "by_component": self._items(shares.components),
                 "of_subgraph": self._by_class(shares.of_subgraph),

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from subgnn.channels import diffusion
-from subgnn.completion import completer as module
-from subgnn.completion.completer import Completer, Ranker, leave_out
-from subgnn.completion.features import GROUPS, NAMES
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
+from subgnn.inference import complete as module
+from subgnn.inference.complete import Completer, Ranker, leave_out
+from subgnn.inference.completion_features import GROUPS, NAMES
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.cache import cache_entries

@@ -1,0 +1,344 @@
+"""Explain predictions: contributions of nodes, components, channels and anchors to each class.
+
+To leave out a node or a component, the smaller subgraph is prepared anew, with its own anchors drawn by their own rule:
+the contribution is exactly the difference of two predictions, for every model that predicts new subgraphs. Channels and
+anchors are masked (:mod:`subgnn.inference.masking`); :mod:`subgnn.inference.integrated_gradients` adds attributions
+that sum to the logits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import IO, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.inference.answers import Files, Query
+from subgnn.inference.explanation import (
+    AnchorContribution,
+    ChannelContribution,
+    Compare,
+    ComponentContribution,
+    Explanation,
+    NodeContribution,
+    Outputs,
+    Values,
+    differences,
+    names_of,
+    to_values,
+)
+from subgnn.inference.integrated_gradients import attribute
+from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
+from subgnn.inference.open import OpenedRun
+from subgnn.inference.predictor import Predictor
+from subgnn.kernels import induced_components
+from subgnn.ragged import Ragged
+from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
+from subgnn.task import task_of
+
+FORMAT, VERSION = "subgnn-explanations", 1
+_BATCH = 64
+_BATCH_NODES = 100_000  # nodes of the smaller subgraphs that are prepared together
+_TITLES = ("subgraph", "label", "by", "kind", "item")
+_SHOWN_NAMES = 8
+
+Nodes = NDArray[np.int32]
+Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
+Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
+Row = tuple[str, str, str, Values]
+
+
+class Explainer:
+    """Explains predictions; what does not depend on the subgraphs is computed once.
+
+    Args:
+        predictor: of any model.
+        background: training subgraphs, whose mean vectors (:meth:`Predictor.mean_vectors`) are the reference of
+            channels. Without them the reference is 0.
+        reference: the mean vectors (networks x draws, width), in place of a background.
+        max_nodes: subgraphs with more nodes have no contributions of nodes.
+        max_anchors: how many anchors are listed for each subgraph, those that matter most.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        *,
+        background: Ragged | None = None,
+        reference: NDArray[np.float32] | None = None,
+        max_nodes: int = 500,
+        max_anchors: int = 100,
+    ) -> None:
+        self.predictor, self.max_nodes, self.max_anchors = predictor, max_nodes, max_anchors
+        self._background = background if background is not None and len(background) else None
+        self._reference = None if reference is None else np.array(reference, np.float32)
+        self._source = predictor.with_channels()
+        self._member = predictor.member_with_channels
+        self._predicts_new_subgraphs = predictor.model.predicts_new_subgraphs
+
+    @classmethod
+    def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
+        """Of the predictions of a run; the background are the training subgraphs of its dataset."""
+        background, reference = run.training_subgraphs(), run.reference
+        return cls(
+            run.predictor, background=background, reference=reference, max_nodes=max_nodes, max_anchors=max_anchors
+        )
+
+    def explain(self, subgraphs: Subgraphs, *, attributions: bool = False) -> list[Explanation]:
+        """Explain the prediction of each subgraph.
+
+        Args:
+            attributions: compute integrated gradients as well; they need Captum.
+        """
+        rows = subgraphs.nodes if isinstance(subgraphs, SubgraphSet) else subgraphs
+        nodes = SubgraphSet.from_lists(list(rows), num_nodes=self.predictor.graph.num_nodes).nodes
+        batches = [range(begin, min(begin + _BATCH, len(nodes))) for begin in range(0, len(nodes), _BATCH)]
+        return [found for batch in batches for found in self._explain_batch(nodes.take(batch), attributions)]
+
+    def reference(self) -> NDArray[np.float32] | None:
+        """The mean vectors of the background by each network and draw; None without channels or a background."""
+        if self._reference is None and self._background is not None:
+            self._reference = self.predictor.mean_vectors(self._background)
+        return self._reference
+
+    @torch.no_grad()
+    def _explain_batch(self, subgraphs: Ragged, attributions: bool) -> Iterator[Explanation]:
+        predictor = self.predictor
+        parts = induced_components(*predictor.graph.csr, subgraphs)  # by their smallest node
+        rows = iter(parts.nodes)
+        components = [[next(rows) for _ in range(count)] for count in parts.counts]
+        masked = self._masked(subgraphs)
+        # The output of networks with channels is known already, unless they are but a part of the model.
+        own = self._source is predictor
+        whole = np.stack([one.output for one in masked]) if own else predictor.outputs(subgraphs)
+        without: Any = [((), ())] * len(subgraphs)
+        if self._predicts_new_subgraphs:
+            without = self._leave_one_out(subgraphs, components, whole)
+        for i, (by_node, by_component) in enumerate(without):
+            mine = masked[i] if masked else None
+            explained = self._explain_one(components[i], whole[i], mine, attributions)
+            yield replace(explained, by_node=by_node, by_component=by_component)
+
+    def _masked(self, subgraphs: Ragged) -> list[Masking]:
+        """The networks with channels for each subgraph; empty without channels."""
+        source = self._source
+        if source is None:
+            return []
+        inputs: list[list[SubgraphInputs]] = [[] for _ in subgraphs]
+        for network in source.measured(subgraphs, draws=source.draws).combinations():
+            for mine, one in zip(inputs, subgraph_inputs(*network), strict=True):
+                mine.append(one)
+        compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
+        if self._member is not None:
+            compare = [self._through(whole) for whole in self.predictor.fitted.through(self._member, subgraphs)]
+        return [
+            Masking(source, mine, compare=how, max_anchors=self.max_anchors)
+            for mine, how in zip(inputs, compare, strict=True)
+        ]
+
+    def _through(self, whole: Callable[[Outputs], Outputs]) -> Compare:
+        """Compare outputs of the whole model, as a function of one member's outputs."""
+        return lambda with_all, without: differences(self.predictor, whole(with_all[None])[0], whole(without))
+
+    def _leave_one_out(
+        self, subgraphs: Ragged, components: Sequence[Sequence[Nodes]], whole: Outputs
+    ) -> list[tuple[tuple[NodeContribution, ...], tuple[ComponentContribution, ...]]]:
+        """Contributions of the nodes (by id) and components of each subgraph; all smaller subgraphs at once.
+
+        Subgraphs with more than ``max_nodes`` nodes have no contributions of nodes, and those with more components none
+        of components. Nor has a subgraph of one node or component.
+
+        Shapes:
+            whole: (subgraphs, outputs).
+        """
+        smaller: list[Nodes] = []
+        counts = []
+        for row, parts in zip(subgraphs, components, strict=True):
+            nodes = [np.delete(row, i) for i in range(len(row))] if 1 < len(row) <= self.max_nodes else []
+            rest = []
+            if 1 < len(parts) <= self.max_nodes:
+                rest = [np.setdiff1d(row, part, assume_unique=True) for part in parts]
+            smaller += nodes + rest
+            counts.append((len(nodes), len(rest)))
+        outputs = iter(self._outputs(smaller))
+        graph, found = self.predictor.graph, []
+        for parts, output, (num_nodes, num_components) in zip(components, whole, counts, strict=True):
+            without = np.array([next(outputs) for _ in range(num_nodes + num_components)]).reshape(-1, len(output))
+            numbers = differences(self.predictor, output, without)
+            component = {int(node): c for c, nodes in enumerate(parts) for node in nodes}
+            by_node = tuple(
+                NodeContribution(node, names_of(graph, [node])[0], component[node], **n)
+                for node, n in zip(sorted(component), numbers[:num_nodes], strict=False)
+            )
+            by_component = tuple(
+                ComponentContribution(c, tuple(nodes.tolist()), names_of(graph, nodes.tolist()), **n)
+                for c, (nodes, n) in enumerate(zip(parts, numbers[num_nodes:], strict=False))
+            )
+            found.append((by_node, by_component))
+        return found
+
+    def _outputs(self, rows: list[Nodes]) -> Outputs:
+        """Outputs of subgraphs, each computed once: a node alone and its component leave the same subgraph behind."""
+        first: dict[bytes, int] = {}
+        place = [first.setdefault(row.tobytes(), len(first)) for row in rows]
+        different = Ragged.from_rows(np.frombuffer(key, np.int32) for key in first)
+        parts = [self.predictor.outputs(batch) for batch in different.batches(_BATCH_NODES)]
+        joined = np.concatenate([np.empty((0, self.predictor.spec.num_outputs), np.float32), *parts])
+        return joined[place] if place else joined
+
+    def _explain_one(
+        self, components: Sequence[Nodes], whole: Outputs, masking: Masking | None, attributions: bool
+    ) -> Explanation:
+        """One subgraph's explanation, except for contributions of its nodes and components."""
+        predictor, spec = self.predictor, self.predictor.spec
+        scores = predictor.scores(whole[None])[0]
+        task = task_of(spec.task)
+        nodes = sorted(int(node) for part in components for node in part)
+        found = Explanation(
+            nodes=tuple(nodes),
+            names=names_of(predictor.graph, nodes),
+            method=spec.method,
+            task=spec.task,
+            label=predictor.label_text(scores),
+            classes=task.columns(spec.classes),
+            logits=to_values(scores if task.real else whole),
+            probabilities=() if task.real else to_values(scores),
+            notes=tuple(self._notes(len(nodes), len(components), masking, attributions)),
+        )
+        if masking is None:
+            return found
+        leading = int(task.decide(scores[None], predictor.thresholds)[0]) if task.one_class else None
+        reference = self.reference()
+        return replace(
+            found,
+            by_channel=masking.by_channel(reference),
+            by_anchor=() if masking.too_many else masking.by_anchor(leading),
+            reference="zero" if reference is None else "training mean",
+            member=self._member or "",
+            attributions=attribute(masking, components, leading) if attributions else None,
+        )
+
+    def _notes(self, num_nodes: int, num_components: int, masking: Masking | None, attributions: bool) -> Iterator[str]:
+        """State what is missing from an explanation, and why."""
+        method = self.predictor.spec.method
+        if not self._predicts_new_subgraphs:
+            yield f"{method} cannot predict new subgraphs, so no node or component can be left out"
+        else:
+            if num_nodes == 1:
+                yield "the subgraph is one node: nothing is left without it"
+            elif num_nodes > self.max_nodes:
+                yield f"{num_nodes} nodes, more than max_nodes ({self.max_nodes}): they were not left out one by one"
+            if num_components == 1:
+                yield "the subgraph is one component: nothing is left without it"
+            elif num_components > self.max_nodes:
+                yield f"{num_components} components, more than max_nodes ({self.max_nodes}): none was left out"
+        if self._member is not None:
+            share = self.predictor.fitted.shares[self._member]
+            yield f"channels and anchors are those of the member {self._member}, which has {share:.0%} of the weight"
+        if masking is None:
+            yield f"{method} has no channels and no anchors" + (", so it has no attributions" if attributions else "")
+        elif masking.too_many:
+            yield f"{masking.num_anchors:,} anchors: too many to mask each of them; attributions have them"
+        elif masking.num_anchors > self.max_anchors:
+            yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed, those that matter most"
+
+
+def explanation_format(files: Files) -> TableFormat | None:
+    """The format of a table of explanations; None for JSON."""
+    return files.output_format(others=[".json"])
+
+
+def write_explanations(explainer: Explainer, files: Files, *, attributions: bool = False) -> int:
+    """Explain the prediction of every subgraph of a file, and return how many there are.
+
+    JSON, and JSON lines, have an object for each subgraph; other tables a row for each node, component, channel and
+    anchor: its contribution to every class. A subgraph without nodes in the graph has no explanation.
+    """
+    form = explanation_format(files)
+    query = files.read(explainer.predictor.graph)
+    query.refuse_empty()
+
+    def explanations() -> Iterator[tuple[int, Explanation | None]]:
+        for rows, there, nodes in query.parts(_BATCH):
+            found = iter(explainer.explain(nodes, attributions=attributions) if len(there) else ())
+            explained = set(there.tolist())
+            yield from ((row, next(found) if i in explained else None) for i, row in enumerate(rows))
+
+    with open_output(files.out, overwrite=files.overwrite) as file:
+        if form in (None, "jsonl"):
+            _write_json(file, query, explanations(), lines=form is not None)
+        else:
+            spec = explainer.predictor.spec
+            columns, parts = _table(query, task_of(spec.task).columns(spec.classes), explanations())
+            write_table(file, form, columns, parts, excel_safe=files.excel_safe)
+    return len(query)
+
+
+def _write_json(
+    file: IO[bytes], query: Query, explanations: Iterator[tuple[int, Explanation | None]], *, lines: bool
+) -> None:
+    """One object with an explanation a line, or these lines alone."""
+    if not lines:
+        file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
+    for row, explanation in explanations:
+        found: dict[str, Any] = {"subgraph": query.text(row)}
+        found |= {"name": query.members.names[row]} if query.members.named else {}
+        found |= {"dropped": query.dropped(row)} if query.drops else {}
+        found |= {} if explanation is None else explanation.to_json()
+        end = "" if lines or row == len(query) - 1 else ","
+        file.write((json.dumps(found, ensure_ascii=False) + end + "\n").encode("utf-8", "backslashreplace"))
+    if not lines:
+        file.write(b"]}\n")
+
+
+def _table(
+    query: Query, classes: Sequence[str], explanations: Iterator[tuple[int, Explanation | None]]
+) -> tuple[list[Column], Iterator[Part]]:
+    named = [("name", "subgraph_")] if query.members.named else []
+    titles = distinct([*((title, "") for title in _TITLES), *((title, "class_") for title in classes), *named])
+    kinds = [str] * len(_TITLES) + [float] * len(classes) + [str] * len(named)
+
+    def parts() -> Iterator[Part]:
+        for row, explanation in explanations:
+            if explanation is not None:
+                start, end = (query.text(row), explanation.label), [query.members.names[row]] * len(named)
+                lines = ((*start, *item, *numbers, *end) for *item, numbers in _rows(explanation))
+                yield list(zip(*lines, strict=True))
+
+    return [Column(title, kind) for title, kind in zip(titles, kinds, strict=True)], parts()
+
+
+def _rows(found: Explanation) -> Iterator[Row]:
+    yield "prediction", "logits", "", found.logits
+    left_out: Sequence[Contribution] = (*found.by_node, *found.by_component)
+    yield from (_row("leaving out", item) for item in left_out)
+    yield from (_row(f"{found.reference} instead", item) for item in found.by_channel)
+    yield from (_row("silencing", item) for item in found.by_anchor)
+    if (shares := found.attributions) is not None:
+        by = "integrated gradients"
+        for kind, values in (
+            ("baseline", shares.baseline),
+            ("residual", shares.residual),
+            ("subgraph", shares.of_subgraph),
+        ):
+            yield by, kind, "", values
+        parts: Sequence[Contribution] = (*shares.channels, *shares.components, *shares.anchors)
+        yield from (_row(by, item) for item in parts)
+
+
+def _row(by: str, item: Contribution) -> Row:
+    if isinstance(item, NodeContribution):
+        return by, "node", item.name, item.contributions
+    if isinstance(item, ChannelContribution):
+        return by, item.level, item.name, item.contributions
+    names = "-".join(item.names[:_SHOWN_NAMES])
+    names += f"-...({len(item.names)})" if len(item.names) > _SHOWN_NAMES else ""
+    if isinstance(item, ComponentContribution):
+        return by, "component", names, item.contributions
+    return by, "anchor", f"{item.channel}:{item.layer}:{names}", item.contributions
