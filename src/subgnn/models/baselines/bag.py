@@ -56,11 +56,9 @@ class BagModel(TensorModel):
         self.one_hop = self.needs_edges = one_hop
 
     def sees(self, settings: Settings) -> View:
-        """The nodes; spread one hop, also those around them."""
         return "surroundings" if self.one_hop else "nodes"
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """Weights and direction, where the bag is spread by them."""
         given = {"weights": recipe.baseline.weighted, "direction": recipe.baseline.directed}
         return frozenset(name for name, used in given.items() if used and self.one_hop)
 
@@ -95,7 +93,6 @@ class BagModel(TensorModel):
         return Bags(*(scipy.sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
-        """The linear model; its weights are 0 until it is solved or loaded."""
         settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
         unit, balanced = settings.normalize == "rows", settings.balance == "classes"
         outputs, penalty = checkpoint.spec.num_outputs, settings.inverse_penalty
@@ -122,14 +119,12 @@ class BagModel(TensorModel):
         return found
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of logistic regressions on sparse rows."""
         spread = 2 * sizes.edges / max(1, sizes.nodes) if self.one_hop else 0.0
         entries = min(sizes.memberships * (1 + spread), 2.0 * sizes.subgraphs * sizes.nodes)
         each = sizes.outputs * (2e-5 * sizes.subgraphs + 6e-8 * entries)
         return Cost(0.02 + (1 + self.num_fits(recipe)) * each)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Columns that are not those of nodes of the graph."""
         columns = checkpoint.weights["columns"].numpy()
         width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
         if not is_sorted_below(columns, width, np.int64):
@@ -193,7 +188,6 @@ class Bags:
         return self._fitted[1]
 
     def batch(self, rows: NDArray[np.int64]) -> BagBatch:
-        """The chosen subgraphs, in the given order."""
         values, unit = self.values[rows], self.unit[rows]
         return BagBatch(
             columns=torch.from_numpy(values.indices.astype(np.int64)).to(self.device),
@@ -244,7 +238,6 @@ class LinearBag(nn.Module):
         self.register_buffer("bias", torch.zeros(outputs))
 
     def solve(self, examples: Examples) -> None:
-        """Fit the weights on the training split."""
         inputs: Any = examples.inputs
         rows, back = inputs.rows_to_fit(examples.train, unit=self.unit)
         targets = examples.targets.cpu().numpy()[examples.train]
@@ -259,7 +252,6 @@ class LinearBag(nn.Module):
         self.bias.copy_(torch.from_numpy(bias))
 
     def embed(self, batch: BagBatch) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         values = batch.unit if self.unit else batch.values
         summed = functional.embedding_bag(
             batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values
@@ -267,5 +259,4 @@ class LinearBag(nn.Module):
         return summed + self.bias
 
     def forward(self, batch: BagBatch) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         return self.embed(batch)

@@ -48,7 +48,6 @@ class KnownSubgraphs(HeadedNetwork):
         self.head = head
 
     def embed(self, places: Tensor) -> Tensor:
-        """Shapes: places: (n,). returns: (n, d)."""
         return self.table[places]
 
 
@@ -89,17 +88,14 @@ class KnownSubgraphsModel(TensorModel):
         return Rows(torch.tensor(found, dtype=torch.int64))
 
     def network(self, checkpoint: Checkpoint) -> KnownSubgraphs:
-        """The network over the checkpoint's vectors."""
         spec, weights = checkpoint.spec, checkpoint.weights
         head = make_head(spec, weights["table"].shape[1])
         return KnownSubgraphs(weights, head, trainable=spec.embeddings.trainable)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Frozen and trainable vectors."""
         return head_candidates(recipe)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Subgraphs that the graph does not have, or that do not fit their vectors."""
         values, offsets, table = (checkpoint.weights[name] for name in ("values", "offsets", "table"))
         if (values.dtype, offsets.dtype, table.dtype) != (torch.int32, torch.int64, torch.float32):
             yield "its subgraphs or their vectors are of another type"

@@ -40,7 +40,6 @@ class MetaNodeModel(KnownSubgraphsModel):
         self.attention = attention
 
     def embed(self, data: TrainingData, recipe: Recipe, nodes: Ragged) -> NDArray[np.float32]:
-        """Embed the graph with its meta nodes; the vectors of the meta nodes."""
         graph = data.graph
         vectors = link_vectors(
             *with_meta_nodes(graph, nodes),
@@ -92,7 +91,6 @@ class LinkEncoder(nn.Module):
         self.norm = nn.BatchNorm1d(dim, track_running_stats=False)
 
     def forward(self, edges: Tensor) -> Tensor:
-        """Vectors of all nodes."""
         hidden = self.norm(torch.relu(self.layers[0](self.table, edges)))
         out: Tensor = self.layers[1](hidden, edges)
         return out

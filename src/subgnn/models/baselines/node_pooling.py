@@ -76,12 +76,10 @@ class NodeSets:
         return len(self.first) - 1
 
     def to(self, device: torch.device | str) -> Self:
-        """Send batches to a device."""
         self.device = torch.device(device)
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> NodeBatch:
-        """The chosen subgraphs, in the given order."""
         places, subgraph = spans(self.first, rows)
         sizes, edges = (first[rows + 1] - first[rows] for first in (self.first, self.edge_first))
         starts = np.cumsum(sizes) - sizes
@@ -108,7 +106,6 @@ class Average(HeadedNetwork):
         self.head = head
 
     def embed(self, batch: NodeBatch) -> Tensor:
-        """Shapes: returns: (n, d)."""
         return functional.embedding_bag(batch.nodes, self.table, batch.starts, mode="mean")
 
 
@@ -127,7 +124,6 @@ class GraphClassifier(HeadedNetwork):
         self.head = head
 
     def embed(self, batch: NodeBatch) -> Tensor:
-        """Shapes: returns: (n, d)."""
         h = functional.embedding(batch.nodes, self.table)
         adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors, batch.weights)
         for layer in self.layers:
@@ -149,7 +145,6 @@ class NodePooling(TensorModel):
         return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
-        """Nodes as places in the table, and what else of the graph the network takes."""
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
         return NodeSets(Ragged(places, nodes.offsets), self.edges(checkpoint.spec, graph, nodes))
 
@@ -170,15 +165,12 @@ class NodePooling(TensorModel):
         return replace(checkpoint, weights=checkpoint.weights | added)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Frozen and trainable embeddings."""
         return head_candidates(recipe)
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        """Always."""
         return True
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Nodes that the graph does not have, or a table that does not fit them."""
         nodes, table = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"]
         if not is_sorted_below(nodes, graph.num_nodes):
             yield "the nodes of its table are not in order, or not in the graph"
@@ -199,7 +191,6 @@ class AverageModel(NodePooling):
         """None: edges are not used."""
 
     def network(self, checkpoint: Checkpoint) -> Average:
-        """The network over the checkpoint's table."""
         spec, weights = checkpoint.spec, checkpoint.weights
         head = make_head(spec, weights["table"].shape[1])
         return Average(weights["nodes"], weights["table"], head, trainable=spec.embeddings.trainable)
@@ -212,15 +203,12 @@ class GraphClassificationModel(NodePooling):
     switches = MappingProxyType({"weights": "baseline.weighted=true"})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """Weights, in messages, where the settings say so; and what embeddings use."""
         return super().uses(recipe) | ({"weights"} if recipe.baseline.weighted else frozenset())
 
     def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
-        """The edges among the nodes of each subgraph."""
         return induced_graphs(graph, nodes, weighted=settings.baseline.weighted)
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
-        """The network over the checkpoint's table, of model.layers layers."""
         spec, weights = checkpoint.spec, checkpoint.weights
         head = make_head(spec, weights["table"].shape[1])
         layers, trainable = spec.model.layers, spec.embeddings.trainable

@@ -53,11 +53,9 @@ class ProfileModel(TensorModel):
     needs_edges = False
 
     def sees(self, settings: Settings) -> View:
-        """The nodes and those around them."""
         return "surroundings"
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """One candidate, with the way that diffusions are computed recorded in its settings."""
         baseline = replace(resolve_diffusion(recipe.baseline, data), views=_WALK)
         return super().set_up(data, replace(recipe, baseline=baseline))
 
@@ -69,19 +67,15 @@ class ProfileModel(TensorModel):
         return {"columns": torch.from_numpy(np.flatnonzero(ends))}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
-        """The subgraphs, whose walks are computed when a network asks for them."""
         return ViewSource(graph, nodes, checkpoint.spec.baseline)
 
     def network(self, checkpoint: Checkpoint) -> ProfileNetwork:
-        """The profiles; they are 0 until it is solved or loaded."""
         return ProfileNetwork(checkpoint)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """Walks use the weights of edges."""
         return frozenset({"weights"})
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Columns that are not those of nodes of the graph."""
         columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.baseline
         if settings.diffusion == "auto" or settings.views != _WALK:
             yield "its view, or the way that it is computed, is left open or unknown"
@@ -164,14 +158,12 @@ class ProfileNetwork(nn.Module):
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         source, rows = batch
         walks = source.views(self.damping)["walk"].values[rows][:, self.columns.cpu().numpy()]
         found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
         return torch.from_numpy(found).to(self.bias.device) + self.bias
 
     def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         return self.embed(batch)
 
 

@@ -48,7 +48,6 @@ class Sub2VecModel(KnownSubgraphsModel):
         self.words = words
 
     def embed(self, data: TrainingData, recipe: Recipe, nodes: Ragged) -> NDArray[np.float32]:
-        """Walk, make documents, and let doc2vec make a vector of each subgraph."""
         induced = induced_graphs(data.graph, nodes)
         walks = inside_walks(induced, _WALKS, _WALK_LENGTH, seed=data.seed)
         words = {"n": nodes.values, "s": degree_bins(induced, _BINS)}

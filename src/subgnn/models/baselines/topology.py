@@ -47,11 +47,9 @@ class TopologyModel(TensorModel):
     switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """What the statistics use."""
         return used_by_view(TOPOLOGY, recipe.baseline)
 
     def sees(self, settings: Settings) -> View:
-        """The shape."""
         return "shape"
 
     def check_as_baseline(self, recipe: Recipe) -> None:
@@ -82,7 +80,6 @@ class TopologyModel(TensorModel):
         return Rows(torch.from_numpy(subgraph_statistics(graph, nodes, **_attributes(checkpoint.spec))))
 
     def network(self, checkpoint: Checkpoint) -> nn.Module:
-        """The head or the trees, as the settings say."""
         spec, weights = checkpoint.spec, checkpoint.weights
         classifier, outputs = spec.baseline.classifier, spec.num_outputs
         if classifier == "head":
@@ -91,7 +88,6 @@ class TopologyModel(TensorModel):
         return StatisticsTrees(weights, task=spec.task, outputs=outputs, boosting=boosting, seed=spec.seed)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Boosting, a forest and the head, or the one the recipe names."""
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
         return {
             name: replace(recipe, baseline=replace(recipe.baseline, classifier=name))
@@ -100,7 +96,6 @@ class TopologyModel(TensorModel):
         }
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of trees, and of the head where it is fitted."""
         ways = [resolved.baseline.classifier for resolved in self.candidates(recipe).values()]
         boosting, forest = 0.1 + 5e-4 * sizes.subgraphs * sizes.outputs, 0.2 + 1.5e-3 * sizes.subgraphs
         head = 0.3 + recipe.training.epochs * (0.01 + 7e-5 * sizes.subgraphs)
@@ -108,7 +103,6 @@ class TopologyModel(TensorModel):
         return Cost(0.1 + 1.5 * trees + (head if "head" in ways else 0))
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """A training table that does not fit the task."""
         weights, task, outputs = checkpoint.weights, task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
         mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
         width = num_statistics(**_attributes(checkpoint.spec))
@@ -154,7 +148,6 @@ class Standardise(nn.Module):
         self.register_buffer("deviation", state["standardise.deviation"])
 
     def forward(self, statistics: Tensor) -> Tensor:
-        """Shapes: statistics, returns: (n, F)."""
         return ((statistics - self.mean) / self.deviation).float()
 
 
@@ -217,12 +210,10 @@ class StatisticsTrees(nn.Module):
         return grow_trees(table, targets, self.task, seed=seed, **options)
 
     def embed(self, statistics: Tensor) -> Tensor:
-        """Standardised statistics. Shapes: statistics, returns: (n, F)."""
         out: Tensor = self.standardise(statistics)
         return out
 
     def forward(self, statistics: Tensor) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         if self._grown is None:
             stored = self.trees.state_dict()
             self._grown = Trees.from_weights(stored, "") if stored else self._grow()

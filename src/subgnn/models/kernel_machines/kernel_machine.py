@@ -65,21 +65,18 @@ class KernelMachine(TensorModel):
     needs_edges = False
 
     def sees(self, settings: Settings) -> View:
-        """The nodes; spread over the graph, also those around them; with statistics beside them, everything."""
         views = set(settings.baseline.views)
         if "topology" in views:
             return "everything" if views - {"topology"} else "shape"
         return "nodes" if views == {"bag"} else "surroundings"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Refuse views that do not exist."""
         check_views(recipe.baseline.views, graph)
         if TOPOLOGY in recipe.baseline.views and recipe.baseline.kernel == "linear":
             hint = 'topology needs baseline.kernel = "gaussian"'
             raise UserError("baseline.views has topology, and the kernel is linear", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Candidates, with the way that diffusions are computed recorded in their settings."""
         baseline = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
         recipe = replace(recipe, baseline=resolve_diffusion(baseline, data))
         _check_memory(recipe.baseline, data)
@@ -89,17 +86,14 @@ class KernelMachine(TensorModel):
         return super().set_up(data, recipe)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """The nodes of the training subgraphs."""
         train = data.subgraphs.indices("train")
         nodes = data.subgraphs.nodes.take(train[draw_landmarks(len(train), _LANDMARKS, data.seed)])
         return {"nodes": torch.from_numpy(nodes.values), "offsets": torch.from_numpy(nodes.offsets)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
-        """The subgraphs, whose views are computed when a network asks for them."""
         return ViewSource(graph, nodes, checkpoint.spec.baseline)
 
     def network(self, checkpoint: Checkpoint) -> KernelNetwork:
-        """The kernel machine; its weights are 0 until it is solved or loaded."""
         return KernelNetwork(checkpoint)
 
     def on_open(self, network: KernelNetwork, graph: Graph, opening: Opening) -> None:
@@ -108,7 +102,6 @@ class KernelMachine(TensorModel):
         network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=opening.cache), slice(None)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Every open choice of damping and penalty."""
         given = recipe.baseline
         return {
             f"damping={a:g}, inverse_penalty={c:g}": replace(
@@ -119,18 +112,15 @@ class KernelMachine(TensorModel):
         }
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """What its views use."""
         return used_by_views(recipe.baseline)
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""
         rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.baseline))
         diffusion = sizes.subgraphs * min(2e-3 + 3e-9 * sizes.edges, 0.05)
         walks = sum(sizes.types if view.endswith(f":{ALL_TYPES}") else 1 for view in recipe.baseline.views)
         return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), walks * dampings * diffusion)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Training subgraphs that are not sets of nodes of the graph."""
         settings, weights = checkpoint.spec.baseline, checkpoint.weights
         if settings.damping == 0 or settings.diffusion == "auto" or not are_known(settings.views, graph):
             yield "its views, its damping or the way that diffusions are computed are left open or unknown"
@@ -211,7 +201,6 @@ class ViewSource:
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[ViewSource, NDArray[np.int64]]:
-        """The chosen subgraphs, in the given order."""
         return self, rows
 
     def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
@@ -273,7 +262,6 @@ class KernelNetwork(nn.Module):
         self.known: tuple[ViewSource, Any] | None = None
 
     def solve(self, examples: Examples) -> None:
-        """Fit the weights on the training split."""
         source: Any = examples.inputs
         settings = self.settings
         found = source.components(examples.train, settings.damping, self.seed)
@@ -292,7 +280,6 @@ class KernelNetwork(nn.Module):
         self.known = source, found.landmarks
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         source, rows = batch
         if self.known is None:
             return self.bias.expand(len(rows), -1)
@@ -318,5 +305,4 @@ class KernelNetwork(nn.Module):
         return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
 
     def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         return self.embed(batch)

@@ -62,7 +62,6 @@ class UnsupervisedModel(TensorModel):
     vectors_need_labels = False
 
     def sees(self, settings: Settings) -> View:
-        """Nodes, those around them, and the shape."""
         return "everything"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
@@ -70,7 +69,6 @@ class UnsupervisedModel(TensorModel):
         check_views(recipe.baseline.views, graph, [view for view in VIEWS if view != TOPOLOGY])
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Candidates, with the way that diffusions are computed recorded in their settings."""
         settings = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
         if settings.diffusion == "auto":
             exact = REFERENCES * data.graph.num_nodes <= _EXACT_NUMBERS
@@ -84,11 +82,9 @@ class UnsupervisedModel(TensorModel):
         return VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe).weights()
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
-        """The vector of each subgraph, computed when the first is asked for."""
         return VectorRows(checkpoint, graph, nodes)
 
     def network(self, checkpoint: Checkpoint) -> Probe:
-        """The probe; its weights are 0 until it is solved or loaded."""
         return Probe(checkpoint)
 
     def on_open(self, network: Probe, graph: Graph, opening: Opening) -> None:
@@ -97,7 +93,6 @@ class UnsupervisedModel(TensorModel):
         space.reference_views(graph, stored=opening.cache)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Every open choice of the penalty of the probe."""
         given = recipe.baseline
         return {
             f"inverse_penalty={c:g}": replace(recipe, baseline=replace(given, inverse_penalty=c))
@@ -105,17 +100,14 @@ class UnsupervisedModel(TensorModel):
         }
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """What its views use."""
         return used_by_views(recipe.baseline)
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of diffusions of references and subgraphs, once, and of a decomposition of a matrix of references."""
         references = min(sizes.subgraphs, REFERENCES)
         each = 2e-3 + min(3e-9 * sizes.edges, 0.05)
         return Cost(0.1 + 1e-4 * sizes.subgraphs, (sizes.subgraphs + references) * each + 1e-10 * references**3)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """References that are not sets of nodes of the graph, and settings that are left open."""
         settings, weights = checkpoint.spec.baseline, checkpoint.weights
         if settings.diffusion == "auto" or not are_known(settings.views, graph):
             yield "its views, or the way that diffusions are computed, are left open or unknown"
@@ -142,7 +134,6 @@ class VectorRows:
         return len(self._nodes)
 
     def to(self, device: torch.device | str) -> Self:
-        """Say where batches are to go."""
         self.device = torch.device(device)
         return self
 
@@ -151,7 +142,6 @@ class VectorRows:
         return torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
-        """The chosen vectors, in the given order."""
         return self._rows[torch.from_numpy(rows)].to(self.device)
 
 
@@ -175,7 +165,6 @@ class Probe(nn.Module):
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
     def solve(self, examples: Examples) -> None:
-        """Fit the outputs on the training split."""
         rows = in_standard_units(examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64))
         _, turn = np.linalg.eigh(rows.T @ rows)  # the regression takes principal components
         targets = examples.targets.cpu().numpy()[examples.train]
@@ -188,9 +177,7 @@ class Probe(nn.Module):
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 
     def embed(self, rows: Tensor) -> Tensor:
-        """The vectors. Shapes: rows, returns: (n, width)."""
         return rows
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Shapes: rows: (n, width). returns: (n, outputs)."""
         return (rows.double() @ self.weight).float() + self.bias

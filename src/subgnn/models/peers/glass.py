@@ -243,11 +243,9 @@ class GLASSModel(MessagePassingModel):
         return super().start(data, recipe) | {"reference": torch.from_numpy(reference)}
 
     def network(self, checkpoint: Checkpoint) -> GLASS:
-        """The network over the checkpoint's table."""
         return GLASS(checkpoint.weights, checkpoint.spec)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """A table that does not fit the graph, or nodes that it does not have."""
         yield from super().problems(checkpoint, graph)
         nodes = checkpoint.weights["reference"].numpy()
         if not is_sorted_below(nodes, graph.num_nodes):

@@ -74,7 +74,6 @@ class GraphNorm(nn.Module):
         return mean * self.mean_scale, torch.rsqrt(variance + rest.square() + _EPSILON)
 
     def forward(self, x: Tensor, moments: Moments) -> Tensor:
-        """Shapes: (rows, d), both."""
         shift, scale = moments
         return torch.addcmul(self.bias - shift * scale * self.weight, x, scale * self.weight)
 
@@ -110,7 +109,6 @@ class Dropout(nn.Module):
         self.dropped = round(probability * 2**16)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shapes: any, both."""
         if not self.training or not self.dropped:
             return x
         words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
@@ -244,7 +242,6 @@ class MessagePassing(nn.Module, ABC):
         """The vector of each subgraph (n, width)."""
 
     def forward(self, batch: NodeSetBatch) -> Tensor:
-        """Logits, or one value for regression (n, outputs)."""
         out: Tensor = self.output(self.embed(batch))
         return out
 
@@ -333,37 +330,30 @@ class MessagePassingModel(TensorModel):
         return {"table": torch.from_numpy(table), **scales}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
-        """The node sets, and the graph."""
         settings = checkpoint.spec.message_passing
         whole = WholeGraph(graph, settings.adjacency, typed=settings.typed, weighted=settings.weighted)
         return NodeSetSource(whole, nodes)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """Types of edges, where messages are scaled by them."""
         used = {"types": recipe.message_passing.typed, "weights": recipe.message_passing.weighted}
         return super().uses(recipe) | {name for name, is_used in used.items() if is_used}
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        """Unless all nodes start from one vector."""
         return settings.message_passing.inputs == "embeddings"
 
     def sees(self, settings: Settings) -> View:
-        """The shape, where all nodes start from one vector."""
         return "everything" if self.uses_embeddings(settings) else "shape"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of a pass over the whole graph for each batch, and of two more for validation."""
         one_pass = recipe.model.layers * recipe.embeddings.dim * (6e-8 * sizes.nodes + 1.5e-9 * sizes.edges)
         passes = 2 + -(-recipe.training.repeats * sizes.subgraphs // recipe.training.batch_size)
         return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * (0.01 + passes * one_pass))
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """At least one layer."""
         if not recipe.model.layers:
             raise UserError("model.layers is 0", where=recipe.method, hint="accepted: a whole number from 1")
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """A table that does not fit the graph."""
         spec, table = checkpoint.spec, checkpoint.weights["table"]
         rows = graph.num_nodes if self.uses_embeddings(spec) else 1
         if tuple(table.shape) != (rows, spec.embeddings.dim) or table.dtype != torch.float32:

@@ -79,7 +79,6 @@ class S2NModel(NodePooling):
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
     def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
-        """The edges among the nodes of each subgraph."""
         return induced_graphs(graph, nodes)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
@@ -100,7 +99,6 @@ class S2NModel(NodePooling):
         return Members(NodeSets(Ragged(places, nodes.offsets), edges), torch.from_numpy(weights))
 
     def network(self, checkpoint: Checkpoint) -> S2N:
-        """The network over the checkpoint's table."""
         return S2N(checkpoint)
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
@@ -113,25 +111,20 @@ class S2NModel(NodePooling):
         return replace(found, weights=found.weights | {"table": table})
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """The recipe itself."""
         return {"": recipe}
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        """Unless nodes start from a constant."""
         return not settings.s2n.constant
 
     def sees(self, settings: Settings) -> View:
-        """The nodes and those around them, which it may share with others; with layers inside subgraphs, everything."""
         return "everything" if settings.s2n.sub_layers else "surroundings"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of layers on the graph of subgraphs, and of sums and layers inside subgraphs."""
         inside = 5e-9 * (1 + 4 * recipe.s2n.sub_layers) * recipe.embeddings.dim * sizes.memberships
         epoch = 0.005 + 5e-6 * recipe.model.layers * sizes.subgraphs + inside
         return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * epoch)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Nodes that the graph does not have, or a graph of training subgraphs that does not fit them."""
         yield from super().problems(checkpoint, graph)
         weights = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
         types = [np.int32, np.int64, np.int64, np.int32, np.float32, np.float64]
@@ -159,7 +152,6 @@ class Members:
         self.sets, self.weights = sets, weights
 
     def to(self, device: torch.device | str) -> Self:
-        """Move all tensors to a device, in place."""
         self.sets, self.weights = self.sets.to(device), self.weights.to(device)
         return self
 
@@ -192,13 +184,11 @@ class JoinedSubgraphs:
         return len(self.places)
 
     def to(self, device: torch.device | str) -> Self:
-        """Move all tensors to a device, in place."""
         self.device, self._of_training = torch.device(device), None
         self.train, self.members = self.train.to(device), self.members.to(device)
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> JoinedBatch:
-        """The chosen subgraphs, in the given order."""
         return JoinedBatch(self, rows)
 
     @property
@@ -259,7 +249,6 @@ class Convolution(nn.Module):
         self.first_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width))) if own else None
 
     def forward(self, p: Adjacency, x: Tensor, first: Tensor) -> Tensor:
-        """Shapes: x, first, returns: (n, width)."""
         if self.bias is not None:
             return p @ (x @ self.weight) + self.bias
         spread, start = (1 - self.alpha) * (p @ x), self.alpha * first
@@ -305,7 +294,6 @@ class S2N(nn.Module):
         self.linear = nn.Linear(width, spec.num_outputs)
 
     def embed(self, batch: JoinedBatch) -> Tensor:
-        """Shapes: returns: (n, width)."""
         joined, places = batch.in_training() if self.training else batch.in_prediction()
         x = torch.cat([self._sum_nodes(nodes, weights) for nodes, weights in joined.members])
         p = joined.graph.with_dropout(self.edge_dropout if self.training else 0.0).normalised()
@@ -317,7 +305,6 @@ class S2N(nn.Module):
         return (x + h if self.layers else x)[places]
 
     def forward(self, batch: JoinedBatch) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         out: Tensor = self.linear(self._drop(self.embed(batch)))
         return out
 

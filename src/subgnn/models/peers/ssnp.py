@@ -125,9 +125,7 @@ class SSNPModel(MessagePassingModel):
     """SSNP."""
 
     def sees(self, settings: Settings) -> View:
-        """The nodes and those around them; the shape, where all nodes start from one vector."""
         return "surroundings" if self.uses_embeddings(settings) else "shape"
 
     def network(self, checkpoint: Checkpoint) -> SSNP:
-        """The network over the checkpoint's table."""
         return SSNP(checkpoint.weights, checkpoint.spec)

@@ -48,7 +48,6 @@ class WholeGraph:
         self._columns = self._rows if adjacency == "symmetric" else None
 
     def to(self, device: torch.device | str) -> None:
-        """Say where products are computed."""
         if torch.device(device) != self.device:
             self.device = torch.device(device)
             for name in ("matrix", "scales"):
@@ -126,17 +125,14 @@ class NodeSetSource:
 
     @property
     def device(self) -> torch.device:
-        """Where a network computes."""
         return self.graph.device
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the graph to a device, in place."""
         self.graph.to(device)
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> NodeSetBatch:
-        """The chosen subgraphs, in the given order."""
         return NodeSetBatch(self.graph, self.nodes.take(rows))

@@ -67,7 +67,6 @@ class WLKSModel(TensorModel):
     is_fitted_in_one_go = True
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Values to try must be listed."""
         for name in ("rounds", "mix", "inverse_penalty"):
             if not getattr(recipe.wlks, name):
                 hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(Recipe().wlks, name))}"
@@ -106,11 +105,9 @@ class WLKSModel(TensorModel):
         return Histograms(len(nodes), found)
 
     def network(self, checkpoint: Checkpoint) -> KernelMachine:
-        """The kernel machine; its weights are 0 until it is solved or loaded."""
         return KernelMachine(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        """Every combination of the values that the recipe lists."""
         given = recipe.wlks
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         found = {}
@@ -126,17 +123,14 @@ class WLKSModel(TensorModel):
         return found
 
     def sees(self, settings: Settings) -> View:
-        """The shape; colours of the whole graph may be as many as nodes, and tell them apart."""
         return "everything" if max(settings.wlks.mix) > 0 else "shape"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """That of colours, and of machines on the matrix of all pairs of training subgraphs."""
         colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships
         rows = min(sizes.subgraphs, _LARGEST_MATRIX)
         return Cost(0.05 + colours + (1 + self.num_fits(recipe)) * 5e-7 * rows * sizes.subgraphs)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Colours that are not one a node, columns out of order, or signatures that are cut wrongly."""
         for name, tensor in checkpoint.weights.items():
             array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
             if not name.startswith(_OF_START):
@@ -208,12 +202,10 @@ class Histograms:
         return self.size
 
     def to(self, device: torch.device | str) -> Self:
-        """Note the device of the outputs."""
         self.device = torch.device(device)
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
-        """The chosen subgraphs, in the given order."""
         return {name: part.take(rows) for name, part in self.parts.items()}
 
 
@@ -306,7 +298,6 @@ class KernelMachine(nn.Module):
         return torch.from_numpy(np.asarray(sum(parts), np.float32)).to(self.bias.device) + self.bias
 
     def forward(self, batch: dict[str, Histogram]) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
         decisions = self.embed(batch).cpu().numpy()
         scores = machine_scores(decisions, self.task, self.outputs).astype(np.float32)
         return torch.from_numpy(scores).to(self.bias.device) * self.scale

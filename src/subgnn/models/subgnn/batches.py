@@ -68,7 +68,6 @@ class Batch:
     features: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on a device."""
         return each_array(lambda tensor: tensor.to(device), self)
 
 
@@ -165,11 +164,9 @@ class Inputs:
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors are."""
         return self.whole.nodes.device
 
     def to(self, device: torch.device | str) -> Inputs:
-        """Move all tensors to a device, in place."""
         if self.device != torch.device(device):
             self._hold(self.whole.to(device))
         return self
@@ -182,7 +179,6 @@ class Inputs:
         return other
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
-        """The chosen subgraphs, in the given order."""
         return self.pick(self.choose(rows).to(self.device))
 
     def choose(self, rows: NDArray[np.int64], room: Room | None = None) -> Choice:
@@ -310,7 +306,6 @@ class Choice:
         return self.joined[: self.lengths[0]]
 
     def to(self, device: torch.device) -> Choice:
-        """The same choice on a device."""
         return self if device.type == "cpu" else Choice(self._pinned().to(device), self.lengths, self.spare)
 
     def overwrite(self, other: Choice) -> None:

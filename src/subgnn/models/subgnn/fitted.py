@@ -108,7 +108,6 @@ class OpenNetwork:
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
-        """Logits (n, outputs)."""
         outputs: Tensor = self.network.head(self.embed(batch))
         return outputs
 

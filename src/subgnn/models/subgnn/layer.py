@@ -47,7 +47,6 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Shapes: (rows, width), both."""
         if not self.training or len(input) != 1:
             return super().forward(input)
         mean, variance = cast(Tensor, self.running_mean), cast(Tensor, self.running_var)

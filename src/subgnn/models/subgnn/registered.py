@@ -56,7 +56,6 @@ class SubGNNModel(Model):
     )
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Prepare the subgraphs and make the network, or one for each member of an ensemble."""
         graph, subgraphs = data.graph, data.subgraphs
         cached = prepare_draws_cached(
             recipe, graph, subgraphs.nodes, seed=data.seed, cache=data.cache, on_progress=data.on_prepare
@@ -106,7 +105,6 @@ class SubGNNModel(Model):
         return found
 
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedSubGNN:
-        """The networks of a checkpoint, ready to predict."""
         return FittedSubGNN(checkpoint, graph, opening)
 
     def stored_weights(self, state: Weights) -> Weights:
@@ -114,7 +112,6 @@ class SubGNNModel(Model):
         return stored_weights(state)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
-        """Weights as the settings make them."""
         spec = checkpoint.spec
         no_anchors: list[Any] = [[None for _ in row] for row in spec.shared]
         unfitted = replace(checkpoint, spec=replace(spec, shared=no_anchors, redrawn=[]), weights={})
@@ -126,7 +123,6 @@ class SubGNNModel(Model):
         return stored_weights(found)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Numbers of anchors and learned states of components that do not fit the settings."""
         spec = checkpoint.spec
         if len(spec.shared) != spec.model.layers:
             yield f"its number of layers is {len(spec.shared)}"
@@ -139,7 +135,6 @@ class SubGNNModel(Model):
             yield "it has learned states of components, and its recipe none"
 
     def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
-        """Statistics of the topology channel, and features."""
         found: dict[str, int] = {}
         if spec.model.topology:
             found |= {"component": NODE_SET_STATISTICS, "subgraph": NODE_SET_STATISTICS}
@@ -149,11 +144,9 @@ class SubGNNModel(Model):
         return found
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        """Unless features stand in their place."""
         return has_embeddings(settings)
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Check features, directed hops and draws."""
         check_channels(recipe.channels, recipe.prepare)
         if recipe.embeddings.features != "none":
             require_features(graph)
@@ -174,7 +167,6 @@ class SubGNNModel(Model):
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
     def num_fits(self, recipe: Recipe) -> int:
-        """One for each member of an ensemble."""
         return recipe.training.members
 
     def uses(self, recipe: Recipe) -> frozenset[str]:

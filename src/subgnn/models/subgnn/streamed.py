@@ -60,12 +60,10 @@ class StreamedInputs:
         return len(self.prepared.components.counts)
 
     def to(self, device: torch.device | str) -> Self:
-        """Send batches to a device."""
         self.device = torch.device(device)
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
-        """The chosen subgraphs, in the given order."""
         components, owner = spans(self.first, rows)
         nodes = self.prepared.components.nodes.take(components)
         inputs = each_array(lambda array: array[components], self.prepared.inputs)
