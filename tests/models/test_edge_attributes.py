@@ -29,8 +29,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.kernel_machines.view_names import OVER_EDGES
-from subgnn.models.kernel_machines.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.kernel_machines.views import OVER_EDGES, Diffusing, bag_of_nodes, compute_view, spread_one_hop
 from subgnn.models.peers.whole_graph import WholeGraph
 from subgnn.models.registry import MODELS, check_recipe, unused_data
 

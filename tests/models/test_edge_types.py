@@ -16,8 +16,7 @@ from subgnn.config.recipes import find_recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.kernel_machines.view_names import OVER_EDGES
-from subgnn.models.kernel_machines.views import Diffusing, compute_view
+from subgnn.models.kernel_machines.views import OVER_EDGES, Diffusing, compute_view
 from subgnn.models.registry import MODELS, check_recipe, unused_line
 from subgnn.parallel.memory import memory_limit
 from subgnn.training.portfolio import Pool, plan

@@ -35,7 +35,7 @@ from subgnn.inference.answers import AnswerTable, Files, Query
 from subgnn.inference.completion_features import GROUPS, NAMES, Floats, PairFeatures
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.kernels.diffusion import COLUMNS
-from subgnn.models.kernel_machines.convex import fit_linear
+from subgnn.models.kernel_machines.regression import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.arrays import Format

@@ -55,7 +55,7 @@ from subgnn.models.peers.s2n import S2NModel
 from subgnn.models.peers.ssnp import SSNPModel
 from subgnn.models.peers.wlks import WLKSModel
 from subgnn.models.spec import BASELINE, Checkpoint
-from subgnn.models.subgnn.registered import SubGNNModel
+from subgnn.models.subgnn.fitted import SubGNNModel
 
 MODELS: dict[str, Model] = {
     "subgnn": SubGNNModel(),

@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.models.kernel_machines.convex import minimise_in_box
+from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.task import MultiLabel, Scores, Standard, TaskName, Thresholds, task_of
 
 _WIDEST = 3.0  # bound of the logarithm of a scale

@@ -18,7 +18,7 @@ from subgnn.models.examples import Examples, Source, evaluate
 from subgnn.models.interface import Candidate, Solvable, TrainingData
 from subgnn.models.registry import check_edges, set_up_model
 from subgnn.models.spec import BASELINE
-from subgnn.models.subgnn.streamed import StreamedInputs
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch

@@ -13,8 +13,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.bag import Bags, LinearBag, features
-from subgnn.models.kernel_machines.convex import fit_linear
-from subgnn.models.kernel_machines.regression import fit_outputs
+from subgnn.models.kernel_machines.regression import fit_linear, fit_outputs
 from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
 from subgnn.models.registry import MODELS
 from subgnn.training.run_dir import CHECKPOINT

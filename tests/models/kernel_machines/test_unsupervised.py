@@ -17,7 +17,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.inference.open import fit_without_labels
 from subgnn.inference.predictor import Predictor
 from subgnn.models.kernel_machines import unsupervised
-from subgnn.models.kernel_machines.vector_space import fix_directions
+from subgnn.models.kernel_machines.unsupervised import fix_directions
 from subgnn.models.registry import check_recipe
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import two_triangles

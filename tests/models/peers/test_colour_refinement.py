@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from subgnn import Graph, Ragged
-from subgnn.models.peers.colour_refinement import graph_colours, subgraph_colours, table_of, table_rows
+from subgnn.models.peers.wlks import graph_colours, subgraph_colours, table_of, table_rows
 from tests.models.examples import two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 
@@ -57,7 +57,7 @@ def test_colours_of_subgraphs_are_those_of_nested_tuples(seed):
 def test_many_subgraphs_are_refined_in_parts(monkeypatch):
     graph, nodes = random_graph(1), random_subgraphs(1)
     together = subgraph_colours(graph, nodes, [{}, {}])
-    monkeypatch.setattr("subgnn.models.peers.colour_refinement._AT_ONCE", 7)
+    monkeypatch.setattr("subgnn.models.peers.wlks._AT_ONCE", 7)
     for a, b in zip(together, subgraph_colours(graph, nodes, [{}, {}]), strict=True):
         assert same_partition(a.tolist(), b.tolist())
 

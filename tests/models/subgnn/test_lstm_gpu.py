@@ -8,8 +8,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.models.subgnn.patch_encoder import gpu_states, single_precision
-from subgnn.models.subgnn.walks import Walks
+from subgnn.models.subgnn.patch_encoder import Walks, gpu_states, single_precision
 
 UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.models.subgnn.patch_encoder import PatchEncoder, lstm_states
-from subgnn.models.subgnn.walks import Picking, Walks
+from subgnn.models.subgnn.patch_encoder import PatchEncoder, Picking, Walks, lstm_states
 
 DIM = 5
 

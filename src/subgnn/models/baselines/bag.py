@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -28,10 +29,8 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.convex import fit_linear
-from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
-from subgnn.models.kernel_machines.view_names import WAYS
-from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
+from subgnn.models.kernel_machines.regression import fit_balanced, fit_linear, fit_outputs
+from subgnn.models.kernel_machines.views import WAYS, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
@@ -245,9 +244,9 @@ class LinearBag(nn.Module):
             y = np.asarray(targets, np.float64)[:, None]
             weight, bias = fit_linear(rows, y, self.inverse_penalty, loss="squared")
         else:
-            fit = fit_balanced if self.balanced and task_of(examples.task).one_class else fit_outputs
-            options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "weights": examples.train_weights}
-            weight, bias = fit(rows, targets, examples.task, len(self.bias), loss="logistic", **options)
+            balanced = self.balanced and task_of(examples.task).one_class
+            fit = fit_balanced if balanced else partial(fit_outputs, loss="logistic", weights=examples.train_weights)
+            weight, bias = fit(rows, targets, examples.task, len(self.bias), inverse_penalty=self.inverse_penalty)
         self.weight.copy_(torch.from_numpy(np.asarray(weight if isinstance(back, int) else back @ weight)))
         self.bias.copy_(torch.from_numpy(bias))
 

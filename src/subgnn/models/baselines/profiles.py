@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -30,9 +29,8 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
-from subgnn.models.kernel_machines.convex import Floats, minimise_in_box
 from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_diffusion
-from subgnn.models.kernel_machines.regression import fit_label_scale
+from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
 from subgnn.models.kernel_machines.views import Matrix, multiply
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
@@ -189,15 +187,7 @@ def _scale(
     prior = np.log(np.where(share > 0, share, 1.0))
     there = share > 0
     y = kind.indicators(targets, scores.shape[1])
-
     parts = np.stack([scores[:, there], np.broadcast_to(prior[there], (len(scores), int(there.sum())))])
-
-    def surprise(pair: Floats) -> tuple[float, Floats]:
-        logits = np.tensordot(pair, parts, 1)
-        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-        gap = np.exp(logits - total) - y[:, there]
-        value = total[:, 0] - (y[:, there] * logits).sum(axis=1)
-        return float(np.average(value, weights=weights)), np.average((parts * gap).sum(axis=2), axis=1, weights=weights)
-
-    scale, trust = minimise_in_box(surprise, [5.0, 1.0], [(0, 200), (0, 3)])
+    loss = softmax_loss(parts, y[:, there], weights)
+    scale, trust = minimise_in_box(loss, [5.0, 1.0], [(0, 200), (0, 3)])
     return float(scale), np.where(there, trust * prior, _NEVER)

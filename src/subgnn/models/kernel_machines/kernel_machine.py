@@ -38,15 +38,20 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.regression import fit_outputs
 from subgnn.models.kernel_machines.view_kernel import Components, Reference, draw_landmarks
-from subgnn.models.kernel_machines.view_names import (
+from subgnn.models.kernel_machines.views import (
     ALL_TYPES,
+    CACHE,
+    EXACT_NUMBERS,
+    PRODUCT_ROWS,
     TOPOLOGY,
+    Diffusing,
+    Rows,
     are_known,
     check_views,
     expand_views,
+    multiply,
     used_by_views,
 )
-from subgnn.models.kernel_machines.views import CACHE, EXACT_NUMBERS, PRODUCT_ROWS, Diffusing, Rows, multiply
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
 from subgnn.parallel.memory import share

@@ -1,34 +1,196 @@
-"""Logistic and ridge regression on principal components, all outputs and penalties from one decomposition.
+"""Linear models with an L2 penalty: logistic and ridge regression, solved so exactly that rounding does not show.
 
-The columns of z are principal components: z^T z is diagonal. C is the weight of the data beside the penalty |W|^2.
+A strictly convex problem has one answer. A solver that stops early gives a different one for each order in which sums
+are added, and so for each processor, number of threads and batch size. C is the weight of the data beside the penalty.
 
-*Ridge*: W = (z^T z + 1/C)^-1 z^T (y - mean of y), of which the first factor is diagonal. The output for row i of a fit
-without row i follows from the fit to all rows: y_i - (y_i - f_i) / (1 - h_i), h_i = 1/n + z_i (z^T z + 1/C)^-1 z_i^T.
-RidgeCV would decompose the rows again (.49 s, not .03 s, for 1,272 rows and 4 penalties), without weights of labels.
-Outputs of classes and labels become logits by a scale (classes), or a scale and an offset for each label, that are
-fitted to these left-out outputs.
+*Newton's method* (:func:`fit_linear`) is for rows x_i with outputs f_i = x_i W + b, and minimises
 
-Weights s of rows turn z^T z into z^T S z, which is not diagonal, and h_i into s_i x_i (X^T S X + P)^-1 x_i^T, with
-X = [z, 1] and P = 1/C for all columns but the last.
+    C sum over i of s_i loss(f_i, y_i) + |W|^2 / 2
 
-*Logistic* (``kernel_machines/convex.py``): the softmax loss for one class of several, and one against the rest for
-several labels. It does not need principal components, but is faster on them: its second derivative is nearly diagonal.
+A step d solves H d = -g by conjugate gradients, with the diagonal of H as preconditioner: only products with the rows
+are needed, which may be sparse. A step is shortened while the slope at its end is uphill. It stops when -g d <=
+:data:`TOLERANCE`^2 C sum of s_i: with p the predicted probabilities, the error of outputs, in units of sqrt(p (1 - p)),
+is then 1e-8 in the root mean square. Losses are softmax for one class of several, and one against the rest for several
+labels. It is fastest where the columns of rows are principal components: its second derivative is then nearly diagonal.
+
+*Ridge* (:func:`fit_ridge`) needs principal components z, so that z^T z is diagonal: W = (z^T z + 1/C)^-1 z^T (y - m),
+with m the mean of y. The output for row i of a fit without row i follows from the fit to all rows: y_i - (y_i - f_i) /
+(1 - h_i), h_i = 1/n + z_i (z^T z + 1/C)^-1 z_i^T. Outputs of classes and labels become logits by a scale (classes), or
+a scale and an offset for each label, fitted to these left-out outputs. One decomposition serves all outputs and
+penalties; RidgeCV would decompose the rows again (.49 s, not .03 s, for 1,272 rows and 4 penalties), without weights of
+labels. Weights s of rows turn z^T z into z^T S z, which is not diagonal, and h_i into s_i x_i (X^T S X + P)^-1 x_i^T,
+with X = [z, 1] and P = 1/C for all columns but the last.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.models.kernel_machines.convex import Floats, fit_linear, minimise_in_box
 from subgnn.task import TaskName, task_of
 
-Loss = Literal["squared", "logistic"]
+Floats = NDArray[np.float64]
+Objective = Callable[[Floats], tuple[float, Floats]]
+TOLERANCE = 1e-8
+_STEPS, _INNER_STEPS, _SHORTER = 100, 2000, 30
+_UPHILL = 0.1  # of the slope at the start of a step, at its end
 _NEVER = -20.0  # the logit of a class that the training split does not have
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
+
+
+def fit_linear(
+    rows: Any,
+    targets: Floats,
+    inverse_penalty: float,
+    *,
+    loss: Literal["softmax", "logistic", "squared"],
+    weights: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """W and b of a linear model with an L2 penalty on W.
+
+    Args:
+        rows: an array, or a scipy sparse array.
+        targets: values, or 1 where a row has the class or label, else 0; then every column has both.
+        inverse_penalty: C.
+        loss: ``softmax`` if the columns are classes that exclude each other; their biases then sum to 0.
+        weights: s; equal in all columns for a softmax.
+
+    Shapes:
+        rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,).
+    """
+    linear = _Linear(rows, targets, inverse_penalty, loss, weights)
+    at = linear.start()
+    outputs, gradient = linear.slope(at)
+    for _ in range(_STEPS):
+        product, diagonal = linear.curvature(outputs)
+        enough = linear.forcing(gradient, diagonal)
+        step = _conjugate_gradients(product, -gradient, diagonal, enough=enough)
+        slope = float((gradient * step).sum())
+        if -slope <= linear.smallest:
+            at += step
+            break
+        length = 1.0
+        for _ in range(_SHORTER):
+            ahead = at + length * step
+            outputs, gradient = linear.slope(ahead)
+            there = float((gradient * step).sum())
+            if there <= -_UPHILL * slope:
+                break
+            length *= min(max(slope / (slope - there), 0.1), 0.5)
+        at = ahead
+    else:
+        what = f"a {loss} regression of {targets.shape[1]} outputs on {rows.shape[0]:,} rows did not converge"
+        warnings.warn(f"{what} in {_STEPS} steps of Newton's method", RuntimeWarning, stacklevel=2)
+    bias = at[-1] - at[-1].mean() if loss == "softmax" else at[-1]
+    return at[:-1], bias
+
+
+class _Linear:
+    """The objective of a linear model; W and b are the rows of one array (r + 1, K), b the last."""
+
+    def __init__(self, rows: Any, targets: Floats, c: float, loss: str, weights: Floats | None) -> None:
+        self.rows, self.targets, self.c, self.loss = rows, targets, c, loss
+        dense = isinstance(rows, np.ndarray)
+        self.turned = rows.T if dense else rows.T.tocsr()
+        self.squares = self.turned * self.turned if dense else self.turned.multiply(self.turned).tocsr()
+        self.each = np.ones((len(targets), 1)) if weights is None else weights
+        self.smallest = TOLERANCE**2 * c * float(np.broadcast_to(self.each, targets.shape).sum())
+        self._first: float | None = None
+
+    def start(self) -> Floats:
+        """No weights, and biases that give the frequencies of classes, or the mean."""
+        at = np.zeros((self.rows.shape[1] + 1, self.targets.shape[1]))
+        mean = np.average(self.targets, axis=0, weights=np.broadcast_to(self.each, self.targets.shape))
+        at[-1] = {"softmax": np.log, "logistic": scipy.special.logit, "squared": np.array}[self.loss](mean)
+        return at
+
+    def slope(self, at: Floats) -> tuple[Floats, Floats]:
+        """Probabilities or values (n, K), and the gradient (r + 1, K)."""
+        found: Floats = self.rows @ at[:-1] + at[-1]
+        if self.loss != "squared":
+            found = scipy.special.softmax(found, axis=1) if self.loss == "softmax" else scipy.special.expit(found)
+        return found, self._back(self.each * (found - self.targets), at)
+
+    def _back(self, gap: Floats, at: Floats) -> Floats:
+        """From derivatives by outputs (n, K) to those by W and b, with the penalty."""
+        return np.concatenate([self.c * (self.turned @ gap) + at[:-1], self.c * gap.sum(axis=0, keepdims=True)])
+
+    def curvature(self, p: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
+        """Products with H, and its diagonal."""
+        spread = self.each * (np.ones_like(p) if self.loss == "squared" else p * (1 - p))
+
+        def product(v: Floats) -> Floats:
+            change = self.rows @ v[:-1] + v[-1]
+            if self.loss == "softmax":
+                return self._back(self.each * p * (change - (p * change).sum(axis=1, keepdims=True)), v)
+            return self._back(spread * change, v)
+
+        diagonal = np.concatenate([1 + self.c * (self.squares @ spread), self.c * spread.sum(axis=0, keepdims=True)])
+        return product, np.maximum(diagonal, np.finfo(np.float64).tiny)
+
+    def forcing(self, gradient: Floats, diagonal: Floats) -> float:
+        """The squared residual at which a step is solved well enough: smaller near the minimum, but not needlessly."""
+        size = float((gradient * gradient / diagonal).sum())
+        self._first = max(size, self.smallest) if self._first is None else self._first
+        return max(size * min(0.01, size / self._first), 0.01 * self.smallest)
+
+
+def _conjugate_gradients(
+    product: Callable[[Floats], Floats], wanted: Floats, diagonal: Floats, *, enough: float
+) -> Floats:
+    """The step d with H d = wanted, until the squared residual, in the units of the diagonal, is small enough."""
+    found, rest = np.zeros_like(wanted), wanted.copy()
+    scaled = rest / diagonal
+    direction, size = scaled, float((rest * scaled).sum())
+    for _ in range(_INNER_STEPS):
+        if size <= enough:
+            break
+        image = product(direction)
+        bend = float((direction * image).sum())
+        if bend <= 0:  # rounding
+            break
+        length = size / bend
+        found += length * direction
+        rest -= length * image
+        scaled = rest / diagonal
+        before, size = size, float((rest * scaled).sum())
+        direction = scaled + (size / before) * direction
+    return found
+
+
+def minimise_in_box(objective: Objective, start: Sequence[float], bounds: Sequence[tuple[float, float]]) -> Floats:
+    """The minimum of a smooth function of a few numbers, each between two bounds.
+
+    Args:
+        objective: the value, of a mean over rows, and its exact gradient.
+    """
+    options = {"ftol": 0.0, "gtol": 1e-11, "maxiter": 1000}
+    found = scipy.optimize.minimize(
+        objective, np.array(start, np.float64), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return np.asarray(found.x, np.float64)
+
+
+def softmax_loss(parts: Floats, y: Floats, weights: Floats | None) -> Objective:
+    """The mean cross entropy of logits sum over i of a_i parts_i, as a function of a.
+
+    Shapes:
+        parts: (k, n, K). y: (n, K) 0 or 1. weights: (n,), of rows.
+    """
+
+    def loss(a: Floats) -> tuple[float, Floats]:
+        logits = np.tensordot(a, parts, 1)
+        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
+        gap = np.exp(logits - total) - y
+        value = total[:, 0] - (y * logits).sum(axis=1)
+        return float(np.average(value, weights=weights)), np.average((parts * gap).sum(axis=2), axis=1, weights=weights)
+
+    return loss
 
 
 def fit_outputs(
@@ -37,7 +199,7 @@ def fit_outputs(
     task: TaskName,
     outputs: int,
     *,
-    loss: Loss,
+    loss: Literal["squared", "logistic"],
     inverse_penalty: float,
     weights: Floats | None = None,
 ) -> tuple[Floats, Floats]:
@@ -49,10 +211,10 @@ def fit_outputs(
         rows: principal components; for the logistic loss any array, also a sparse one.
         targets: classes (n,), labels as 0 and 1 (n, labels), or values (n,).
         inverse_penalty: C.
-        weights: how much rows, or pairs of a row and a label, count; not for regression.
+        weights: how much rows (n,), or pairs of a row and a label (n, labels), count; not for regression.
 
     Shapes:
-        rows: (n, r). weights: (n,), or (n, labels). returns: (r, outputs), (outputs,).
+        rows: (n, r). returns: (r, outputs), (outputs,).
     """
     weight, bias = np.zeros((rows.shape[1], outputs)), np.full(outputs, _NEVER)
     labels = task_of(task)
@@ -71,29 +233,19 @@ def fit_outputs(
     if loss == "squared":
         found = fit_ridge(rows, y[:, there], inverse_penalty, weights=own)
         weight[:, there], bias[there] = _as_logits(*found, y[:, there], several=several, weights=own)
-    elif len(there) == 2 and not several:
-        # Of two classes the first has logit 0.
-        second = None if own is None else own[:, 1:]
-        found_weight, found_bias = fit_linear(rows, y[:, there[1:]], inverse_penalty, loss="logistic", weights=second)
-        weight[:, there[1:]], bias[there[1:]] = found_weight, found_bias
+        return weight, bias
+    kind: Literal["softmax", "logistic"] = "logistic" if several else "softmax"
+    if len(there) == 2 and not several:  # the first has logit 0
         bias[there[0]] = 0.0
-    else:
-        kind: Literal["softmax", "logistic"] = "logistic" if several else "softmax"
-        weight[:, there], bias[there] = fit_linear(rows, y[:, there], inverse_penalty, loss=kind, weights=own)
+        there, own, kind = there[1:], None if own is None else own[:, 1:], "logistic"
+    weight[:, there], bias[there] = fit_linear(rows, y[:, there], inverse_penalty, loss=kind, weights=own)
     return weight, bias
 
 
 def fit_balanced(
-    rows: Any,
-    targets: NDArray[Any],
-    task: TaskName,
-    outputs: int,
-    *,
-    inverse_penalty: float,
-    loss: Loss,
-    weights: NDArray[np.float64] | None = None,
+    rows: Any, targets: NDArray[Any], task: TaskName, outputs: int, *, inverse_penalty: float
 ) -> tuple[Floats, Floats]:
-    """As :func:`fit_outputs`, for classes: a logistic fit in which all count the same, brought to their frequencies.
+    """A logistic :func:`fit_outputs` in which all classes count the same, brought to their frequencies.
 
     The bias is not penalised. Where classes are of different sizes, a strong penalty leaves it alone to decide, and the
     largest class is predicted. Here the weights come from a fit with balanced classes, and one scale and the biases
@@ -102,7 +254,8 @@ def fit_balanced(
     """
     y = task_of(task).indicators(targets, outputs)
     each = task_of(task).balanced_weights(targets, outputs)[targets.astype(np.int64)]
-    weight, bias = fit_outputs(rows, targets, task, outputs, inverse_penalty=inverse_penalty, loss=loss, weights=each)
+    options: dict[str, Any] = {"inverse_penalty": inverse_penalty, "loss": "logistic", "weights": each}
+    weight, bias = fit_outputs(rows, targets, task, outputs, **options)
     p = scipy.special.softmax(rows @ weight + bias, axis=1)
     own = inverse_penalty * each[:, None]
     squares = rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows).tocsr()
@@ -113,7 +266,7 @@ def fit_balanced(
         left_out[:, there[0]] = 0
     left_out, y, unit = left_out[:, there], y[:, there], max(float(np.abs(left_out).max()), 1e-12)
 
-    def surprise(numbers: Floats) -> tuple[float, Floats]:
+    def loss(numbers: Floats) -> tuple[float, Floats]:
         logits = numbers[0] * left_out / unit + numbers[1:]
         total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
         gap = np.exp(logits - total) - y
@@ -122,7 +275,7 @@ def fit_balanced(
         return value / len(y), slope / len(y)
 
     start = [1.0, *np.log(y.mean(axis=0))]
-    found = minimise_in_box(surprise, start, [(0.0, 100.0), *[(-50.0, 50.0)] * len(there)])
+    found = minimise_in_box(loss, start, [(0.0, 100.0), *[(-50.0, 50.0)] * len(there)])
     bias[there] = found[1:]
     return weight * (found[0] / unit), bias
 
@@ -169,48 +322,33 @@ def _as_logits(
 ) -> tuple[Floats, Floats]:
     """The fit, scaled so that left-out outputs are likely as logits."""
     if not several:
-        each = None if weights is None else weights[:, 0]
-
-        def surprise(scale: Floats) -> tuple[float, Floats]:
-            logits = scale * left_out
-            total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-            slope = ((np.exp(logits - total) - y) * left_out).sum(axis=1)
-            return (
-                float(np.average(total[:, 0] - (y * logits).sum(axis=1), weights=each)),
-                np.average(slope, weights=each, keepdims=True),
-            )
-
-        scale = minimise_in_box(surprise, [1.0], [(0.1, _LARGEST_SCALE)])
+        loss = softmax_loss(left_out[None], y, None if weights is None else weights[:, 0])
+        scale = minimise_in_box(loss, [1.0], [(0.1, _LARGEST_SCALE)])
         return weight * scale, bias * scale
-    pairs = [
-        fit_label_scale(left_out[:, k], y[:, k], None if weights is None else weights[:, k]) for k in range(y.shape[1])
-    ]
+    each = np.ones_like(y) if weights is None else weights
+    pairs = [fit_label_scale(left_out[:, k], y[:, k], each[:, k]) for k in range(y.shape[1])]
     scales, offsets = (np.array(part) for part in zip(*pairs, strict=True))
     return weight * scales, bias * scales + offsets
 
 
-def fit_label_scale(scores: Floats, labels: NDArray[Any], weights: Floats | None = None) -> tuple[float, float]:
+def fit_label_scale(scores: Floats, labels: NDArray[Any], weights: Floats) -> tuple[float, float]:
     """Scale and offset with which scores of subgraphs are likely as logits of a label (Platt, 1999).
 
-    A label that all or none of them have gets a constant.
-
-    Shapes:
-        scores, labels, weights: (n,).
+    A label that all or none of them have gets a constant. Shapes: scores, labels, weights: (n,).
     """
     y = np.asarray(labels, np.float64)
     if y.min() == y.max():
         return 0.0, _NEVER if y.max() == 0 else -_NEVER
     unit = max(float(np.abs(scores).max()), 1e-12)
-    each = np.ones(len(y)) if weights is None else weights
 
-    def surprise(pair: Floats) -> tuple[float, Floats]:
+    def loss(pair: Floats) -> tuple[float, Floats]:
         logits = pair[0] * scores / unit + pair[1]
-        gap = each * (scipy.special.expit(logits) - y)
+        gap = weights * (scipy.special.expit(logits) - y)
         # A weak penalty: where a scale separates the labels, the largest one would be the likeliest.
-        value = float((each * (np.logaddexp(0, logits) - y * logits)).sum()) + 1e-3 * float(pair @ pair)
+        value = float((weights * (np.logaddexp(0, logits) - y * logits)).sum()) + 1e-3 * float(pair @ pair)
         slope = np.array([gap @ scores / unit, gap.sum()]) + 2e-3 * pair
-        return value / each.sum(), slope / each.sum()
+        return value / weights.sum(), slope / weights.sum()
 
-    start = [1.0, float(scipy.special.logit(np.average(y, weights=each)))]
-    found = minimise_in_box(surprise, start, [(0, 50), (-50, 50)])
+    start = [1.0, float(scipy.special.logit(np.average(y, weights=weights)))]
+    found = minimise_in_box(loss, start, [(0, 50), (-50, 50)])
     return float(found[0] / unit), float(found[1])

@@ -12,14 +12,14 @@ label is read. Labels are used by the probe alone, a logistic or ridge regressio
 them that is scored and predicts like any other.
 
 *Relabelling.* Nothing depends on the numbers of nodes: statistics and kernel are functions of node sets, references are
-drawn by their place among the subgraphs, and ``vector_space.fix_directions`` chooses signs, and a
-basis where eigenvalues are equal, by the order of the references.
+drawn by their place among the subgraphs, and :func:`fix_directions` chooses signs, and a basis where eigenvalues are
+equal, by the order of the references.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -28,21 +28,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import SUBGRAPH_STATISTICS
+from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
+from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import inverse_penalties, wrong_node_sets
-from subgnn.models.kernel_machines.regression import fit_outputs
-from subgnn.models.kernel_machines.vector_space import SPACE, VectorSpace, in_standard_units
-from subgnn.models.kernel_machines.view_kernel import draw_landmarks
-from subgnn.models.kernel_machines.view_names import (
+from subgnn.models.kernel_machines.regression import Floats, fit_outputs
+from subgnn.models.kernel_machines.view_kernel import Reference, draw_landmarks
+from subgnn.models.kernel_machines.views import (
+    CACHE,
     TOPOLOGY,
     VIEWS,
+    Diffusing,
+    Rows,
     are_known,
     check_views,
+    compute_view,
     expand_views,
+    multiply,
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
@@ -52,6 +57,153 @@ from subgnn.ragged import Ragged
 REFERENCES = 2048
 """Training subgraphs that others are compared with; of more, as many are drawn."""
 _EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
+_BLOCK_NUMBERS, _BLOCKS = 2**22, (32, 256)  # pairs of a subgraph and a node whose views are computed at once
+_SHARPNESS = 3.0  # of the Gaussian kernel
+_STATISTIC = 0.05  # a deviation of a statistic, beside rows of length one: distances are to see both
+_FARTHEST = 4.0  # deviations
+_SMALLEST = 1e-5  # of the largest eigenvalue: smaller components are rounding
+_EQUAL = 1e-4  # relative distance of eigenvalues below which they count as equal
+_NEAR_LARGEST = 0.9
+
+
+def in_standard_units(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Vectors (n, width) with statistics in deviations from their mean, as a penalised regression should see them.
+
+    In the vectors themselves they are smaller, so that distances are not those of statistics alone.
+    """
+    found = vectors.copy()
+    found[:, :SUBGRAPH_STATISTICS] /= _STATISTIC
+    return found
+
+
+SPACE = ("nodes", "offsets", "with_mean", "lengths", "mean", "deviation", "basis", "centre")
+"""Names of the tensors of a vector space in a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorSpace:
+    """Statistics of subgraphs, and their principal components among references.
+
+    Shapes:
+        references: m sets. basis: (m, components). centre: (components,), what is subtracted from all.
+    """
+
+    references: Ragged
+    kernel: Reference
+    standard: Standard
+    basis: Floats
+    centre: Floats
+    settings: BaselineSettings
+    width: int
+
+    @classmethod
+    def of(cls, graph: Graph, references: Ragged, recipe: Recipe) -> VectorSpace:
+        settings, width = recipe.baseline, recipe.vectors.width
+        views = _reference_views(graph, references, settings)
+        every = np.arange(len(references))
+        products = [rows.products(every, every) for rows in views]
+        squared = [rows.squared for rows in views]
+        kernel = replace(Reference.of(squared, products, kernel=settings.kernel), sharpness=_SHARPNESS)
+        whole = kernel(products, squared, None)
+        own = whole.mean(axis=0)
+        values, vectors = np.linalg.eigh(whole - own - own[:, None] + own.mean())
+        values, vectors = fix_directions(values[::-1], vectors[:, ::-1], width - SUBGRAPH_STATISTICS)
+        basis = vectors / np.sqrt(values)
+        standard = Standard.of(subgraph_statistics(graph, references))
+        return cls(references, kernel, standard, basis, own @ basis, settings, width)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint) -> VectorSpace:
+        spec = checkpoint.spec
+        arrays = {name: checkpoint.weights[name].cpu().numpy() for name in SPACE}
+        kernel = Reference(spec.baseline.kernel, arrays["with_mean"], arrays["lengths"], sharpness=_SHARPNESS)
+        return cls(
+            Ragged(arrays["nodes"], arrays["offsets"]),
+            kernel,
+            Standard(arrays["mean"], arrays["deviation"]),
+            arrays["basis"],
+            arrays["centre"],
+            spec.baseline,
+            spec.vectors.width,
+        )
+
+    def weights(self) -> Weights:
+        """The tensors of a checkpoint.
+
+        Shapes:
+            nodes: (entries,) int32. offsets: (m + 1,). with_mean, lengths: (views, m) float64, as in
+            ``view_kernel.cosines``. mean, deviation: (18,) float64. basis, centre: float64.
+        """
+        kernel, standard = self.kernel, self.standard
+        arrays = (self.references.values, self.references.offsets, kernel.with_mean, kernel.lengths)
+        more = (standard.mean, standard.deviation, self.basis, self.centre)
+        return {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, (*arrays, *more), strict=True)}
+
+    def reference_views(self, graph: Graph, *, stored: bool = False) -> list[Rows]:
+        """The views of the references, from this process's cache if they are there."""
+        return _reference_views(graph, self.references, self.settings, stored=stored)
+
+    def __call__(self, graph: Graph, nodes: Ragged) -> NDArray[np.float32]:
+        """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
+        known, diffusing = self.reference_views(graph), Diffusing.of(self.settings)
+        found = np.zeros((len(nodes), self.width), np.float32)
+        step = int(np.clip(_BLOCK_NUMBERS // max(1, graph.num_nodes), *_BLOCKS))
+        for begin in range(0, len(nodes), step):
+            some = nodes.take(np.arange(begin, min(len(nodes), begin + step)))
+            rows = found[begin : begin + step]
+            views = [compute_view(graph, some, view, diffusing) for view in self.settings.views]
+            products = [multiply(a.values, b.values) for a, b in zip(views, known, strict=True)]
+            kernel = self.kernel(products, [view.squared for view in views], None)
+            statistics = self.standard(subgraph_statistics(graph, some))
+            rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)
+            rows[:, SUBGRAPH_STATISTICS:][:, : self.basis.shape[1]] = kernel @ self.basis - self.centre
+        return found
+
+
+def _reference_views(
+    graph: Graph, references: Ragged, settings: BaselineSettings, *, stored: bool = False
+) -> list[Rows]:
+    diffusing = Diffusing.of(settings)
+    return [CACHE.get(graph, references, view, diffusing, keep=True, stored=stored) for view in settings.views]
+
+
+def fix_directions(values: Floats, vectors: Floats, most: int) -> tuple[Floats, Floats]:
+    """Eigenvectors whose signs follow from their entries, as does the basis where eigenvalues are equal.
+
+    The eigenvectors of equal eigenvalues span a unique space, of which any basis would do. The chosen one begins with
+    the projection of the first axis whose projection is nearly the longest, and goes on with what is left of the
+    others: the order of axes decides exact ties, not rounding. A single eigenvector gets the sign that makes the first
+    of its nearly largest entries positive.
+
+    Args:
+        values: falling; those that are rounding are left out.
+        most: how many to keep; equal ones are kept together or not at all.
+
+    Shapes:
+        values: (m,). vectors: (m, m), by column. returns: (k,), (m, k), k up to ``most``.
+
+    Example:
+        >>> turned = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, -1]])
+        >>> fix_directions(np.array([2.0, 2.0, 1.0]), turned, 3)[1].round(9) + 0
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+    """
+    values, vectors = (
+        array[..., : int((values > _SMALLEST * max(values[0], 1e-12)).sum())] for array in (values, vectors)
+    )
+    ends = np.append(np.flatnonzero(values[1:] < (1 - _EQUAL) * values[:-1]) + 1, len(values))
+    ends = ends[ends <= most]
+    fixed = np.empty((len(vectors), ends[-1] if len(ends) and len(values) else 0))
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        rest = vectors[:, begin:end].copy()  # axes, as the space of these eigenvalues sees them
+        for column in range(begin, end):
+            lengths = np.linalg.norm(rest, axis=1)
+            axis = int(np.argmax(lengths >= _NEAR_LARGEST * lengths.max()))
+            direction = rest[axis] / lengths[axis]
+            fixed[:, column] = vectors[:, begin:end] @ direction
+            rest -= np.outer(rest @ direction, direction)
+    return values[: fixed.shape[1]], fixed
 
 
 class UnsupervisedModel(TensorModel):
@@ -76,7 +228,7 @@ class UnsupervisedModel(TensorModel):
         return super().set_up(data, replace(recipe, baseline=settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """All that vectors are computed from; labels are not read."""
+        """The vector space of the references; labels are not read."""
         known = data.subgraphs.indices("train")
         chosen = known[draw_landmarks(len(known), REFERENCES, data.seed)]
         return VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe).weights()
@@ -124,7 +276,7 @@ class UnsupervisedModel(TensorModel):
 
 
 class VectorRows:
-    """Vectors of subgraphs, all of which are computed when the first batch is asked for."""
+    """Vectors of subgraphs, all computed when the first batch is asked for."""
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
         self._checkpoint, self._graph, self._nodes = checkpoint, graph, nodes

@@ -16,9 +16,8 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
-from subgnn.models.kernel_machines.convex import Floats
-from subgnn.models.kernel_machines.view_names import TOPOLOGY
-from subgnn.models.kernel_machines.views import Rows, row_blocks
+from subgnn.models.kernel_machines.regression import Floats
+from subgnn.models.kernel_machines.views import TOPOLOGY, Rows, row_blocks
 from subgnn.rng import stream
 
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0

@@ -16,8 +16,8 @@ two more forms: ``lift-out`` is that of walks along the edges, and ``lift-in`` t
 types, ``lift:binds`` is the view ``lift`` of the graph of the edges of the type ``binds``, and ``lift:*`` stands for
 those of all types; the same four views have these forms, also along edges and against them (``lift-out:binds``).
 
-A view is a function of the graph and the nodes of a subgraph alone. So it is computed once for many splits, and what
-depends on the split, as subtracting the mean of the training subgraphs, is up to the model.
+A view is a function of the graph and the nodes of a subgraph alone, so it is computed once for many splits. What
+depends on the split, such as subtracting the mean of the training subgraphs, is up to the model.
 
 Bags are sparse. A diffusion (:mod:`subgnn.channels.diffusion`) has a value at every node; by local push, at those with
 the largest lifts. Those of the subgraphs that a fitted model knows are stored in the cache folder, as they take seconds
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -40,8 +41,7 @@ from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.data.graph import Graph
-from subgnn.errors import DataError, UserError
-from subgnn.models.kernel_machines.view_names import DIFFUSED, TOPOLOGY, split_view
+from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
@@ -49,24 +49,105 @@ from subgnn.storage.arrays import ArrayFile, Arrays, Format
 from subgnn.storage.cache import cache_path, cached
 from subgnn.storage.files import json_digest
 
+DIFFUSED = ("walk", "root", "lift")
+TOPOLOGY = "topology"
+WAYS = ("out", "in")
+VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
+OVER_EDGES = ("one-hop", *DIFFUSED)
+"""Views that also exist along and against the edges of a directed graph, and for each edge type."""
+ALL_TYPES = "*"
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
-_FEW_NUMBERS = 2**22
 PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 ROWS_AT_A_TIME = 8192
-"""Subgraphs whose products and kernels are in memory at the same time, where the result is kept for all of them."""
-_NUMBERS_AT_A_TIME = 2**22
+"""Subgraphs whose products and kernels are in memory at the same time, if the result is kept for all of them."""
+_FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 
 
-def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
-    """B: 1 where a node is in a subgraph.
+def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tuple[str, ...]:
+    """Names of accepted views, also along edges and against them; with ``typed``, those that exist for each type."""
+    over_edges = [view for view in OVER_EDGES if view in accepted]
+    return (*(over_edges if typed else accepted), *(f"{view}-{way}" for view in over_edges for way in WAYS))
 
-    Shapes:
-        returns: (n, N).
+
+def split_view(view: str) -> tuple[str, str, str]:
+    """The kind of a view, the way it follows edges, and their type; the last two are empty if the name has none.
+
+    Example:
+        >>> split_view("lift-out:binds"), split_view("one-hop")
+        (('lift', 'out', 'binds'), ('one-hop', '', ''))
     """
+    name, _, of_type = view.partition(":")
+    kind, _, way = name.rpartition("-")
+    return (kind, way, of_type) if way in WAYS else (name, "", of_type)
+
+
+def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
+    """The views with the types of a graph in place of ``*``.
+
+    Example:
+        >>> expand_views(("bag", "lift:*"), Graph.from_edges([0, 1], [1, 2], types=["binds", "inhibits"]))
+        ('bag', 'lift:binds', 'lift:inhibits')
+    """
+    found: list[str] = []
+    for view in views:
+        name, _, of_type = view.partition(":")
+        found += [f"{name}:{one}" for one in graph.types] if of_type == ALL_TYPES else [view]
+    return tuple(dict.fromkeys(found))
+
+
+def used_by_view(view: str, settings: BaselineSettings) -> frozenset[str]:
+    """Attributes of a graph that a view uses."""
+    kind, way, of_type = split_view(view)
+    used = {
+        "weights": kind in DIFFUSED or (settings.weighted and kind in ("one-hop", TOPOLOGY)),
+        "direction": bool(way) or (settings.directed and kind == TOPOLOGY),
+        "types": bool(of_type),
+    }
+    return frozenset(name for name, is_used in used.items() if is_used)
+
+
+def used_by_views(settings: BaselineSettings) -> frozenset[str]:
+    """Attributes of a graph that the listed views use."""
+    return frozenset().union(*(used_by_view(view, settings) for view in settings.views))
+
+
+def are_known(views: tuple[str, ...], graph: Graph) -> bool:
+    """Whether all views exist, and none stands for several."""
+    try:
+        check_views(views, graph)
+    except UserError:
+        return False
+    return not any(view.endswith(f":{ALL_TYPES}") for view in views)
+
+
+def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = VIEWS) -> None:
+    """Refuse views that do not exist or are listed twice, and statistics alone."""
+    for view in views:
+        kind, way, of_type = split_view(view)
+        plain, known = f"{kind}-{way}" if way else kind, known_views(accepted, typed=bool(of_type))
+        if plain not in known:
+            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
+        if way and not (graph.directed or graph.oriented is not None):
+            hint = f"accepted for an undirected graph: {', '.join(accepted)}; or read the edges with --directed"
+            raise UserError(f"baseline.views has {view}, and the graph is undirected", where="recipe", hint=hint)
+        if of_type and not graph.types:
+            what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
+            raise UserError(what, where="recipe", hint=f"leave ':{of_type}' out, or give edges a column of types")
+        if of_type and of_type not in (ALL_TYPES, *graph.types):
+            hint = choices(of_type, (ALL_TYPES, *graph.types))
+            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
+    if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
+        alone = ", and not topology alone" if TOPOLOGY in accepted else ""
+        hint = f"accepted: one or more of {', '.join(accepted)}, each once{alone}"
+        raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
+
+
+def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
+    """B (n, N): 1 where a node is in a subgraph."""
     ones = np.ones(len(nodes.values))
     return scipy.sparse.csr_array((ones, nodes.values.astype(np.int32), nodes.offsets), shape=(len(nodes), num_nodes))
 
@@ -74,22 +155,19 @@ def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
 def spread_one_hop(
     bag: scipy.sparse.csr_array, graph: Graph, *, weighted: bool = False, way: str = ""
 ) -> scipy.sparse.csr_array:
-    """B D^-1/2 A D^-1/2; a node without neighbours spreads nothing.
+    """B D^-1/2 A D^-1/2 (n, N); a node without neighbours spreads nothing.
 
     Args:
         graph: undirected.
         weighted: A has the magnitudes of weights, if there are any, and D their sums.
         way: ``out`` or ``in``: A has the edges along that way; D is that of A's rows on its left, of A's columns on
             its right.
-
-    Shapes:
-        bag, returns: (n, N).
     """
     weighted = weighted and graph.weights is not None
     walks = walks_of(graph, way) if way or weighted else None
     there, back = (walks.graph, walks.back) if walks is not None else (graph, graph)
     scale = _inverse_roots(there, weighted=weighted)
-    # The rows of the nodes that are there alone: one subgraph need not cost what the graph does.
+    # Only the rows of nodes that occur: one subgraph need not cost what the graph does.
     nodes, columns = np.unique(bag.indices, return_inverse=True)
     narrow = scipy.sparse.csr_array(
         (bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes))
@@ -113,10 +191,7 @@ def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Diffusing:
-    """How views are computed; the fields are those of ``[baseline]``.
-
-    The first four are those of diffusions, and enter the keys of their cache as they are printed.
-    """
+    """How views are computed, by the settings; the first four are printed into the cache keys of diffusions."""
 
     damping: float
     exact: bool
@@ -127,13 +202,12 @@ class Diffusing:
 
     @classmethod
     def of(cls, settings: BaselineSettings, damping: float | None = None) -> Diffusing:
-        """Those of a section, with another damping where one is given."""
         damping = settings.damping if damping is None else damping
         exact = settings.diffusion == "exact"
         return cls(damping, exact, settings.push_edges, settings.push_nodes, settings.weighted, settings.directed)
 
     def key(self, view: str) -> str:
-        """What a view depends on, for keys of caches."""
+        """What a view depends on, for cache keys."""
         if split_view(view)[0] in DIFFUSED:
             return str(self)
         return f"weighted={self.weighted}, directed={self.directed}" if self.weighted or self.directed else ""
@@ -153,7 +227,6 @@ class Rows:
 
     @classmethod
     def of(cls, values: Matrix) -> Rows:
-        """The rows and their lengths."""
         if not scipy.sparse.issparse(values):
             return cls(values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
         parts = (values[rows] for rows in row_blocks(values.shape[0]))
@@ -161,15 +234,11 @@ class Rows:
         return cls(values, np.concatenate([np.empty(0), *squares]))
 
     def chosen(self, rows: NDArray[np.int64]) -> Matrix:
-        """Chosen rows; all of them in their order are not copied."""
+        """Chosen rows; all of them, in order, are not copied."""
         return self.values if np.array_equal(rows, np.arange(self.values.shape[0])) else self.values[rows]
 
     def products(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Inner products of chosen rows; where there are few, all are computed at once and kept.
-
-        Shapes:
-            returns: (rows, others).
-        """
+        """Inner products of chosen rows (rows, others); of few subgraphs, all are computed at once and kept."""
         if self.values.shape[0] > PRODUCT_ROWS:
             return multiply(self.values[rows], self.values[others])
         if not self._products:
@@ -178,18 +247,13 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Memory, with that of inner products."""
         n = self.values.shape[0]
         values = self.values.nbytes if isinstance(self.values, np.ndarray) else 2 * self.values.data.nbytes
         return values + (8 * n * n if n <= PRODUCT_ROWS else 0)
 
 
 def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
-    """Inner products of two sets of rows, in double precision: fits enlarge what the order of a sum changes.
-
-    Shapes:
-        rows: (n, N). others: (m, N). returns: (n, m).
-    """
+    """Inner products (n, m) of two sets of rows (n, N), (m, N), in double precision: fits amplify rounding."""
     found = np.zeros((rows.shape[0], others.shape[0]))
     if scipy.sparse.issparse(rows):
         turned = others.T.astype(np.float64)
@@ -218,16 +282,7 @@ def compute_view(
     stored: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Rows:
-    """A view of subgraphs.
-
-    Args:
-        view: one of ``view_names.known_views``, with a type of edges after a colon where they have
-            types.
-        stored: read diffusions from the cache folder, or store them there, unless they are few.
-
-    Raises:
-        UserError: if exact diffusions do not fit in half of the memory limit.
-    """
+    """A view of subgraphs; ``stored`` reads diffusions from the cache folder or stores them there, unless few."""
     kind, way, of_type = split_view(view)
     if of_type:
         graph = graph.layers[graph.types.index(of_type)]
@@ -261,10 +316,9 @@ def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnP
     if diffusing.exact:
         size = 4 * len(nodes) * graph.num_nodes
         if size > share(0.5):
-            what = (
-                f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes take {size / 1e9:,.1f} GB"
-            )
-            raise UserError(what, where="baseline.diffusion", hint='set it to "push", or raise --memory')
+            what = f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes"
+            hint = 'set it to "push", or raise --memory'
+            raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="baseline.diffusion", hint=hint)
         return diffuse(walks, nodes, diffusing.damping, on_progress=on_progress)
     options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
     found, ratios = diffuse_nearby(walks, nodes, diffusing.damping, **options)
@@ -284,7 +338,6 @@ _SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
 
 
 def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
-    """:func:`_diffuse`, from the cache folder if it is there."""
     shape = len(nodes), walks.graph.num_nodes
 
     def arrays(found: Matrix) -> Arrays:
@@ -318,16 +371,13 @@ def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
 
 @lru_cache(maxsize=8)
 def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
-    """:func:`_diffuse` of a few subgraphs; the last ones are kept, as several models ask for the same."""
+    """:func:`_diffuse` of a few subgraphs; the last ones are kept, because several models ask for the same."""
     rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
     return _diffuse(walks, rows, diffusing)
 
 
 class ViewCache:
-    """Views that were computed last, so that fits to other splits of the same subgraphs share them.
-
-    It holds as many as fit in a fifth of the memory limit.
-    """
+    """The latest views, in a fifth of the memory limit: fits to other splits of the same subgraphs share them."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[str, Rows] = OrderedDict()
@@ -344,11 +394,7 @@ class ViewCache:
         stored: bool = False,
         on_progress: OnProgress = ignore,
     ) -> Rows:
-        """:func:`compute_view`, or what is left of an equal call.
-
-        Args:
-            keep: leave it in the cache.
-        """
+        """:func:`compute_view`, or the cached result of an equal call; ``keep`` leaves it in the cache."""
         if not keep and not self._found:
             return compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
         name = _key(graph, nodes, view, diffusing.key(view))

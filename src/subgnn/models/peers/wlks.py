@@ -1,22 +1,24 @@
 """WLKS: Weisfeiler-Lehman kernels of subgraphs and of the whole graph, and a support vector machine (ICLR 2025).
 
-The kernel of two subgraphs is the product of their histograms of colours (``peers/colour_refinement.py``).
-There are two kinds of colours after round i: those of the whole graph G, and those of the subgraph refined by itself;
-either way the histogram counts the nodes of the subgraph. The kernel of the model is a mixture of both:
+*Colour refinement* (1-WL) gives all nodes one colour. In every round the new colour of a node stands for its signature:
+its own colour, and the sorted colours of its neighbours with their repetitions. A table numbers the signatures, which
+are compared as a whole and never by a hash alone: two nodes have one colour if and only if 1-WL cannot tell them apart
+after as many rounds. Subgraphs are compared by sharing tables. Prediction uses those of training: a signature that
+training has not seen gets a number beyond them, which matches nothing.
+
+*Kernel*. After round i a node has a colour in the whole graph G, and one in the subgraph refined by itself. With g_S
+and h_S the histograms of these colours over the nodes of a subgraph S,
 
     K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>
 
-g and h are the histograms after round i or, ``cumulative``, those after rounds 1 to i side by side; with
+The histograms are those after round i or, if ``cumulative``, those after rounds 1 to i side by side; with
 ``normalize``, each is scaled to length one. A support vector machine separates every two classes, and the class with
-most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
+most votes is predicted; several labels have one machine each; real values are fitted by support vector regression. As K
+is linear in the histograms, a fitted machine is kept as one weight a colour, and a new subgraph costs its own
+histogram. Colours that no training subgraph has match nothing, but count in the length of a histogram.
 
-A product of histograms is linear in them. So the machine, once it is fitted to the kernel matrix, is kept as one weight
-a colour, and a new subgraph costs its own histogram. Colours that no training subgraph has match nothing; they count in
-the length of a histogram.
-
-Probabilities: outputs are the scores of the machines times one factor (one a label), which minimises the logistic loss
-of three folds of the training split, each scored by machines that were fitted to the others. A factor changes no
-prediction.
+*Probabilities*. Outputs are the scores of the machines times one factor (one a label), which minimises the logistic
+loss of three folds of the training split, each scored by machines fitted to the others. A factor changes no prediction.
 
 *Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of
 their decisions, where libsvm takes the first; more than 8,000 training subgraphs are fitted without the matrix, by a
@@ -39,17 +41,10 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
+from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.convex import minimise_in_box
-from subgnn.models.peers.colour_refinement import (
-    Colours,
-    Table,
-    graph_colours,
-    subgraph_colours,
-    table_of,
-    table_rows,
-)
+from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.models.peers.support_vectors import Fit, machine_scores
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
@@ -57,8 +52,69 @@ from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.task import task_of
 
+Colours = NDArray[np.int32]
+Table = dict[bytes, int]
+"""The colour of each signature, numbered from 0; a signature is its numbers as the bytes of an int32 array."""
+
+_AT_ONCE = 2**20  # nodes of subgraphs that are refined together
+_OF_START = ("graph_", "subgraph_", "signature")
 _FOLDS = 3
 _LARGEST_MATRIX = 8_000  # training subgraphs
+
+
+def refine(offsets: NDArray[np.int64], neighbors: NDArray[np.integer], colours: Colours, table: Table) -> Colours:
+    """The colours of all nodes in the next round (n,); new signatures are added to the table.
+
+    Example:
+        The ends of the path 0 - 1 - 2 have one neighbour, its middle two.
+
+        >>> same = np.zeros(3, np.int32)
+        >>> refine(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]), same, {}).tolist()
+        [0, 1, 0]
+    """
+    n = len(colours)
+    width = int(colours.max(initial=0)) + 1
+    owner = np.repeat(np.arange(n, dtype=np.int64), np.diff(offsets))
+    in_order = np.sort(owner * width + colours[neighbors])  # by node, then by colour
+    bounds = offsets + np.arange(n + 1)  # a signature is one longer than a row of neighbours
+    signatures = np.empty(bounds[-1], np.int32)
+    own = np.zeros(len(signatures), np.bool_)
+    own[bounds[:-1]] = True
+    signatures[own], signatures[~own] = colours, in_order % width
+    text, ends = signatures.tobytes(), (4 * bounds).tolist()
+    return np.fromiter((table.setdefault(text[ends[i] : ends[i + 1]], len(table)) for i in range(n)), np.int32, n)
+
+
+def graph_colours(graph: Graph, rounds: int) -> list[Colours]:
+    """The colours of all nodes of the graph (N,) after 1, 2, ... rounds."""
+    found, colours = [], np.zeros(graph.num_nodes, np.int32)
+    for _ in range(rounds):
+        colours = refine(*graph.csr, colours, {})
+        found.append(colours)
+    return found
+
+
+def subgraph_colours(graph: Graph, nodes: Ragged, tables: list[Table]) -> list[Colours]:
+    """The colours of ``nodes.values`` after each round, each subgraph refined by itself; adds to each round's table."""
+    found: list[list[Colours]] = [[np.empty(0, np.int32)] for _ in tables]
+    for members in nodes.batches(_AT_ONCE) if tables else ():
+        induced = induced_graphs(graph, members)
+        colours = np.zeros(len(members.values), np.int32)
+        for table, of_round in zip(tables, found, strict=True):
+            colours = refine(induced.offsets, induced.neighbors, colours, table)
+            of_round.append(colours)
+    return [np.concatenate(of_round) for of_round in found]
+
+
+def table_rows(table: Table) -> Ragged:
+    """The signatures of a table in the order of their colours."""
+    return Ragged.from_lengths(np.frombuffer(b"".join(table), np.int32), [len(key) // 4 for key in table])
+
+
+def table_of(rows: Ragged) -> Table:
+    """The inverse of :func:`table_rows`."""
+    text, ends = np.ascontiguousarray(rows.values, np.int32).tobytes(), (4 * rows.offsets).tolist()
+    return {text[ends[i] : ends[i + 1]]: i for i in range(len(rows))}
 
 
 class WLKSModel(TensorModel):
@@ -147,33 +203,16 @@ class WLKSModel(TensorModel):
                     yield f"its signatures {name!r} are cut wrongly"
 
 
-_OF_START = ("graph_", "subgraph_", "signature")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """How many nodes of each subgraph have each colour, of those that training subgraphs have.
-
-    Shapes:
-        counts: (n, columns). lengths: (n,), Euclidean, over all colours.
-    """
+    """How many nodes of each subgraph have each colour of training (n, columns); lengths (n,) over all colours."""
 
     counts: scipy.sparse.csr_array
     lengths: NDArray[np.float64]
 
-    def take(self, rows: NDArray[np.int64]) -> Histogram:
-        """The chosen subgraphs, in the given order."""
-        return Histogram(self.counts[rows], self.lengths[rows])
-
 
 def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Histogram:
-    """Count the colours of each subgraph's nodes.
-
-    Args:
-        columns: the colours that are counted, sorted; the others enter the lengths alone.
-
-    Shapes:
-        colours: (total,), in the order of ``nodes.values``.
+    """Count the colours of each subgraph's nodes; colours that are not in ``columns`` enter the lengths alone.
 
     Example:
         >>> found = histogram(Ragged.from_rows([[0, 1, 2], [3]]), np.array([5, 5, 7, 9]), np.array([5, 9]))
@@ -193,7 +232,7 @@ def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Hi
 
 
 class Histograms:
-    """Histograms of subgraphs by kind and round; they stay in main memory, whatever the device."""
+    """Histograms of subgraphs by kind and round; they stay in main memory on any device."""
 
     def __init__(self, size: int, parts: dict[str, Histogram]) -> None:
         self.size, self.parts, self.device = size, parts, torch.device("cpu")
@@ -206,13 +245,13 @@ class Histograms:
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
-        return {name: part.take(rows) for name, part in self.parts.items()}
+        return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
 
 
 class KernelMachine(nn.Module):
     """Support vector machines on the mixture of kernels, as one weight for each colour.
 
-    What stands for the vector of a subgraph is the decisions of the machines: a histogram is as wide as the graph.
+    A histogram is as wide as the graph, so the vector of a subgraph is the decisions of the machines.
 
     Shapes:
         weight_*: (columns, machines). bias: (machines,). scale: (outputs,) for multi-label, else (1,).
@@ -243,7 +282,7 @@ class KernelMachine(nn.Module):
         self.register_buffer("scale", torch.ones(self.outputs if task_of(spec.task).several else 1))
 
     def features(self, batch: dict[str, Histogram]) -> list[scipy.sparse.csr_array]:
-        """Histograms whose products sum to the kernel: by part, each times the root of its weight."""
+        """Histograms whose products sum to the kernel: each part times the root of its weight."""
         found = []
         for name, share in self.parts.items():
             part = batch[name]
@@ -253,7 +292,6 @@ class KernelMachine(nn.Module):
         return found
 
     def solve(self, examples: Examples) -> None:
-        """Fit the machines to the training split, and the scale to folds of it."""
         rows: Any = scipy.sparse.hstack(self.features(examples.inputs.batch(examples.train)), format="csr")
         targets = examples.targets.cpu().numpy()[examples.train]
         gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None

@@ -29,7 +29,7 @@ from subgnn.kernels import node_set_keys
 from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
-from subgnn.models.subgnn.streamed import StreamedInputs
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Frame, Measuring, Prepared
 from subgnn.ragged import Ragged

@@ -32,8 +32,7 @@ from subgnn.models.subgnn.layer import (
     reads_off,
     subchannel_width,
 )
-from subgnn.models.subgnn.patch_encoder import PatchEncoder
-from subgnn.models.subgnn.walks import Walks
+from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
 from subgnn.ragged import Ragged
 
 Anchors = Sequence[Sequence[SharedAnchors | None]]
