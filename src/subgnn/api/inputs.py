@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from subgnn.api.table_options import TableOptions
+from subgnn.config.plugins import allow_plugins
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data import read_tables as tables
@@ -46,6 +47,7 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
         if settings:
             hint = "give the name of the recipe, or leave the settings out"
             raise UserError("settings beside a Recipe object", where="settings", hint=hint)
+        allow_plugins(recipe)
         return recipe
     if isinstance(settings, Mapping):
         settings = [f"{key}={_toml(value)}" for key, value in settings.items()]

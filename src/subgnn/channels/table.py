@@ -9,6 +9,7 @@ from subgnn.channels.channel import Channel, Similarity
 from subgnn.channels.diffusion import DIFFUSION
 from subgnn.channels.distances import HOPS
 from subgnn.channels.similarity import CONSTANT, WARPING, WEIGHT
+from subgnn.config.plugins import load_plugin
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError, choices, excerpt
 
@@ -43,12 +44,18 @@ def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str =
     Raises:
         UserError: if there is none; it names the nearest.
     """
-    if settings.kind not in CHANNELS:
-        raise UserError(f"{place}.kind is {excerpt(settings.kind)}", where=where, hint=choices(settings.kind, CHANNELS))
-    sides = CHANNELS[settings.kind]
+    sides = CHANNELS.get(settings.kind) or _plugin_sides(settings.kind, where, place)
     if settings.side not in sides:
         raise UserError(f"{place}.side is {excerpt(settings.side)}", where=where, hint=choices(settings.side, sides))
     return sides[settings.side]
+
+
+def _plugin_sides(kind: str, where: str, place: str) -> Mapping[str, Channel]:
+    sides = load_plugin("subgnn.channels", kind, list(CHANNELS), what=f"{place}.kind", where=where)
+    if not isinstance(sides, Mapping) or not all(isinstance(side, Channel) for side in sides.values()):
+        hint = "a plug-in names a dictionary of subgnn.channels.channel.Channel by side"
+        raise UserError(f"{place}.kind is {excerpt(kind)}, which is something else", where=where, hint=hint)
+    return sides
 
 
 def similarity_of(

@@ -30,7 +30,8 @@ from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
 from subgnn.cli.train import train_run
 from subgnn.cli.tune import tune_recipe
-from subgnn.errors import UserError
+from subgnn.config.plugins import allow_plugin, is_plugin
+from subgnn.errors import UserError, excerpt
 from subgnn.parallel.interrupts import exit_code
 from subgnn.versions import __version__
 
@@ -83,6 +84,15 @@ def root(
             "--debug", help="Show the traceback of an error; accepted after any command. Or set SUBGNN_DEBUG=1."
         ),
     ] = False,
+    plugin: Annotated[
+        str,
+        typer.Option(
+            "--plugin",
+            metavar="MODULE",
+            help="Import this module if a run names a model or channel of it; accepted after any command, repeatable. "
+            "Or set SUBGNN_PLUGINS.",
+        ),
+    ] = "",
 ) -> None:
     """Classify subgraphs of a large graph."""
 
@@ -99,6 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in given or bool(os.environ.get("SUBGNN_DEBUG"))
     words = [word for word in given if word != "--debug"]
     try:
+        words = _allow_plugins(words)
         with warnings_as_lines(), kernel_messages_as_lines():
             code = _group()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
@@ -117,6 +128,22 @@ def main(arguments: list[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         return _report(error)
+
+
+def _allow_plugins(words: list[str]) -> list[str]:
+    """Allow the modules after ``--plugin``, wherever it is, and return the other words."""
+    others, given = [], iter(words)
+    for word in given:
+        option, sign, module = word.partition("=")
+        if option != "--plugin":
+            others.append(word)
+            continue
+        module = module if sign else next(given, "")
+        if not is_plugin(f"{module.partition(':')[0]}:NAME"):
+            hint = "accepted: the name of a Python module, as in --plugin my_package.my_model"
+            raise UserError(excerpt(module), where="--plugin", hint=hint)
+        allow_plugin(module)
+    return others
 
 
 def _report(error: Exception) -> int:

@@ -35,6 +35,7 @@ from dataclasses import asdict, replace
 from operator import attrgetter
 
 from subgnn.config.files import parse_recipe, tuned_recipes
+from subgnn.config.plugins import load_plugin
 from subgnn.config.recipes import find_recipe, recipe_groups
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
@@ -86,10 +87,14 @@ def names_where(capability: str, *, value: bool = True) -> list[str]:
 
 
 def find_model(name: str) -> Model:
-    """The model of a name; an error lists the names and the nearest."""
-    if name not in MODELS:
-        raise UserError(f"method is {excerpt(name)}", where="recipe", hint=choices(name, MODELS))
-    return MODELS[name]
+    """The model of a name, in this package or of a plug-in; an error lists the names and the nearest."""
+    if name in MODELS:
+        return MODELS[name]
+    found = load_plugin("subgnn.models", name, list(MODELS), what="method", where="recipe")
+    if not isinstance(found, Model):
+        hint = "a plug-in names an instance of a class derived from subgnn.models.interface.Model"
+        raise UserError(f"method is {excerpt(name)}, which is a {type(found).__name__}", where="recipe", hint=hint)
+    return found
 
 
 def corrects_baseline(settings: Settings) -> bool:
@@ -240,6 +245,6 @@ def check_edges(recipe: Recipe, graph: Graph) -> None:
         return
     names = [recipe.method, *([recipe.model.baseline] if corrects_baseline(recipe) else [])]
     for name in names:
-        if MODELS[name].needs_edges:
+        if find_model(name).needs_edges:
             hint = f"without: {', '.join(names_where('needs_edges', value=False))}"
             raise DataError(f"{name} needs edges, and the graph has none", where="train", hint=hint)

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from subgnn.config.files import parse_recipe, read_recipe
+from subgnn.config.plugins import allow_plugins
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices
 
@@ -51,7 +52,9 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         overrides: ``section.key=value``.
     """
     if name.endswith(".toml"):
-        return read_recipe(Path(name), overrides)
+        recipe = read_recipe(Path(name), overrides)
+        allow_plugins(recipe)
+        return recipe
     if name not in recipe_names():
         raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
     if name in _published_rows():
