@@ -195,7 +195,7 @@ def test_node_features_stand_in_for_embeddings():
         (bag(graph=5), (X, Y), DataError, "graph: a int; accepted"),
         (bag(recipe="bags"), (X, Y), UserError, "unknown recipe 'bags'"),
         (bag(settings={"training.epoch": 3}), (X, Y), UserError, "unknown setting 'training.epoch'"),
-        (bag(time="5m"), (X, Y), UserError, "the recipe bag has no budget of time"),
+        (bag(time="5m"), (X, Y), UserError, "the recipe bag has no time budget"),
         (bag(), (X, None), ValueError, "requires y to be passed"),
         (bag(), (X[:2], Y[:2]), ValueError, "n_samples = 2, and at least 3 are needed"),
         (bag(), (X, Y[:3]), ValueError, r"inconsistent numbers of samples: \[30, 3\]"),

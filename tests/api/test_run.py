@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
+from inspect import signature
 from types import ModuleType
 
 import numpy as np
@@ -14,15 +15,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import rich.console
+from typer.main import get_command
 
 import subgnn
 from subgnn import Dataset, DataWarning, NodeNames, Ragged, SubgraphSet
 from subgnn.api import progress
 from subgnn.api import train as train_module
 from subgnn.api.inputs import as_recipe
+from subgnn.cli.app import app
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.inference.explanation import Explanation
+from subgnn.training.train_options import TrainOptions
 from tests.training.examples import dataset
 
 PLAIN = dataset()
@@ -43,6 +47,17 @@ def portfolio():
 
 def same(one, other):
     pd.testing.assert_frame_equal(one[CLASSES], other[CLASSES], check_exact=True)
+
+
+def test_python_and_the_command_line_have_the_same_options_of_training():
+    shown = signature(subgnn.train).parameters
+    typed = {parameter.name for parameter in get_command(app).commands["train"].params}
+    for field in fields(TrainOptions):
+        assert field.name in typed
+        assert shown[field.name].default == field.default
+        assert f"        {field.name}: " in subgnn.train.__doc__
+    with pytest.raises(UserError, match=r"unknown option 'sead'; accepted: .*; did you mean 'seed'\?"):
+        subgnn.train(DATA, sead=3)
 
 
 def test_predictions_are_a_data_frame(run):

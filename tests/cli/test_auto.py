@@ -59,7 +59,7 @@ def test_json(folder, tmp_path):
     ("options", "message"),
     [
         (("--time", "soon"), "--time: the duration is 'soon'; accepted: 90, 90s, 5m, 1h"),
-        (("--recipe", "bag", "--time", "5m"), "--time: the recipe bag has no budget of time"),
+        (("--recipe", "bag", "--time", "5m"), "--time: the recipe bag has no time budget"),
         (("--set", 'auto.only=["bags"]'), "^--set: auto.only has 'bags'; accepted: .*did you mean 'bag'"),
         (("--set", "training.epoch=5"), "--set: unknown setting 'training.epoch'"),
     ],

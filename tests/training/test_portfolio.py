@@ -19,9 +19,9 @@ from subgnn.training import portfolio as judging
 from subgnn.training import portfolio_run
 from subgnn.training.ensemble_selection import clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
-from subgnn.training.options import parse_duration
 from subgnn.training.portfolio import CANDIDATES, Pool, PoolFits, Row, judge, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
+from subgnn.training.train_options import parse_duration
 from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow
@@ -320,7 +320,7 @@ def test_candidates_that_use_node_features_are_named(tmp_path):
 
 
 def test_a_budget_is_for_portfolios(tmp_path):
-    with pytest.raises(UserError, match="the recipe bag has no budget of time"):
+    with pytest.raises(UserError, match="the recipe bag has no time budget"):
         train(dataset(), find_recipe("bag"), tmp_path / "run", time="5m")
     with pytest.raises(UserError, match="the duration is 'soon'; accepted: 90, 90s, 5m, 1h"):
         train(dataset(), small(), tmp_path / "run", time="soon")

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from subgnn.api.table_options import TableOptions
+from subgnn.api.options import TableOptions, with_options
 from subgnn.config.plugins import allow_plugins
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
-from subgnn.data import read_tables as tables
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.objects import graph_from_object
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
+from subgnn.data.read_tables import read_graph, read_graph_of
+from subgnn.data.read_tables import read_tables as read_dataset_tables
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, DataWarning, UserError, excerpt
 from subgnn.ragged import Ragged
@@ -76,52 +77,23 @@ def as_graph(value: Any, *, datasets: bool = False) -> Graph:
     if not isinstance(value, (str, Path)) and not _is_table(value) and graph_from_object(value) is None:
         hint = "accepted: a Graph, a networkx, PyG, DGL, igraph or scipy graph, or a table of edges"
         raise DataError("no graph" if value is None else f"a {type(value).__name__}", where="graph", hint=hint)
-    return tables.read_graph_of(value) if datasets else tables.read_graph(value)
+    return read_graph_of(value) if datasets else read_graph(value)
 
 
+@with_options(TableOptions)
 def read_tables(
-    edges: Source,
-    members: Source | None = None,
-    *,
-    nodes: Source | None = None,
-    name: str = "",
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    edge_type: str | None = None,
-    edge_time: str | None = None,
-    directed: bool = False,
-    subgraph_column: str | None = None,
-    node_column: str | None = None,
-    label_column: str | None = None,
-    split_column: str | None = None,
-    time_column: str | None = None,
-    node_id: str | None = None,
-    task: str | None = None,
-    label_separator: str | None = None,
-    unknown: Unknown = "error",
-    encoding: str | None = None,
-    seed: int = 0,
+    edges: Source, members: Source | None = None, *, name: str = "", tables: TableOptions, seed: int = 0
 ) -> Dataset:
-    """A dataset from tables; the keywords are the options of ``subgnn train`` and ``subgnn data convert``.
+    """Read a dataset from tables; keywords are the options for tables of ``subgnn train``.
 
-    A table is a data frame (pandas, polars, Arrow) or a file: CSV, TSV, Parquet, Excel, JSON lines. A warning states
-    what is guessed, such as columns by likely titles.
+    A table is a data frame (pandas, polars, Arrow) or a file: CSV, TSV, Parquet, Excel, JSON lines. Warnings say which
+    columns were guessed from their titles.
 
     Args:
         edges: a table with a row for each edge; or a graph: of this library or another one, or its file.
         members: the subgraphs: a table with a row for each membership, or with a row for each subgraph and a list of
             nodes; or a file of gene sets.
-        nodes: a table of node attributes, which become features.
         name: of the dataset; by default that of the file of subgraphs.
-        source, target, weight, edge_type, edge_time: columns of edges.
-        directed: keep the direction of edges.
-        subgraph_column, node_column, label_column, split_column, time_column: columns of members.
-        node_id: the column of ``nodes`` with the names of nodes.
-        task: multiclass, binary, multilabel or regression; by default inferred from the labels.
-        label_separator: of several labels in one cell.
-        unknown: what to do with nodes that are not in the graph: ``error`` or ``drop``.
-        encoding: of text files; UTF-8 by default.
         seed: of the split, if there is no column for it.
 
     Example:
@@ -132,10 +104,8 @@ def read_tables(
         >>> read_tables(edges, members).subgraphs
         SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
     """
-    given = locals()  # the keywords are the fields of TableOptions
-    options = TableOptions(**{field.name: given[field.name] for field in fields(TableOptions)})
-    reading = options.reading(None, lambda note: warnings.warn(note, DataWarning, stacklevel=4))
-    return tables.read_tables(edges, members, nodes=nodes, name=name, options=reading, seed=seed)
+    reading = tables.reading(None, lambda note: warnings.warn(note, DataWarning, stacklevel=5))
+    return read_dataset_tables(edges, members, nodes=tables.nodes, name=name, options=reading, seed=seed)
 
 
 def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from subgnn.api.table_options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
+from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
 from subgnn.cli.options import (
     DataPath,
     ForceFlag,
@@ -18,7 +18,6 @@ from subgnn.cli.options import (
     Settings,
     SubgraphsFile,
     check_paths,
-    with_option_groups,
 )
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
@@ -67,7 +66,7 @@ class FileOptions:
         return Files(subgraphs, out, reading, self.data, self.force, self.excel_safe), notes
 
 
-@with_option_groups
+@with_options(FileOptions)
 def predict_subgraphs(
     *,
     run: RunPath,
@@ -95,7 +94,7 @@ def predict_subgraphs(
     _report(run, out, json, f"predictions for {count:,} subgraphs", notes, num_subgraphs=count)
 
 
-@with_option_groups
+@with_options(FileOptions)
 def embed_subgraphs(
     *,
     run: Annotated[
@@ -157,7 +156,7 @@ def embed_subgraphs(
         print_line(f"{model}: the model, for vectors of further subgraphs")
 
 
-@with_option_groups
+@with_options(FileOptions)
 def search_subgraphs(
     *,
     run: Annotated[
@@ -204,7 +203,7 @@ def search_subgraphs(
     _report(run, out, json, f"nearest known subgraphs of {count:,} subgraphs", notes, num_subgraphs=count)
 
 
-@with_option_groups
+@with_options(FileOptions)
 def explain_subgraphs(
     *,
     run: RunPath,
@@ -237,7 +236,7 @@ def explain_subgraphs(
     _report(run, out, json, f"explanations of {count:,} predictions", notes, num_subgraphs=count)
 
 
-@with_option_groups
+@with_options(FileOptions)
 def complete_subgraphs(
     *,
     run: RunPath,

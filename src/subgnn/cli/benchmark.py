@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
+from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.engine import EngineOptions
-from subgnn.cli.options import CacheFlag, DeviceChoice, IdBase, JsonFlag, MemoryLimit, Settings, with_option_groups
+from subgnn.cli.options import IdBase, JsonFlag, MemoryLimit, Settings
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
 from subgnn.cli.train import train_run
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
+from subgnn.training.train_options import CacheFlag, DeviceName
 
 SUITES = ("quick", *suite_names())
 _WHERE = "benchmark run"
@@ -29,7 +31,7 @@ def benchmark_verbs() -> None:
 
 
 @benchmark.command("run")
-@with_option_groups
+@with_options(EngineOptions)
 def run_benchmark(
     *,
     context: typer.Context,
@@ -66,7 +68,7 @@ def run_benchmark(
     ] = False,
     engine: EngineOptions,
     settings: Settings = None,
-    device: DeviceChoice = "auto",
+    device: DeviceName = "auto",
     cache: CacheFlag = True,
     id_base: IdBase = None,
     memory: MemoryLimit = None,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from subgnn.api.options import TableOptions, with_options
 from subgnn.api.progress import progress_bar
-from subgnn.api.table_options import TableOptions
-from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag, with_option_groups
+from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_json, print_line, print_next, print_notes
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.memory import parse_size
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MIN_MEMORY = 10**7
 
 
-@with_option_groups
+@with_options(TableOptions)
 def convert_dataset(
     *,
     path: Annotated[

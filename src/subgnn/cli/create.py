@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values, with_option_groups
+from subgnn.api.options import with_options
+from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, differences_from_paper
 from subgnn.parallel.progress import ignore
@@ -65,7 +66,7 @@ class Sizes:
     max_components: Annotated[int | None, _target("component: most components.")] = None
 
 
-@with_option_groups
+@with_options(Sizes)
 def generate_dataset(
     *,
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(GENERATED)}.")],
@@ -156,7 +157,7 @@ class Sources:
     records: Annotated[Path | None, _source("em-user: Endomondo workouts, a record per line.")] = None
 
 
-@with_option_groups
+@with_options(Sources)
 def build_dataset(
     *,
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],

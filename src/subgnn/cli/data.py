@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from subgnn.api.table_options import MembersTable, TableOptions
+from subgnn.api.options import MembersTable, TableOptions, with_options
 from subgnn.cli.convert import convert_dataset
 from subgnn.cli.create import (
     GRAPH_KEYS,
@@ -21,10 +21,11 @@ from subgnn.cli.create import (
     graph_cells,
     mean_cell,
 )
-from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName, with_option_groups
+from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
+from subgnn.training.train_options import SplitName
 
 if TYPE_CHECKING:
     from subgnn.data.subgraphs import SubgraphSet
@@ -64,7 +65,7 @@ def list_datasets(json: JsonFlag = False) -> None:
 
 
 @data.command("describe")
-@with_option_groups
+@with_options(TableOptions)
 def describe_dataset(
     *,
     path: DatasetFiles,
@@ -126,7 +127,7 @@ def describe_dataset(
 
 
 @data.command("check")
-@with_option_groups
+@with_options(TableOptions)
 def check_dataset(
     *,
     path: DatasetFiles,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -52,15 +49,6 @@ Settings = Annotated[
 KeyValues = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Any other setting of the dataset; may be repeated.")
 ]
-SplitName = Annotated[
-    Literal["stored", "published"],
-    Option(
-        "--split",
-        help="published: as in published results, with val and test of the file exchanged where val is the smaller.",
-    ),
-]
-DeviceChoice = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
-CacheFlag = Annotated[bool, Option(" /--no-cache", show_default=False, help="Neither read the cache nor write to it.")]
 IdBase = Annotated[
     int | None,
     Option(
@@ -79,49 +67,6 @@ MemoryLimit = Annotated[
 GzipFlag = Annotated[bool, Option("--gzip", help="Compress the edge list.")]
 ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
-
-
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with an option for each field of the dataclasses among its parameters.
-
-    The options stand where the dataclass stands in the signature, and are called like its fields, whose types and
-    defaults they have.
-
-    Example:
-        >>> from dataclasses import dataclass
-        >>> @dataclass
-        ... class Sizes:
-        ...     width: Annotated[int, Option(help="Columns.")] = 80
-        >>> @with_option_groups
-        ... def draw(out: Path, sizes: Sizes, json: JsonFlag = False) -> None:
-        ...     print(out, sizes)
-        >>> list(signature(draw).parameters)
-        ['out', 'width', 'json']
-        >>> draw(out="-", width=3)
-        - Sizes(width=3)
-    """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters = []
-    for name, given in signature(command).parameters.items():
-        if name not in groups:
-            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        types = get_type_hints(groups[name], include_extras=True)
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in fields(groups[name])
-        ]
-
-    @wraps(command)
-    def call(**values: Any) -> None:
-        for name, group in groups.items():
-            known = [field.name for field in fields(group)]
-            values[name] = group(**{key: values.pop(key) for key in known if key in values})
-        command(**values)
-
-    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return call
 
 
 def read_key_values(pairs: Sequence[str]) -> dict[str, str]:

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
+from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
-    CacheFlag,
     DatasetPath,
-    DeviceChoice,
     ForceFlag,
     IdBase,
     JsonFlag,
     MemoryLimit,
     RecipeName,
     Settings,
-    with_option_groups,
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.errors import DataError, UserError
+from subgnn.training.train_options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
     from subgnn.config.settings import PretrainSettings, Recipe
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from subgnn.prepare.measure import Measuring
 
 
-@with_option_groups
+@with_options(EngineOptions)
 def prepare_dataset(
     *,
     path: DatasetPath,
@@ -156,7 +155,7 @@ def pretrain_nodes(
     settings: Annotated[
         list[str] | None, Option("--set", metavar="pretrain.KEY=VALUE", help="Override a setting; may be repeated.")
     ] = None,
-    device: DeviceChoice = "auto",
+    device: DeviceName = "auto",
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted pretraining.")] = False,
     force: ForceFlag = False,
     id_base: IdBase = None,

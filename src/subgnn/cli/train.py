@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
+from subgnn.api.options import MembersTable, TableOptions, with_options
 from subgnn.api.progress import leaderboard_table, progress_bar
-from subgnn.api.table_options import MembersTable, TableOptions
 from subgnn.cli.options import (
-    CacheFlag,
-    DeviceChoice,
     IdBase,
     JsonFlag,
     MemoryLimit,
     RecipeName,
     Settings,
-    SplitName,
-    with_option_groups,
 )
 from subgnn.cli.output import (
     continuing_command,
@@ -30,12 +27,13 @@ from subgnn.cli.output import (
     print_table,
 )
 from subgnn.storage.files import finite
+from subgnn.training.train_options import TrainOptions
 
 if TYPE_CHECKING:
     from subgnn.result import RunResult
 
 
-@with_option_groups
+@with_options(TrainOptions, TableOptions)
 def train_run(
     *,
     context: Context,
@@ -45,39 +43,8 @@ def train_run(
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
     members: MembersTable = None,
     recipe: RecipeName = "auto",
-    seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0,
-    time: Annotated[
-        str | None,
-        Option(metavar="DURATION", help="Budget of auto, as 90s, 5m or 1h; by default 5m. Not for other recipes."),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        Option(
-            metavar="AIM",
-            help="Choose the threshold of the rarer class, or of each label, for precision=0.9, recall=0.8, f1 or"
-            " cost=fp:1,fn:20.",
-        ),
-    ] = None,
-    split: SplitName = "stored",
-    edges_until: Annotated[
-        str | None,
-        Option(metavar="TIME", help="Leave out later edges, here and in predictions: a number or an ISO date."),
-    ] = None,
-    allow_look_ahead: Annotated[
-        bool,
-        Option("--allow-look-ahead", help="Train although edges are later than the held-out part of a split by time."),
-    ] = False,
     settings: Settings = None,
-    device: DeviceChoice = "auto",
-    resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
-    tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
-    mlflow: Annotated[
-        bool, Option("--mlflow", help="Log to MLflow: into RUN/mlflow.db, or to MLFLOW_TRACKING_URI.")
-    ] = False,
-    wandb: Annotated[
-        bool, Option("--wandb", help="Log to Weights & Biases: into RUN/wandb; online with WANDB_MODE=online.")
-    ] = False,
-    cache: CacheFlag = True,
+    options: TrainOptions,
     id_base: IdBase = None,
     tables: TableOptions,
     memory: MemoryLimit = None,
@@ -105,7 +72,7 @@ def train_run(
 
     notes: list[str] = []
     command = "subgnn train EDGES MEMBERS --out RUN"
-    dataset = tables.read(path, members, tables.reading(id_base, notes.append), command=command, seed=seed)
+    dataset = tables.read(path, members, tables.reading(id_base, notes.append), command=command, seed=options.seed)
 
     from subgnn.api.train_recipe import train
     from subgnn.models.registry import unused_line
@@ -119,26 +86,16 @@ def train_run(
         print_line(task_line(dataset.subgraphs))
         if line := unused_line(chosen, dataset.graph):
             print_line(line)
-    loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:
         result = train(
             dataset,
             chosen,
             out,
-            time=time,
-            threshold=threshold,
-            seed=seed,
-            split=split,
-            edges_until=edges_until,
-            allow_look_ahead=allow_look_ahead,
-            device=device,
             ranks=ranks,
-            resume=resume,
             source=str(path.resolve()),
             keep_data=members is not None,
-            cache=cache,
             callbacks=bar.callbacks(),
-            loggers=[name for name, wanted in loggers.items() if wanted],
+            **asdict(options),
         )
     if not prints:
         return

@@ -7,25 +7,24 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
+from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
-    CacheFlag,
     DatasetPath,
-    DeviceChoice,
     IdBase,
     JsonFlag,
     MemoryLimit,
     RecipeName,
     Settings,
-    with_option_groups,
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
+from subgnn.training.train_options import CacheFlag, DeviceName
 
 _MAX_ROWS = 10
 
 
-@with_option_groups
+@with_options(EngineOptions)
 def tune_recipe(
     *,
     path: DatasetPath,
@@ -62,7 +61,7 @@ def tune_recipe(
     engine: EngineOptions,
     seed: Annotated[int, Option(min=0, help="Seed of the search; trainings use seeds from 0.")] = 0,
     settings: Settings = None,
-    device: DeviceChoice = "auto",
+    device: DeviceName = "auto",
     cache: CacheFlag = True,
     id_base: IdBase = None,
     memory: MemoryLimit = None,

@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from subgnn.errors import DataError, MissingExtra, UserError, choices
+from subgnn.errors import DataError, MissingExtra
 from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write
 from subgnn.training.options import RunOptions
@@ -122,15 +122,8 @@ _OPEN: dict[str, Callable[[Path], _Opened]] = {
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Check that loggers are known and their packages installed.
-
-    Raises:
-        UserError: for an unknown name.
-        MissingExtra: without its package, which has the same name, as the extra has.
-    """
+    """Check that the packages of loggers are installed; a package, its extra and its option have the same name."""
     for name in names:
-        if name not in _OPEN:
-            raise UserError(f"unknown logger '{name}'", where="loggers", hint=choices(name, _OPEN))
         if find_spec(name) is None:
             raise MissingExtra(name, extra=name, feature=f"--{name}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.config.numbers import LARGEST
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.errors import UserError, excerpt
 from subgnn.models.registry import model_of, unused_data
 from subgnn.models.spec import Checkpoint
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Candidate, RunResult
+from subgnn.training.train_options import TrainOptions
 from subgnn.versions import versions
 
 
@@ -51,27 +49,6 @@ WritePage = Callable[[Dataset, Path, TrainedRun | None], None]
 """Writes the page of a finished run, from its dataset, its folder and, just after training, what is in memory."""
 
 
-_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-
-
-def parse_duration(text: str, where: str) -> float:
-    """Seconds of a duration such as ``90``, ``90s``, ``5m`` or ``1h``.
-
-    Raises:
-        UserError: where it is none, or shorter than a second.
-
-    Example:
-        >>> [parse_duration(text, "--time") for text in ("90", "90s", "5m", "1.5h")]
-        [90.0, 90.0, 300.0, 5400.0]
-    """
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|)", text.strip())
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 1 <= seconds <= LARGEST:
-        hint = f"accepted: 90, 90s, 5m, 1h; from 1 to {LARGEST:,} seconds"
-        raise UserError(f"the duration is {excerpt(text)}", where=where, hint=hint)
-    return seconds
-
-
 OnLeaderboard = Callable[[Sequence[Candidate], str], None]
 """Called with the rows of a portfolio's leaderboard, and what is being done now."""
 
@@ -98,8 +75,8 @@ NO_CALLBACKS = Callbacks()
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """A run to be trained; :func:`subgnn.api.train_recipe.train` explains the fields.
+class RunOptions(TrainOptions):
+    """A run to be trained: the options of ``train``, and what :func:`subgnn.api.train_recipe.train` adds to them.
 
     ``write_page`` is an importable function, or None for no page. ``look_ahead`` says that edges later than the first
     held-out subgraph of a split by time were allowed, and ``warnings`` what makes the scores misleading.
@@ -107,18 +84,11 @@ class RunOptions:
 
     recipe: Recipe
     out: Path
-    seed: int = 0
-    split: str = "stored"
-    device: str = "auto"
-    resume: bool = False
     source: str = ""
     keep_data: bool = False
-    cache: bool = True
-    loggers: tuple[str, ...] = ()
     score_epochs: bool = False
     write_page: WritePage | None = None
     callbacks: Callbacks = NO_CALLBACKS
-    edges_until: float | None = None
     look_ahead: bool = False
     warnings: tuple[str, ...] = ()
 

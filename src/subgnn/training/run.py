@@ -60,7 +60,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         check_ranks(options, ranks)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
-        options = replace(options, loggers=(), callbacks=NO_CALLBACKS)
+        options = replace(options, tensorboard=False, mlflow=False, wandb=False, callbacks=NO_CALLBACKS)
     if resume and is_finished(out):
         if first:
             can_resume(options)

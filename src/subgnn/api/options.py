@@ -1,20 +1,89 @@
-"""Options of the commands that read tables: columns, encoding, unknown nodes and labels."""
+"""Groups of options that the command line and Python share: a dataclass, each field of which is an option.
+
+:func:`with_options` turns a parameter that is such a group into parameters of its own for each field.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 
-from subgnn.errors import DataError, UserError, excerpt
+from subgnn.errors import DataError, UserError, choices, excerpt
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
     from subgnn.data.formats.format import LabelFormat, ReadOptions
     from subgnn.task import TaskName
+
+
+T = TypeVar("T")
+
+
+def with_options(*groups: type[Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a function a keyword for each field of these dataclasses, in the place of the parameter that holds one.
+
+    Unknown keywords are refused, with the closest match. A docstring with a section Args, which commands do not have,
+    gets a line for each field, with the help text of its option.
+
+    Example:
+        >>> @dataclass
+        ... class Sizes:
+        ...     width: Annotated[int, Option(help="Columns.")] = 80
+        >>> @with_options(Sizes)
+        ... def draw(out: Path, *, sizes: Sizes, json: bool = False) -> None:
+        ...     print(out, sizes)
+        >>> list(signature(draw).parameters)
+        ['out', 'width', 'json']
+        >>> draw("-", width=3)
+        - Sizes(width=3)
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        hints = get_type_hints(function, include_extras=True)
+        held = {name: group for name, group in hints.items() if group in groups}
+        parameters: list[Parameter] = []
+        for name, own in signature(function).parameters.items():
+            if name not in held:
+                parameters.append(own.replace(annotation=hints[name]))
+                continue
+            types = get_type_hints(held[name], include_extras=True)
+            parameters += [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+                for field in fields(held[name])
+            ]
+        known = [parameter.name for parameter in parameters]
+
+        @wraps(function)
+        def call(*args: Any, **given: Any) -> T:
+            for name in given:
+                if name not in known:
+                    raise UserError(
+                        f"unknown option {excerpt(name)}", where=function.__name__, hint=choices(name, known)
+                    )
+            for name, group in held.items():
+                names = [field.name for field in fields(group)]
+                given[name] = group(**{key: given.pop(key) for key in names if key in given})
+            return function(*args, **given)
+
+        own_lines = re.search(r"^    Args:\n(?: {8}.*\n)+", function.__doc__ or "", re.MULTILINE)
+        if own_lines:
+            options = [(one, get_args(one.annotation)) for one in parameters if get_origin(one.annotation) is Annotated]
+            lines = [f"        {one.name}: {option.help}\n" for one, (_, option) in options]
+            call.__doc__ = own_lines.string.replace(own_lines[0], own_lines[0] + "".join(lines))
+            plain = {one.name: one.replace(annotation=kind) for one, (kind, _) in options}
+            parameters = [plain.get(one.name, one) for one in parameters]
+        call.__signature__ = Signature(parameters, return_annotation=hints["return"])  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
 
 _GUESSED = "by default guessed from likely titles"
 _LABELLED: tuple[TaskName, ...] = ("multi-class", "binary", "multi-label", "regression")
