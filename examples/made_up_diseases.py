@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from subgnn.lab.datasets.build import build
-from subgnn.lab.datasets.builder import Request
 
 ORGANS = ("muscle", "nerve", "heart", "liver", "bone", "skin", "eye", "kidney")
 SIGNS = ("Small", "Large", "Pale", "Stiff", "Slow", "Brittle", "Swollen", "Patchy")
@@ -123,7 +122,7 @@ def build_made_up(folder: Path) -> Path:
     """
     hpo, orphapacket = write_sources(folder / "sources")
     labels = [f"{kind}={_FIRST_CLASS + i}" for i, kind in enumerate(CLASSES)]
-    built = build("hpo-metab", Request({"orphapacket": orphapacket, "hpo": hpo}, labels=labels))
+    built = build("hpo-metab", {"orphapacket": orphapacket, "hpo": hpo}, labels=labels)
     # The card would name the real files.
     made_up = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "sources": [], "note": _NOTE}
     dataset = replace(built.dataset, name="made-up diseases", card={**built.dataset.card, **made_up})

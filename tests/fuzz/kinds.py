@@ -29,10 +29,10 @@ from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.lab.datasets.archives import unpack_dataset
 from subgnn.lab.datasets.em_user import read_workouts
-from subgnn.lab.datasets.genes import read_annotations, read_gene_symbols, read_interactome
 from subgnn.lab.datasets.hpo import read_hpo
 from subgnn.lab.datasets.obo import read_obo
 from subgnn.lab.datasets.orphanet import read_orphapackets
+from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.search_space import read_space
 from subgnn.prepare.cached import encode, read_prepared

@@ -18,7 +18,8 @@ from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, differences_from_paper
 from subgnn.parallel.progress import ignore
 
 if TYPE_CHECKING:
-    from subgnn.lab.datasets.builder import BuiltDataset, OnStep
+    from subgnn.lab.datasets.build import BuiltDataset
+    from subgnn.lab.datasets.builder import OnStep
     from subgnn.lab.datasets.fetch import Progress
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
@@ -192,14 +193,13 @@ def build_dataset(
     subgnn data build em-user --records endomondoHR.json.gz --out em_user
     """
     from subgnn.lab.datasets.build import build
-    from subgnn.lab.datasets.builder import Request
     from subgnn.storage.files import refuse_existing
 
     flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
     options = {key: str(value) for key, value in flags.items() if value is not None} | read_key_values(settings or [])
     refuse_existing(out, overwrite=force)
     with _steps(name) as on_step:
-        built = build(name, Request(_given(sources), options, labels or (), seed, on_step))
+        built = build(name, _given(sources), options=options, labels=labels or (), seed=seed, on_step=on_step)
         on_step("writing")
         built.write(out, compress=gzip, overwrite=force)
     _print_built(built, out, json)

@@ -78,7 +78,11 @@ def test_a_tar_with_a_header_of_gigabytes_is_not_read_into_memory(tmp_path: Path
     _refused(tmp_path, gzip.compress(info.tobuf() + bytes(2**20)), "header too large")
 
 
-def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_and_no_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    _refused(
+        tmp_path / "a", zip_of({"edge_list.txt": EDGES, "x/subgraphs.pth": SUBGRAPHS}), "there is no dataset in it"
+    )
     monkeypatch.setattr(archives, "_MAX_FILES", 3)
     _refused(tmp_path, zip_of({**dataset_files(""), "a": b"", "b": b""}), "more than 3 files")
 
@@ -101,28 +105,6 @@ def test_a_truncated_archive_is_damaged_not_a_crash(tmp_path: Path, pack: Callab
             unpack_dataset(tmp_path / "archive", folder, wanted="ppi_bp")
 
 
-@pytest.mark.parametrize("pack", [zip_of, tar_of])
-def test_a_damaged_archive_never_crashes(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
-    whole = pack(dataset_files("ppi_bp/"))
-    rng = np.random.default_rng(1)
-    for trial in range(300):
-        body = bytearray(whole)
-        for place in rng.integers(0, len(body), 3):
-            body[place] = rng.integers(256)
-        folder = tmp_path / str(trial)
-        folder.mkdir()
-        (tmp_path / "archive").write_bytes(body)
-        try:
-            unpack_dataset(tmp_path / "archive", folder, wanted="ppi_bp")
-        except DataError:
-            continue
-        assert {p.name for p in folder.iterdir()} >= {"edge_list.txt", "subgraphs.pth"}
-
-
-def test_an_archive_without_a_dataset(tmp_path: Path) -> None:
-    _refused(tmp_path, zip_of({"edge_list.txt": EDGES, "other/subgraphs.pth": SUBGRAPHS}), "there is no dataset in it")
-
-
 def _bomb(size: int) -> bytes:
     return gzip.compress(b"0 1\n" * (size // 4))
 
@@ -139,8 +121,8 @@ def test_what_is_inside_a_compressed_file_counts_towards_the_bound(tmp_path: Pat
     body = zip_of({"edge_list.txt.gz": _bomb(2**20), "subgraphs.pth": SUBGRAPHS})
     _refused(tmp_path, body, "unpack to more than 1,000,000 bytes", max_bytes=1_000_000)
     (tmp_path / "again").mkdir()
-    unpacked = unpack_dataset(tmp_path / "archive", tmp_path / "again", wanted="ppi_bp", max_bytes=1_100_000)
-    assert unpacked.files == ("edge_list.txt.gz", "subgraphs.pth")
+    unpack_dataset(tmp_path / "archive", tmp_path / "again", wanted="ppi_bp", max_bytes=1_100_000)
+    assert {p.name for p in (tmp_path / "again").iterdir()} == {"edge_list.txt.gz", "subgraphs.pth"}
 
 
 @pytest.mark.parametrize("name", ["other", "edge_list.txt"])

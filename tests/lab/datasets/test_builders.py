@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from subgnn.config.files import parse_options
 from subgnn.errors import DataError, UserError
 from subgnn.lab.datasets.build import BUILDERS, build
-from subgnn.lab.datasets.builder import Request, read_labels
-from subgnn.lab.datasets.hpo import PhenotypeGraphSettings
-from subgnn.lab.datasets.orphanet import METAB
-from subgnn.lab.datasets.patients import PatientSettings
+from subgnn.lab.datasets.builder import read_labels, read_settings
+from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.lab.datasets.ppi_bp import PpiBpSettings
-from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings, rare_disease_settings
-from subgnn.lab.datasets.sources import SOURCES
-
-KINDS = {"graph": PhenotypeGraphSettings, "set": RareDiseaseSettings}
+from subgnn.lab.datasets.rare_diseases import PatientSettings, RareDiseaseSettings
 
 
-def test_texts_become_values_of_the_right_type() -> None:
+def rare(options: dict[str, str], labels: tuple[str, ...] = ()) -> RareDiseaseSettings:
+    builder = BUILDERS["hpo-metab"]
+    found: RareDiseaseSettings = builder.read_settings(builder.settings, options, labels, "x")
+    return found
+
+
+def test_texts_become_settings() -> None:
+    assert rare({}) == BUILDERS["hpo-metab"].settings
     options = {"min_shared_genes": "3", "ontology_edges": "false", "split_by": "disease", "fractions": "0.5, 0.25,0.25"}
-    assert parse_options(KINDS, options, "x") == {
-        "graph": {"min_shared_genes": 3, "ontology_edges": False},
-        "set": {"split_by": "disease", "fractions": (0.5, 0.25, 0.25)},
-    }
-    words = parse_options({"x": PpiBpSettings}, {"excluded_evidence": "IEA, 7"}, "x")["x"]
-    assert words == {"excluded_evidence": ("IEA", "7")}
+    found = rare(options | {"patients": "7", "noise": "0", "min_phenotypes": "5"}, ("A=ORPHA:1", "B=2"))
+    assert (found.graph.min_shared_genes, found.graph.ontology_edges) == (3, False)
+    assert (found.split_by, found.fractions) == ("disease", (0.5, 0.25, 0.25))
+    assert found.patients == PatientSettings(per_disease=7, noise=0)
+    assert (found.diseases.min_phenotypes, found.diseases.labels) == (5, {"A": ("1",), "B": ("2",)})
+    assert read_settings(PpiBpSettings(), {"excluded_evidence": "IEA, 7"}, (), "x").excluded_evidence == ("IEA", "7")
 
 
 @pytest.mark.parametrize(
@@ -39,45 +41,56 @@ def test_texts_become_values_of_the_right_type() -> None:
         ("ontology_edges", "maybe", "accepted: true or false"),
         ("fractions", "a,b", r"fractions is .*; accepted: a list of 3 numbers"),
         ("split_by", "grup", "accepted: group, disease; did you mean 'group'"),
+        ("noise", "1", r"option 'noise' is one of simulated patients; state the number .* --patients"),
     ],
 )
 def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        parse_options(KINDS, {option: text}, "x")
+        rare({option: text})
 
 
-@pytest.mark.parametrize("pair", ["A", "=1", "A=", "A-B=1", "A= ,"])
-def test_bad_labels_are_refused(pair: str) -> None:
-    with pytest.raises(DataError, match="is not a label; NAME=ROOT"):
-        read_labels([pair], "")
-    with pytest.raises(DataError, match="each name once"):
-        read_labels(["A=1", "A=2"], "")
+@pytest.mark.parametrize("pairs", [["A"], ["=1"], ["A="], ["A-B=1"], ["A= ,"], ["A=1", "A=2"]])
+def test_bad_labels_are_refused(pairs: list[str]) -> None:
+    with pytest.raises(DataError, match=r"is not a label; NAME=ROOT .*each name once"):
+        read_labels(pairs)
 
 
-def test_options_of_the_rare_diseases() -> None:
-    assert rare_disease_settings("hpo-metab", Request({})) == RareDiseaseSettings(METAB)
-    found = rare_disease_settings(
-        "hpo-neuro",
-        Request({}, {"patients": "7", "noise": "0", "min_phenotypes": "5"}, ["A=ORPHA:1", "B=2"]),
-    )
-    assert found.patients == PatientSettings(per_disease=7, noise=0)
-    assert found.diseases.min_phenotypes == 5
-    assert found.diseases.labels == {"A": ("1",), "B": ("2",)}
-    with pytest.raises(DataError, match=r"option 'noise' is one of simulated patients; state the number .* --patients"):
-        rare_disease_settings("hpo-metab", Request({}, {"noise": "1"}))
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_missing_source_says_where_it_is_published(name: str) -> None:
+    needed = [key for key in BUILDERS[name].sources if key not in BUILDERS[name].optional]
+    with pytest.raises(DataError, match=rf"{name}: no --{needed[0]} is given: .*published at https://"):
+        build(name, {})
 
 
-def test_a_missing_source_says_where_it_is_published() -> None:
-    for name, builder in BUILDERS.items():
-        with pytest.raises(DataError, match=rf"{name}: no --{builder.needs[0]} is given: .*published at https://"):
-            build(name, Request({}))
-    assert {key for b in BUILDERS.values() for key in (*b.needs, *b.takes)} == set(SOURCES)
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("ppibp", {}, r"unknown dataset 'ppibp'; accepted: ppi-bp, .*did you mean 'ppi-bp'"),
+        (
+            "em-user",
+            {"files": {"records": Path(), "go": Path()}},
+            "em-user: --go is not a source of it; accepted: --rec",
+        ),
+        ("em-user", {"labels": ["A=1"]}, "em-user: labels are given"),
+    ],
+)
+def test_unknown_names_and_foreign_sources_are_refused(name: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        build(name, **{"files": {"records": Path()}, **given})
 
 
-def test_unknown_names_and_foreign_sources_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"unknown dataset 'ppibp'; accepted: ppi-bp, .*did you mean 'ppi-bp'"):
-        build("ppibp", Request({}))
-    with pytest.raises(DataError, match="em-user: --go is not a source of it; accepted: --records"):
-        build("em-user", Request({"records": tmp_path, "go": tmp_path}))
-    with pytest.raises(DataError, match="em-user: labels are given"):
-        build("em-user", Request({"records": tmp_path}, labels=["A=1"]))
+def test_the_catalog_has_the_sizes_of_the_paper() -> None:
+    sizes = {
+        name: (entry.num_nodes, entry.num_edges, entry.num_subgraphs, entry.num_labels, entry.task)
+        for name, entry in CATALOG.items()
+    }
+    assert sizes == {
+        "density": (5_000, 29_521, 250, 3, "multi-class"),
+        "cut-ratio": (5_000, 83_969, 250, 3, "multi-class"),
+        "coreness": (5_000, 118_785, 221, 3, "multi-class"),
+        "component": (19_555, 43_701, 250, 2, "binary"),
+        "ppi-bp": (17_080, 316_951, 1_591, 6, "multi-class"),
+        "hpo-metab": (14_587, 3_238_174, 2_400, 6, "multi-class"),
+        "hpo-neuro": (14_587, 3_238_174, 4_000, 10, "multi-label"),
+        "em-user": (57_333, 4_573_417, 324, 2, "binary"),
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,10 @@ from hypothesis import strategies as st
 
 from subgnn.data.describe import check
 from subgnn.errors import DataError
+from subgnn.lab.datasets.build import BuiltDataset, build
 from subgnn.lab.datasets.hpo import Disease, HpoRelease, PhenotypeGraphSettings, build_phenotype_graph
 from subgnn.lab.datasets.obo import Ontology, Term
 from subgnn.lab.datasets.orphanet import (
-    METAB,
-    NEURO,
     DiseaseSettings,
     Disorder,
     LabelledDisease,
@@ -25,8 +25,7 @@ from subgnn.lab.datasets.orphanet import (
     disorder_groups,
     label_diseases,
 )
-from subgnn.lab.datasets.patients import PatientSettings
-from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings, build_rare_diseases, labelled_group_split
+from subgnn.lab.datasets.rare_diseases import labelled_group_split
 from tests.lab.datasets.samples import write_hpo
 
 ORPHANET = Orphanet(
@@ -84,22 +83,15 @@ def test_labels_come_from_the_classification_and_the_mappings() -> None:
         "ORPHA:2": ("A",),
         "ORPHA:6": ("B",),
     }
-
-
-def test_what_is_dropped_is_counted() -> None:
-    _, dropped = label_diseases(RELEASE, ORPHANET, GRAPH, TWO)
-    assert dropped == {
+    single = DiseaseSettings(labels=TWO.labels, multi_label=False)
+    assert set(found(single)) == {"OMIM:101", "ORPHA:2", "ORPHA:6"}
+    assert label_diseases(RELEASE, ORPHANET, GRAPH, TWO)[1] == {
         "diseases not mapped to a disorder": 3,  # narrower than 103; 109 and 11 are a heading
         "diseases under no label": 1,
         "diseases under several labels": 0,
         "diseases with too few phenotypes": 1,
         "diseases with the phenotypes of another": 1,
     }
-
-
-def test_one_label_a_disease_drops_those_with_two() -> None:
-    single = DiseaseSettings(labels=TWO.labels, multi_label=False)
-    assert set(found(single)) == {"OMIM:101", "ORPHA:2", "ORPHA:6"}
 
 
 def test_other_mappings_and_sizes() -> None:
@@ -118,9 +110,7 @@ def test_forms_of_a_disorder_are_one_group() -> None:
     assert {disease.group for disease in found().values()} == {"ORPHA:1", "ORPHA:4", "ORPHA:6"}
 
 
-def test_the_papers_classes() -> None:
-    assert (len(METAB.labels), METAB.multi_label) == (6, False)
-    assert (len(NEURO.labels), NEURO.multi_label) == (9, True)
+def test_one_label_is_not_enough() -> None:
     with pytest.raises(DataError, match="1 labels; at least 2 are needed"):
         DiseaseSettings(labels={"A": ("10",)}, multi_label=True)
 
@@ -155,14 +145,17 @@ def test_too_few_groups_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return write_hpo(tmp_path_factory.mktemp("sources"))
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    hpo, orphapacket = write_hpo(tmp_path_factory.mktemp("sources"))
+    return {"hpo": hpo, "orphapacket": orphapacket}
 
 
-def test_a_build_is_a_dataset_that_reads_back(sources: tuple[Path, Path], tmp_path: Path) -> None:
-    hpo, orpha = sources
-    built = build_rare_diseases("hpo-metab", orpha, hpo=hpo)
-    built.write(tmp_path / "out")
+def metab(sources: dict[str, Path], **options: Any) -> BuiltDataset:
+    return build("hpo-metab", sources, options=options)
+
+
+def test_a_build_is_a_dataset_that_reads_back(sources: dict[str, Path], tmp_path: Path) -> None:
+    metab(sources).write(tmp_path / "out")
     problems, dataset = check(tmp_path / "out")
     assert dataset is not None
     assert not problems.errors
@@ -180,33 +173,24 @@ def test_a_build_is_a_dataset_that_reads_back(sources: tuple[Path, Path], tmp_pa
     assert all(len(found) == 1 for found in by_group.values())
 
 
-def test_neuro_is_multi_label(sources: tuple[Path, Path]) -> None:
-    hpo, orpha = sources
-    labels = {"Energy": ("79200",), "All": ("79200", "309005")}
-    diseases = DiseaseSettings(labels=labels, multi_label=True)
-    subgraphs = build_rare_diseases(
-        "hpo-neuro", orpha, hpo=hpo, settings=RareDiseaseSettings(diseases)
-    ).dataset.subgraphs
+def test_neuro_is_multi_label(sources: dict[str, Path]) -> None:
+    subgraphs = build("hpo-neuro", sources, labels=["Energy=79200", "All=79200,ORPHA:309005"]).dataset.subgraphs
     assert subgraphs.task == "multi-label"
     assert subgraphs.label_counts()["All"] == len(subgraphs) > subgraphs.label_counts()["Energy"]
 
 
-def test_patients_are_split_with_their_disease(sources: tuple[Path, Path]) -> None:
-    hpo, orpha = sources
-    chosen = RareDiseaseSettings(METAB, patients=PatientSettings(per_disease=3))
-    built = build_rare_diseases("hpo-metab", orpha, hpo=hpo, settings=chosen)
-    subgraphs = built.dataset.subgraphs
+def test_patients_are_split_with_their_disease(sources: dict[str, Path]) -> None:
+    dataset = metab(sources, patients=3).dataset
+    subgraphs = dataset.subgraphs
     assert len(set(subgraphs.label_counts().values())) == 1
     names = [name.split("/")[0] for name in subgraphs.names or ()]
     assert set(Counter(names).values()) == {3}
     assert subgraphs.splits is not None
     assert len(set(zip(names, subgraphs.splits.tolist(), strict=True))) == len(set(names))
-    left = built.dataset.card["dropped"]["diseases left out to balance labels"]
-    assert left + len(set(names)) == len(build_rare_diseases("hpo-metab", orpha, hpo=hpo).dataset.subgraphs)
+    left = dataset.card["dropped"]["diseases left out to balance labels"]
+    assert left + len(set(names)) == len(metab(sources).dataset.subgraphs)
 
 
-def test_a_build_without_any_disease_says_so(sources: tuple[Path, Path]) -> None:
-    hpo, orpha = sources
-    few = RareDiseaseSettings(DiseaseSettings(labels=METAB.labels, multi_label=False, min_phenotypes=9))
+def test_a_build_without_any_disease_says_so(sources: dict[str, Path]) -> None:
     with pytest.raises(DataError, match=r"no disease is left; dropped: .*too few phenotypes"):
-        build_rare_diseases("hpo-metab", orpha, hpo=hpo, settings=few)
+        metab(sources, min_phenotypes=9)

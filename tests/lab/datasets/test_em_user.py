@@ -15,23 +15,25 @@ from hypothesis import strategies as st
 from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets import em_user
-from subgnn.lab.datasets.em_user import (
-    EmUserSettings,
-    JoinSettings,
-    Workout,
-    build_em_user,
-    join_workouts,
-    read_workouts,
-)
+from subgnn.lab.datasets.build import BuiltDataset, build
+from subgnn.lab.datasets.em_user import EmUserSettings, JoinSettings, Workout, join_workouts, read_workouts
 from tests.lab.datasets.samples import fitness_records, workout, write_records
 
 
-@pytest.mark.parametrize("style", ["json", "dict"])
-def test_both_styles_of_record_are_read(tmp_path: Path, style: str) -> None:
-    path = write_records(tmp_path / "records.json", [workout(7, 1), workout(8, 2, gender="unknown")], style=style)
+def built(path: Path, *, seed: int = 0, **options: Any) -> BuiltDataset:
+    return build("em-user", {"records": path}, options=options, seed=seed)
+
+
+@pytest.mark.parametrize("style", ["json", "dict", "gzip"])
+def test_records_in_every_style(tmp_path: Path, style: str) -> None:
+    records = [workout(7, 1), workout(8, 2, gender="unknown"), workout(9, 3, latitude=None, longitude=None)]
+    path = write_records(tmp_path / "records.json", records, style="dict" if style == "dict" else "json")
+    if style == "gzip":
+        path.write_bytes(gzip.compress(path.read_bytes()))
     assert list(read_workouts(path)) == [
         Workout(1, "7", "female", "7001", "bike", (60.173, 24.749)),
         Workout(2, "8", "unknown", "8002", "bike", (60.173, 24.849)),
+        Workout(3, "9", "female", "9003", "bike", None),
     ]
 
 
@@ -39,17 +41,6 @@ def test_a_dict_with_quotes_and_none_is_read_as_a_literal(tmp_path: Path) -> Non
     record = {**workout(7, 1), "sport": 'skate "free" style', "note": "a user's", "weather": None}
     path = write_records(tmp_path / "records.json", [record], style="dict")
     assert [w.sport for w in read_workouts(path)] == ['skate "free" style']
-
-
-def test_a_record_without_a_route_has_no_start(tmp_path: Path) -> None:
-    given = [workout(7, 1, latitude=None, longitude=None)]
-    assert [w.start for w in read_workouts(write_records(tmp_path / "r", given))] == [None]
-
-
-def test_gzipped_records_are_read(tmp_path: Path) -> None:
-    plain = write_records(tmp_path / "r", [workout(7, 1)])
-    (tmp_path / "r.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    assert list(read_workouts(tmp_path / "r.gz")) == list(read_workouts(plain))
 
 
 @pytest.mark.parametrize("style", ["json", "dict"])
@@ -141,8 +132,7 @@ def test_a_large_clique_keeps_its_share() -> None:
 
 def test_a_build_is_a_dataset_that_reads_back(tmp_path: Path) -> None:
     path = write_records(tmp_path / "records.json", fitness_records())
-    built = build_em_user(path)
-    built.write(tmp_path / "out")
+    built(path).write(tmp_path / "out")
     problems, dataset = check(tmp_path / "out")
     assert dataset is not None
     assert not problems.errors
@@ -162,9 +152,9 @@ def test_unknown_genders_and_short_histories_are_dropped_and_counted(tmp_path: P
     records = fitness_records() + [workout(30, n, gender="unknown") for n in range(5)] + [workout(31, 0)]
     records += [workout(32, n, gender="unknown" if n < 2 else "male") for n in range(4)]
     records.append(records[0])
-    built = build_em_user(write_records(tmp_path / "r", records))
-    assert "32" in list(built.dataset.subgraphs.names or ())
-    assert built.dataset.card["dropped"] == {
+    found = built(write_records(tmp_path / "r", records)).dataset
+    assert "32" in list(found.subgraphs.names or ())
+    assert found.card["dropped"] == {
         "users of unknown gender": 1,
         "users with few workouts": 1,
         "repeated records": 1,
@@ -180,33 +170,31 @@ def test_places_are_rounded_and_sports_kept_apart(tmp_path: Path) -> None:
         workout(0, 93, sport="gym", latitude=None),
     ]
     records[-1].pop("longitude")
-    built = build_em_user(write_records(tmp_path / "r", records))
-    names = built.dataset.graph.names
+    graph = built(write_records(tmp_path / "r", records)).dataset.graph
+    names = graph.names
     assert names is not None
     extra = {name for name in names.primary if " 60.17 " not in name}
     assert extra == {"bike 0.00 0.00", "run 0.00 0.00", "gym"}
-    fine = build_em_user(tmp_path / "r", settings=EmUserSettings(decimals=3)).dataset.graph
-    assert fine.num_nodes == built.dataset.graph.num_nodes + 1
+    assert built(tmp_path / "r", decimals=3).dataset.graph.num_nodes == graph.num_nodes + 1
 
 
 def test_two_genders_of_one_user_are_refused(tmp_path: Path) -> None:
     records = [workout(4, 1, gender="unknown"), workout(4, 2), workout(4, 3, gender="female")]
     with pytest.raises(DataError, match="r: record 3: user 4 is female, but male in record 2"):
-        build_em_user(write_records(tmp_path / "r", records))
+        built(write_records(tmp_path / "r", records))
 
 
 def test_one_gender_alone_or_none_is_refused(tmp_path: Path) -> None:
     one = [r for r in fitness_records() if r["gender"] == "male"]
     with pytest.raises(DataError, match="10 users are left, of 1 genders; both are needed"):
-        build_em_user(write_records(tmp_path / "r", one))
+        built(write_records(tmp_path / "r", one))
     with pytest.raises(DataError, match="no workouts"):
-        build_em_user(write_records(tmp_path / "r", []))
+        built(write_records(tmp_path / "r", []))
 
 
 def test_the_seed_decides(tmp_path: Path) -> None:
     path = write_records(tmp_path / "r", fitness_records())
-    thin = EmUserSettings(joining=JoinSettings(max_clique=2, keep=0.5))
-    a, b, c = (build_em_user(path, settings=thin, seed=seed).dataset.graph.content_hash for seed in (1, 1, 2))
+    a, b, c = (built(path, seed=s, max_clique=2, keep=0.5).dataset.graph.content_hash for s in (1, 1, 2))
     assert a == b != c
 
 

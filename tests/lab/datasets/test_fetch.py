@@ -79,44 +79,22 @@ def test_a_part_of_another_address_is_not_continued(server: Server, tmp_path: Pa
     assert (tmp_path / "f").read_bytes() == BODY
 
 
-def test_a_server_without_ranges_is_asked_for_all_of_it_again(server: Server, tmp_path: Path) -> None:
-    url = server.put("/f", serve(BODY, ranges=False, cut=1000), serve(BODY, ranges=False))
-    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
-    assert (tmp_path / "f").read_bytes() == BODY
-
-
-def test_a_file_that_changed_between_is_fetched_from_its_beginning(server: Server, tmp_path: Path) -> None:
-    new = BODY[::-1]
-    url = server.put("/f", serve(BODY, cut=1000), serve(new, tag='"two"'))
-    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
-    assert (tmp_path / "f").read_bytes() == new
-
-
-def test_a_range_of_another_file_is_noticed_by_its_length(server: Server, tmp_path: Path) -> None:
-    new = BODY + b"more"
-    url = server.put("/f", serve(BODY, tag="", cut=1000), serve(new, tag=""))
-    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
-    assert (tmp_path / "f").read_bytes() == new
-
-
-def test_a_range_beyond_the_end_starts_over(server: Server, tmp_path: Path) -> None:
-    url = server.put("/f", serve(BODY, cut=1000), status(416), serve(BODY[:10]))
-    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
-    assert (tmp_path / "f").read_bytes() == BODY[:10]
-
-
-def test_a_file_of_unknown_length_is_taken_until_the_end(server: Server, tmp_path: Path) -> None:
-    assert download(server.put("/f", serve(BODY, length=False)), tmp_path / "f") == _sha(BODY)
-
-
-def test_an_empty_file(server: Server, tmp_path: Path) -> None:
-    download(server.put("/f", serve(b"")), tmp_path / "f")
-    assert (tmp_path / "f").read_bytes() == b""
-
-
-def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
-    download(server.put("/f", status(503), status(429), serve(BODY)), tmp_path / "f", limits=Limits(backoff=0.0))
-    assert len(server.headers) == 3
+@pytest.mark.parametrize(
+    ("answers", "body"),
+    [
+        ([serve(BODY, ranges=False, cut=1000), serve(BODY, ranges=False)], BODY),
+        ([serve(BODY, cut=1000), serve(BODY[::-1], tag='"two"')], BODY[::-1]),
+        ([serve(BODY, tag="", cut=1000), serve(BODY + b"more", tag="")], BODY + b"more"),
+        ([serve(BODY, cut=1000), status(416), serve(BODY[:10])], BODY[:10]),
+        ([status(503), status(429), serve(BODY)], BODY),
+        ([serve(BODY, length=False)], BODY),
+        ([serve(b"")], b""),
+    ],
+    ids=["no ranges", "changed", "another length", "beyond the end", "busy", "unknown length", "empty"],
+)
+def test_the_file_that_the_server_has_now_arrives(server: Server, tmp_path: Path, answers, body: bytes) -> None:
+    assert download(server.put("/f", *answers), tmp_path / "f", limits=Limits(backoff=0.0)) == _sha(body)
+    assert (tmp_path / "f").read_bytes() == body
 
 
 def test_a_wrong_checksum_leaves_nothing_and_says_so(server: Server, tmp_path: Path) -> None:
@@ -197,15 +175,13 @@ def test_too_little_room_is_told_before_it_runs_out(
 
 
 def test_a_full_disk_says_what_to_do(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        download(server.put("/f", serve(BODY)), tmp_path / "file" / "f")
+
     def fail(_: Path) -> str:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(fetch, "file_digest", fail)
     with pytest.raises(UserError, match=r"No space left on device.*make room"):
         download(server.put("/f", serve(BODY)), tmp_path / "f")
-
-
-def test_a_place_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
-        download(server.put("/f", serve(BODY)), tmp_path / "file" / "f")

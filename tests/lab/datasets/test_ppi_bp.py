@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from subgnn import read_dataset
 from subgnn.data.describe import check
 from subgnn.errors import DataError
-from subgnn.lab.datasets.genes import read_annotations, read_gene_symbols, read_interactome, read_node_ids
-from subgnn.lab.datasets.ppi_bp import PpiBpFiles, PpiBpSettings, build_ppi_bp, class_splits
+from subgnn.lab.datasets.build import BuiltDataset, build
+from subgnn.lab.datasets.ppi_bp import (
+    PpiBpSettings,
+    class_splits,
+    read_annotations,
+    read_gene_symbols,
+    read_interactome,
+    read_node_ids,
+)
 from tests.lab.datasets.samples import gene2go, obo, ppi_rows, symbols, write_ppi
 
 
@@ -35,11 +42,11 @@ def test_the_interactome_is_one_component_of_human_genes(folder: Path) -> None:
     assert (names[0], found.graph.num_nodes, found.graph.num_edges) == ("GENE7", 52, 52)
 
 
-def test_a_smaller_component_goes(tmp_path: Path) -> None:
+def test_a_smaller_component_goes_and_a_first_line_of_ids_is_an_edge(tmp_path: Path) -> None:
     path = tmp_path / "network.csv"
-    path.write_text("Gene 1,Gene 2\n1,2\n2,3\n8,9\n")
+    path.write_text("1,2\n2,3\n8,9\n")
     found = read_interactome(path)
-    assert found.genes == ["1", "2", "3"]
+    assert (found.genes, found.graph.num_edges) == (["1", "2", "3"], 2)
     assert found.dropped["genes outside the largest component"] == 2
 
 
@@ -61,12 +68,6 @@ def test_a_table_of_nodes_has_each_number_and_each_gene_once(tmp_path: Path, lin
     (tmp_path / "node_ids.tsv").write_text(f"node\tGeneID\n{lines}")
     with pytest.raises(DataError, match=r"node_ids.tsv: .*accepted: "):
         read_node_ids(tmp_path / "node_ids.tsv")
-
-
-def test_a_first_line_of_ids_is_an_edge(tmp_path: Path) -> None:
-    path = tmp_path / "network.csv"
-    path.write_text("1,2\n2,3\n")
-    assert read_interactome(path).graph.num_edges == 2
 
 
 @pytest.mark.parametrize(
@@ -131,13 +132,15 @@ def test_annotations_in_no_known_layout(tmp_path: Path, text: str, message: str)
         read_annotations(path, excluded_evidence=("IEA",))
 
 
-def sources(folder: Path, annotations: str = "gene2go.tsv") -> tuple[Path, Path, Path]:
-    return folder / "network.csv", folder / "go.obo", folder / annotations
+def built(folder: Path, annotations: str = "gene2go.tsv", *, seed: int = 0, **changes: Any) -> BuiltDataset:
+    """A build with other source files, which are given by a path, or other settings."""
+    files = {"interactome": folder / "network.csv", "go": folder / "go.obo", "annotations": folder / annotations}
+    files |= {key: changes.pop(key) for key in list(changes) if isinstance(changes[key], Path)}
+    return build("ppi-bp", files, options=changes, seed=seed)
 
 
 def test_a_build_is_a_dataset_that_reads_back(folder: Path, tmp_path: Path) -> None:
-    built = build_ppi_bp(PpiBpFiles(*sources(folder), gene_symbols=folder / "symbols.tsv"))
-    built.write(tmp_path / "out")
+    built(folder, gene_symbols=folder / "symbols.tsv").write(tmp_path / "out")
     problems, dataset = check(tmp_path / "out")
     assert dataset is not None
     assert not problems.errors
@@ -158,25 +161,25 @@ def test_a_build_is_a_dataset_that_reads_back(folder: Path, tmp_path: Path) -> N
     assert card["settings"]["max_genes"] == 160
 
 
-def test_the_seed_moves_the_split_alone(folder: Path) -> None:
-    a, b, c = (build_ppi_bp(PpiBpFiles(*sources(folder)), seed=seed).dataset.subgraphs for seed in (0, 0, 1))
-    assert a.content_hash == b.content_hash != c.content_hash
-    assert np.array_equal(a.nodes.values, c.nodes.values)
+def test_the_seed_moves_the_split_alone_and_decides_every_byte(folder: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        built(folder, seed=seed).write(tmp_path / name, compress=True)
+    a, b, c = ({p.name: p.read_bytes() for p in (tmp_path / name).iterdir()} for name in "abc")
+    assert a == b
+    assert {name for name in a if a[name] != c[name]} == {"dataset.json", "subgraphs.tsv"}
 
 
 def test_gaf_gives_the_same_subgraphs(folder: Path) -> None:
-    with_symbols = folder / "symbols.tsv"
-    a = build_ppi_bp(PpiBpFiles(*sources(folder), gene_symbols=with_symbols)).dataset.subgraphs
-    b = build_ppi_bp(PpiBpFiles(*sources(folder, "human.gaf"), gene_symbols=with_symbols)).dataset.subgraphs
+    symbols_file = folder / "symbols.tsv"
+    a, b = (built(folder, n, gene_symbols=symbols_file).dataset.subgraphs for n in ("gene2go.tsv", "human.gaf"))
     assert a.content_hash == b.content_hash
     with pytest.raises(DataError, match="GAF names genes by symbol, the interactome by id; pass the gene symbols"):
-        build_ppi_bp(PpiBpFiles(*sources(folder, "human.gaf")))
+        built(folder, "human.gaf")
 
 
-def names_after(folder: Path, rows: list[tuple[int, str, str]], **settings: int | float) -> set[str]:
+def names_after(folder: Path, rows: list[tuple[int, str, str]], **settings: Any) -> set[str]:
     (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), *rows]))
-    built = build_ppi_bp(PpiBpFiles(*sources(folder)), settings=PpiBpSettings(**settings))  # type: ignore[arg-type]
-    return set(built.dataset.subgraphs.names or ())
+    return set(built(folder, **settings).dataset.subgraphs.names or ())
 
 
 def add_terms(folder: Path, *terms: tuple[str, list[str]]) -> None:
@@ -223,19 +226,18 @@ def test_an_annotation_with_a_merged_term_counts(folder: Path) -> None:
     path = folder / "go.obo"
     path.write_text(path.read_text().replace("name: name of GO:0000010", "name: x\nalt_id: GO:77"))
     (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), (149, "GO:77", "IDA")]))
-    assert len(build_ppi_bp(PpiBpFiles(*sources(folder))).dataset.subgraphs.nodes[0]) == 6
+    assert len(built(folder).dataset.subgraphs.nodes[0]) == 6
 
 
 def test_what_cannot_be_built_says_why(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "go.obo").write_text(obo([("GO:0008152", [])]))
     with pytest.raises(DataError, match="label root GO:0032502 is not in the ontology"):
-        build_ppi_bp(PpiBpFiles(folder / "network.csv", tmp_path / "go.obo", folder / "gene2go.tsv"))
-    settings = PpiBpSettings(fractions=(0.98, 0.01, 0.01))
+        built(folder, go=tmp_path / "go.obo")
     with pytest.raises(DataError, match="no subgraph in split 'val', of 10 in all"):
-        build_ppi_bp(PpiBpFiles(*sources(folder)), settings=settings)
+        built(folder, fractions=[0.98, 0.01, 0.01])
     (folder / "symbols.tsv").write_text(symbols([1]))
     with pytest.raises(DataError, match="no pair of genes is left"):
-        build_ppi_bp(PpiBpFiles(*sources(folder), gene_symbols=folder / "symbols.tsv"))
+        built(folder, gene_symbols=folder / "symbols.tsv")
 
 
 @pytest.mark.parametrize("wrong", [{"min_genes": 0}, {"max_genes": 4}, {"max_overlap": 1.5}, {"fractions": (0.5, 0.5)}])
@@ -252,13 +254,3 @@ def test_every_class_is_split_by_its_share() -> None:
         ("b", "val"): 49,
         ("b", "test"): 49,
     }
-
-
-def test_the_folder_is_the_same_bytes_for_the_same_seed(folder: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        build_ppi_bp(PpiBpFiles(*sources(folder)), seed=3).write(tmp_path / name, compress=True)
-    files = [sorted(p.name for p in (tmp_path / name).iterdir()) for name in ("a", "b")]
-    assert files[0] == files[1]
-    for name in files[0]:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert read_dataset(tmp_path / "a").graph.num_nodes == 53

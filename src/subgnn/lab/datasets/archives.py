@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -51,8 +52,6 @@ _REFUSED = "refused: unpack by hand what you trust"
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A file of an archive."""
-
     path: PurePosixPath
     size: int
     open: Callable[[], IO[bytes]]
@@ -60,9 +59,8 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """The files that were unpacked, those that were left out, and the dataset folders of the archive."""
+    """The files of an archive that were not unpacked, and its dataset folders."""
 
-    files: tuple[str, ...]
     left_out: tuple[str, ...]
     datasets: tuple[str, ...]
 
@@ -76,17 +74,13 @@ def unpack_dataset(
         wanted: the folder to unpack where the archive holds several datasets.
         known: names of other datasets: a single folder of such a name is not taken for the wanted one.
         max_bytes: limit for all files, unpacked; :func:`~subgnn.data.formats.text.unpacked_limit` holds as well.
-
-    Raises:
-        DataError: for an archive that is damaged, holds no such dataset, or holds a link, a path that leads elsewhere,
-            too many files or too large ones.
     """
     with _members(archive) as members:
         datasets = _datasets(members)
         chosen = datasets[_choose(datasets, archive, wanted, known)]
         _write_all(chosen, folder, archive, max_bytes)
         left = tuple(str(member.path) for member in members if member not in chosen)
-    return Unpacked(tuple(member.path.name for member in chosen), left, tuple(str(path) for path in datasets))
+    return Unpacked(left, tuple(str(path) for path in datasets))
 
 
 def _datasets(members: list[_Member]) -> dict[PurePosixPath, list[_Member]]:
@@ -153,11 +147,7 @@ def _write(member: _Member, target: Path, archive: Path) -> None:
 
 
 class LimitedTar:
-    """The file that a tar archive is read from, with limits that no archive of data reaches.
-
-    Args:
-        limit: bytes that may be unpacked.
-    """
+    """The file that a tar archive is read from; at most ``limit`` bytes of it are unpacked."""
 
     def __init__(self, file: IO[bytes], limit: int, where: str) -> None:
         self._file, self._limit, self._where = file, limit, where
@@ -222,7 +212,7 @@ def _zip_members(packed: zipfile.ZipFile, archive: Path) -> Iterator[_Member]:
             what = f"{excerpt(info.filename)} is encrypted, or packed in a rare way"
             raise DataError(what, where=str(archive), hint="unpack it by hand")
         if not info.filename.endswith(("/", "\\")):
-            yield _Member(path, info.file_size, _opens(packed.open, info))
+            yield _Member(path, info.file_size, partial(packed.open, info))
 
 
 def _tar_members(tar: tarfile.TarFile, archive: Path) -> Iterator[_Member]:
@@ -233,11 +223,7 @@ def _tar_members(tar: tarfile.TarFile, archive: Path) -> Iterator[_Member]:
             continue
         if not info.isreg():
             raise DataError(f"{excerpt(info.name)} is a link or a device", where=str(archive), hint=_REFUSED)
-        yield _Member(path, info.size, _opens(tar.extractfile, info))
-
-
-def _opens(function: Callable[..., IO[bytes] | None], info: object) -> Callable[[], IO[bytes]]:
-    return lambda: cast("IO[bytes]", function(info))
+        yield _Member(path, info.size, partial(cast("Callable[..., IO[bytes]]", tar.extractfile), info))
 
 
 def _safe_path(name: str, archive: Path, seen: set[PurePosixPath]) -> PurePosixPath:

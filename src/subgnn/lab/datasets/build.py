@@ -1,36 +1,106 @@
-"""Real datasets, built from the files that their sources publish."""
+"""Build real datasets from the files that their sources publish."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
-from subgnn.lab.datasets.builder import Builder, BuiltDataset, Request
+from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep
 from subgnn.lab.datasets.em_user import EM_USER
 from subgnn.lab.datasets.ppi_bp import PPI_BP
 from subgnn.lab.datasets.rare_diseases import HPO_METAB, HPO_NEURO
-from subgnn.lab.datasets.sources import SOURCES
+from subgnn.parallel.progress import ignore
+from subgnn.storage.files import file_digest
+from subgnn.versions import __version__
 
 BUILDERS: dict[str, Builder] = {builder.name: builder for builder in (PPI_BP, HPO_METAB, HPO_NEURO, EM_USER)}
 
 
-def build(name: str, request: Request) -> BuiltDataset:
-    """Build a real dataset.
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltDataset:
+    """A dataset from published sources; ``titles`` are the second column of subgraph_names.tsv."""
+
+    dataset: Dataset
+    titles: Sequence[str] | None = None
+
+    def write(self, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
+        """Write the dataset as a folder."""
+        write_folder(self.dataset, folder, compress=compress, overwrite=overwrite, subgraph_titles=self.titles)
+
+
+def build(
+    name: str,
+    files: Files,
+    *,
+    options: Mapping[str, Any] | None = None,
+    labels: Sequence[str] = (),
+    seed: int = 0,
+    on_step: OnStep = ignore,
+) -> BuiltDataset:
+    """Build a real dataset, with a card that states sources, licences, settings and counts.
+
+    Args:
+        files: the source files, by their key in the builder.
+        options: settings that are changed, as values or as text.
+        labels: ``NAME=ROOT``, instead of the builder's labels.
 
     Raises:
-        DataError: for an unknown name, a source that is missing or not of this dataset, or options that do not fit.
+        UserError: for an unknown name, a source that is missing or not of this dataset, options that do not fit, a
+            source that cannot be read, or an empty split.
     """
     if name not in BUILDERS:
         raise DataError(f"unknown dataset '{name}'", where="name", hint=choices(name, BUILDERS))
     builder = BUILDERS[name]
-    for key in request.sources:
-        if key not in (*builder.needs, *builder.takes):
-            accepted = ", ".join(_flag(k) for k in (*builder.needs, *builder.takes))
-            raise DataError(f"{_flag(key)} is not a source of it", where=name, hint=f"accepted: {accepted}")
-    for key in builder.needs:
-        if key not in request.sources:
-            source = SOURCES[key]
+    for key in files:
+        if key not in builder.sources:
+            hint = f"accepted: {', '.join(map(_flag, builder.sources))}"
+            raise DataError(f"{_flag(key)} is not a source of it", where=name, hint=hint)
+    for key, source in builder.sources.items():
+        if key not in files and key not in builder.optional:
             what = f"no {_flag(key)} is given: {source.what}"
             raise DataError(what, where=name, hint=f"it is published at {source.published}")
-    return builder.run(request)
+    settings = builder.read_settings(builder.settings, options or {}, labels, name)
+    draft = builder.build(files, settings, seed, on_step)
+    graph, subgraphs = draft.graph, draft.subgraphs
+    splits = {split: len(subgraphs.indices(split)) for split in SPLITS}
+    for split, count in splits.items():
+        if not count:
+            what = f"no subgraph in split '{split}', of {len(subgraphs)} in all"
+            raise DataError(what, where=name, hint="larger sources are needed, or other fractions")
+    sources = [_source_entry(builder, key, files, draft) for key in builder.sources if key in {*files, *draft.files}]
+    card = {
+        "name": name,
+        "source": "; ".join(f"{one['what']}, {one['version']} ({one['published']})" for one in sources),
+        "licence": "; ".join(f"{one['what']}: {one['licence']}" for one in sources),
+        "note": draft.note,
+        "built_with": f"subgnn {__version__}",
+        "seed": seed,
+        "settings": asdict(settings),
+        "sources": sources,
+        "counts": {
+            "nodes": graph.num_nodes,
+            "edges": graph.num_edges,
+            "subgraphs": len(subgraphs),
+            "labels": subgraphs.label_counts(),
+            "splits": splits,
+        },
+        "dropped": dict(draft.dropped),
+    }
+    return BuiltDataset(Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card), draft.titles)
+
+
+def _source_entry(builder: Builder, key: str, files: Files, draft: Draft) -> dict[str, Any]:
+    """What a card says about a source, with the SHA-256 of each of its files."""
+    read = draft.files.get(key) or (files[key],)
+    digests = {path.name: file_digest(path) if path.is_file() else "a folder" for path in read}
+    version = draft.versions.get(key) or "version not stated"
+    return {**asdict(builder.sources[key]), "version": version, "files": digests}
 
 
 def _flag(key: str) -> str:

@@ -1,107 +1,109 @@
-"""What the builders of real datasets share: a request, options from texts, checks, and the dataset card."""
+"""Parts of every builder of a real dataset: its declaration, its result, the lines of its sources, and its settings.
+
+A builder is a function from source files and settings to a :class:`Draft`, and a :class:`Builder` that declares it;
+:mod:`~subgnn.lab.datasets.build` reads options, calls the function and writes the card.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from subgnn.data.dataset import Dataset
-from subgnn.data.formats.folder import write_folder
+from subgnn.config.files import parse_options
+from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_sizes
-from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.sources import SOURCES, SourceFile
-from subgnn.parallel.progress import ignore
-from subgnn.versions import __version__
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, choices, excerpt
 
 OnStep = Callable[[str], None]
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+Files = Mapping[str, Path]
+source_lines = partial(read_lines, max_line=64 * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Input of a builder: source files by their key in ``SOURCES``, options and labels as texts, and the seed."""
+class Source:
+    """A published file: its content, its address and its licence."""
 
-    sources: Mapping[str, Path]
-    options: Mapping[str, str] = field(default_factory=dict)
-    labels: Sequence[str] = ()
-    seed: int = 0
-    on_step: OnStep = ignore
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """How a dataset was built.
-
-    Args:
-        note: what nodes, edges, subgraphs and labels are.
-        settings: a dataclass.
-        dropped: counts of what was left out, by reason.
-    """
-
-    note: str
-    sources: Sequence[SourceFile]
-    settings: Any
-    seed: int
-    dropped: Mapping[str, int]
+    what: str
+    published: str
+    licence: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BuiltDataset:
-    """A dataset from published sources; ``titles`` are the second column of subgraph_names.tsv."""
+class Draft:
+    """A dataset without its card.
 
-    dataset: Dataset
+    Args:
+        note: what nodes, edges, subgraphs and labels are.
+        dropped: counts of what was left out, by reason.
+        titles: of subgraphs, for the second column of subgraph_names.tsv.
+        versions: of sources, by key, as far as the files state them.
+        files: that were read for a source, by key, unless it is the given path.
+    """
+
+    graph: Graph
+    subgraphs: SubgraphSet
+    note: str
+    dropped: Mapping[str, int]
     titles: Sequence[str] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
 
-    def write(self, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
-        """Write the dataset as a folder."""
-        write_folder(self.dataset, folder, compress=compress, overwrite=overwrite, subgraph_titles=self.titles)
+
+def read_settings(default: Any, options: Mapping[str, Any], labels: Sequence[str], where: str) -> Any:
+    """Settings with some options changed, in the dataclass itself or in one of its fields that is one.
+
+    Args:
+        default: a dataclass.
+        labels: ``NAME=ROOT`` or ``NAME=ROOT,ROOT``, for the field ``labels`` of a dataclass that has one.
+    """
+    parts = {"": default} | {f.name: part for f in fields(default) if is_dataclass(part := getattr(default, f.name))}
+    values = parse_options({name: type(part) for name, part in parts.items()}, options, where)
+    if labels:
+        owner = next((name for name, part in parts.items() if hasattr(part, "labels")), None)
+        if owner is None:
+            raise DataError("labels are given", where=where, hint="its labels are fixed")
+        values[owner]["labels"] = read_labels(labels)
+    top = values.pop("")
+    return replace(default, **top, **{name: replace(parts[name], **given) for name, given in values.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """A real dataset that can be built from sources; ``needs`` and ``takes`` are keys of ``SOURCES``."""
+    """A real dataset that can be built: its sources by key, those that may be missing, and its default settings.
+
+    ``build`` takes the files by key, the settings, the seed and a function that is called with each step.
+    """
 
     name: str
-    needs: tuple[str, ...]
-    takes: tuple[str, ...]
-    run: Callable[[Request], BuiltDataset]
+    sources: Mapping[str, Source]
+    settings: Any
+    build: Callable[[Files, Any, int, OnStep], Draft]
+    optional: tuple[str, ...] = ()
+    read_settings: Callable[[Any, Mapping[str, Any], Sequence[str], str], Any] = read_settings
 
 
-def make_dataset(name: str, graph: Graph, subgraphs: SubgraphSet, provenance: Provenance) -> Dataset:
-    """A dataset with a card that states sources, licences, settings and counts.
-
-    Raises:
-        DataError: where a split is empty.
-    """
-    splits = {split: len(subgraphs.indices(split)) for split in SPLITS}
-    for split, count in splits.items():
-        if not count:
-            what = f"no subgraph in split '{split}', of {len(subgraphs)} in all"
-            raise DataError(what, where=name, hint="larger sources are needed, or other fractions")
-    files = [(SOURCES[file.key], file.version or "version not stated") for file in provenance.sources]
-    card = {
-        "name": name,
-        "source": "; ".join(f"{source.what}, {version} ({source.published})" for source, version in files),
-        "licence": "; ".join(f"{source.what}: {source.licence}" for source, _ in files),
-        "note": provenance.note,
-        "built_with": f"subgnn {__version__}",
-        "seed": provenance.seed,
-        "settings": asdict(provenance.settings),
-        "sources": [source.as_card() for source in provenance.sources],
-        "counts": {
-            "nodes": graph.num_nodes,
-            "edges": graph.num_edges,
-            "subgraphs": len(subgraphs),
-            "labels": subgraphs.label_counts(),
-            "splits": splits,
-        },
-        "dropped": dict(provenance.dropped),
-    }
-    return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card)
+def read_columns(path: Path, wanted: tuple[str, ...], *, hint: str = "") -> Iterator[dict[str, str]]:
+    """Rows of a tab-separated table by the titles of its header, which is the first line that is not a comment."""
+    titles: list[str] = []
+    for number, line in source_lines(path):
+        where, comment = f"{path}:{number}", line.startswith("#")
+        cells = line.lstrip("#").split("\t")
+        if titles and not comment:
+            if len(cells) < len(titles):
+                raise DataError(f"{len(cells)} columns", where=where, hint=f"the header has {len(titles)}")
+            yield dict(zip(titles, cells, strict=False))
+        elif not titles and set(wanted) <= set(cells):
+            titles = cells
+        elif not titles and not comment:
+            missing = next(name for name in wanted if name not in cells)
+            raise DataError(f"no column '{missing}'", where=where, hint=choices(missing, cells) + hint)
+    if not titles:
+        raise DataError("an empty file", where=str(path), hint=f"a table with {', '.join(wanted)} is accepted")
 
 
 def at_least(least: float, **given: float) -> None:
@@ -123,19 +125,19 @@ def check_fractions(fractions: tuple[float, ...]) -> None:
     split_sizes(len(fractions) or 3, fractions)
 
 
-def read_labels(pairs: Sequence[str], prefix: str) -> dict[str, tuple[str, ...]]:
-    """``NAME=ROOT`` or ``NAME=ROOT,ROOT`` as a mapping; ``prefix`` is taken off the roots.
+def read_labels(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """``NAME=ROOT`` or ``NAME=ROOT,ROOT`` as a mapping; an Orphanet entry is its code, with or without ``ORPHA:``.
 
     Example:
-        >>> read_labels(["Lipid=ORPHA:309005", "Rest=1,2"], "ORPHA:")
+        >>> read_labels(["Lipid=ORPHA:309005", "Rest=1,2"])
         {'Lipid': ('309005',), 'Rest': ('1', '2')}
     """
     labels: dict[str, tuple[str, ...]] = {}
     for pair in pairs:
-        name, _, roots = pair.partition("=")
-        split = tuple(root.strip().removeprefix(prefix) for root in roots.split(",") if root.strip())
-        if not name.strip() or not split or "-" in name or name.strip() in labels:
+        name, _, text = pair.partition("=")
+        roots = tuple(root.strip().removeprefix("ORPHA:") for root in text.split(",") if root.strip())
+        if not name.strip() or not roots or "-" in name or name.strip() in labels:
             hint = "NAME=ROOT or NAME=ROOT,ROOT is accepted, each name once and without '-', which joins labels"
             raise DataError(f"{excerpt(pair)} is not a label", where="labels", hint=hint)
-        labels[name.strip()] = split
+        labels[name.strip()] = roots
     return labels

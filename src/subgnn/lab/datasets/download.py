@@ -24,7 +24,7 @@ from subgnn.storage.files import atomic_write, file_digest
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A dataset that the authors published: its address, its folder in the archive and its files.
+    """A dataset that the authors published: its address, and its folder in the archive.
 
     The four are folders of one archive, linked from ``page``; no checksum of it was published.
     """
@@ -33,8 +33,6 @@ class Release:
     folder: str
     page: str = "https://github.com/mims-harvard/SubGNN"
     url: str = "https://www.dropbox.com/sh/zv7gw2bqzqev9yn/AACR9iR4Ok7f9x1fIAiVCdj3a?dl=1"
-    sha256: str | None = None
-    files: tuple[str, ...] = (EDGES, AUTHORS_SUBGRAPHS)
 
 
 RELEASES: dict[str, Release] = {
@@ -82,13 +80,10 @@ def download_dataset(
         url: another address of a .zip or .tar.gz.
         sha256: the expected checksum of the archive, where it is known.
         overwrite: replace ``out``, and download an archive that is in the cache again.
-
-    Raises:
-        UserError: what went wrong and what to do, including how to download it by hand.
     """
     release = find_release(name)
     address = url or release.url
-    wanted = check_digest(sha256 or (release.sha256 if url is None else None))
+    wanted = check_digest(sha256)
     archive = cache_folder() / "downloads" / f"{hashlib.sha256(address.encode()).hexdigest()[:16]}.archive"
     notes: list[str] = []
     with atomic_write(out, overwrite=overwrite) as temporary:
@@ -103,7 +98,9 @@ def download_dataset(
             _write_card(temporary, release, address, digest)
             dataset = _read(temporary, address, notes)
         except UserError as error:
-            raise UserError(error.what, where=error.where, hint=_by_hand(error.hint, release)) from error
+            by_hand = f"by hand: open {release.page}, follow its link to the data and unpack {release.folder}"
+            hint = f"{error.hint}; {by_hand}; a folder with {EDGES} and {AUTHORS_SUBGRAPHS} is read as it is"
+            raise UserError(error.what, where=error.where, hint=hint) from error
     notes += _differences(unpacked, dataset, release)
     shared = len(unpacked.datasets) > 1
     if not shared:
@@ -137,12 +134,6 @@ def _read(folder: Path, url: str, notes: list[str]) -> Dataset:
         first = str(problems.errors[0]).replace(f"{folder}/", "")
         raise DataError(f"what was unpacked cannot be read: {first}", where=url, hint="is this the right archive?")
     return dataset
-
-
-def _by_hand(hint: str, release: Release) -> str:
-    files = " and ".join(release.files)
-    way = f"by hand: open {release.page}, follow its link to the data and unpack {release.folder}"
-    return f"{hint}; {way}; a folder with {files} is read as it is"
 
 
 def _differences(unpacked: Unpacked, dataset: Dataset, release: Release) -> list[str]:

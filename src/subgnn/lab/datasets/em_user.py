@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
-from subgnn.config.files import parse_options
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.splits import stratified_split
@@ -35,17 +34,14 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.lab.datasets.builder import (
     Builder,
-    BuiltDataset,
+    Draft,
+    Files,
     OnStep,
-    Provenance,
-    Request,
+    Source,
     at_least,
     check_fractions,
-    make_dataset,
     within,
 )
-from subgnn.lab.datasets.sources import SourceFile
-from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 
 Nodes = NDArray[np.int64]
@@ -84,7 +80,6 @@ class EmUserSettings:
 
     Args:
         decimals: of the degrees of the place where a route starts; 2 is a grid of about a kilometre.
-        joining: the edge rule.
         min_workouts: workouts that a user needs to be a subgraph.
         fractions: of train, val and test.
     """
@@ -111,6 +106,14 @@ class Workout:
     sport: str
     start: tuple[float, float] | None
 
+    def place(self, decimals: int) -> Place:
+        """What identifies the workout, with the start rounded to some decimals."""
+        if self.start is None:
+            return self.sport, "", ""
+        # Adding 0 turns -0.0 into 0.0.
+        latitude, longitude = (f"{round(degrees, decimals) + 0.0:.{decimals}f}" for degrees in self.start)
+        return self.sport, latitude, longitude
+
 
 def read_workouts(path: Path) -> Iterator[Workout]:
     """Workouts of Endomondo in the layout of the FitRec project, a record a line, in the order of the file.
@@ -118,9 +121,6 @@ def read_workouts(path: Path) -> Iterator[Workout]:
     A record has ``userId``, ``gender``, ``id``, ``sport`` and, where it was tracked, ``longitude`` and ``latitude``,
     lists of equal length along the route. A line is JSON, or the literal of a Python dict, as in the public file; it is
     never executed.
-
-    Raises:
-        DataError: for a line that is not a record, or a record with a wrong or missing field, with its number.
     """
     for record, (_, line) in enumerate(read_lines(path, max_line=_MAX_RECORD), 1):
         where = f"{path}: record {record}"
@@ -139,20 +139,16 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text.replace("'", '"') if plain else text)
     except (ValueError, RecursionError):
-        found = _literal(text, where)
+        if len(text) > _MAX_LITERAL:
+            what = f"not JSON, and too long for a Python literal ({len(text):,} characters)"
+            raise DataError(what, where=where, hint=_ACCEPTED) from None
+        try:
+            found = ast.literal_eval(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            raise DataError(f"this is not a record: {excerpt(text)}", where=where, hint=_ACCEPTED) from None
     if not isinstance(found, dict):
         raise DataError(f"a {type(found).__name__}, not a record", where=where, hint=_ACCEPTED)
     return found
-
-
-def _literal(text: str, where: str) -> Any:
-    if len(text) > _MAX_LITERAL:
-        what = f"not JSON, and too long for a Python literal ({len(text):,} characters)"
-        raise DataError(what, where=where, hint=_ACCEPTED)
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise DataError(f"this is not a record: {excerpt(text)}", where=where, hint=_ACCEPTED) from None
 
 
 def _text(fields: dict[str, Any], key: str, where: str) -> str:
@@ -168,25 +164,25 @@ def _text(fields: dict[str, Any], key: str, where: str) -> str:
 
 
 def _start(fields: dict[str, Any], where: str) -> tuple[float, float] | None:
-    given = {key: fields[key] for key in ("latitude", "longitude") if fields.get(key) is not None}
-    if not given:
+    route = {key: fields[key] for key in ("latitude", "longitude") if fields.get(key) is not None}
+    if not route:
         return None
-    if len(given) < 2:
-        what = f"field '{next(iter(given))}' stands alone"
+    if len(route) < 2:
+        what = f"field '{next(iter(route))}' stands alone"
         raise DataError(what, where=where, hint="a route has both latitude and longitude")
-    for key, value in given.items():
+    for key, value in route.items():
         if not isinstance(value, list) or not value:
             raise DataError(f"field '{key}' is {excerpt(str(value))}", where=where, hint="a list of degrees is needed")
-    if len(given["latitude"]) != len(given["longitude"]):
-        what = f"{len(given['latitude'])} latitudes but {len(given['longitude'])} longitudes"
+    if len(route["latitude"]) != len(route["longitude"]):
+        what = f"{len(route['latitude'])} latitudes but {len(route['longitude'])} longitudes"
         raise DataError(what, where=where, hint="one of each at every point of the route")
     for key, most in (("latitude", 90), ("longitude", 180)):
-        value = given[key][0]
+        value = route[key][0]
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or abs(value) > most:
             what = f"field '{key}' begins with {excerpt(str(value))}"
             raise DataError(what, where=where, hint=f"-{most} to {most} degrees are accepted")
-    return float(given["latitude"][0]), float(given["longitude"][0])
+    return float(route["latitude"][0]), float(route["longitude"][0])
 
 
 def join_workouts(
@@ -222,10 +218,7 @@ def join_workouts(
 
 def _large_cliques(done: csr_array, settings: JoinSettings) -> Iterator[Nodes]:
     """Sets of more than ``max_clique`` workouts: those two users share, or one history where one user is enough."""
-    histories = [
-        np.sort(done.indices[begin:end]).astype(np.int64)
-        for begin, end in zip(done.indptr[:-1], done.indptr[1:], strict=True)
-    ]
+    histories = [np.sort(row).astype(np.int64) for row in np.split(done.indices, done.indptr[1:-1])]
     if settings.min_users == 1:
         yield from (history for history in histories if len(history) > settings.max_clique)
         return
@@ -259,27 +252,12 @@ class _Users:
             self.gender[workout.user] = workout.gender
             self.stated_in.setdefault(workout.user, workout.record)
         self.without_route += workout.start is None
-        self.workouts.setdefault(workout.user, set()).add(_place(workout, decimals))
+        self.workouts.setdefault(workout.user, set()).add(workout.place(decimals))
 
 
-def _place(workout: Workout, decimals: int) -> Place:
-    if workout.start is None:
-        return workout.sport, "", ""
-    # Adding 0 turns -0.0 into 0.0.
-    latitude, longitude = (f"{round(degrees, decimals) + 0.0:.{decimals}f}" for degrees in workout.start)
-    return workout.sport, latitude, longitude
-
-
-def build_em_user(
-    records: Path, *, settings: EmUserSettings | None = None, seed: int = 0, on_step: OnStep = ignore
-) -> BuiltDataset:
-    """Build EM-USER; users of unknown gender contribute to the graph, but are not subgraphs.
-
-    Args:
-        records: Endomondo workouts in the FitRec layout, a record a line.
-    """
-    settings = settings or EmUserSettings()
-    users = _Users()
+def build_em_user(files: Files, settings: EmUserSettings, seed: int, on_step: OnStep) -> Draft:
+    """Build EM-USER; users of unknown gender contribute to the graph, but are not subgraphs."""
+    records, users = files["records"], _Users()
     for count, workout in enumerate(read_workouts(records)):
         if count % 1000 == 0:
             on_step(f"reading workouts: {count:,}")
@@ -295,7 +273,10 @@ def build_em_user(
     }
     rng = stream(seed, "build/em-user/thin")
     tails, heads, thinned = join_workouts(list(histories.values()), len(places), settings.joining, rng)
-    graph = Graph.from_edges(tails, heads, num_nodes=len(places), names=_names(places))
+    columns = [[" ".join(place).strip() for place in places], *zip(*places, strict=True)]
+    titles = ("name", "sport", "latitude", "longitude")
+    names = NodeNames({t: Strings.of(c) for t, c in zip(titles, columns, strict=True)}, primary="name")
+    graph = Graph.from_edges(tails, heads, num_nodes=len(places), names=names)
     subgraphs, dropped = _subgraphs(histories, users.gender, len(places), settings, seed)
     dropped |= {"repeated records": users.repeated, "edges thinned": thinned}
     note = (
@@ -304,19 +285,7 @@ def build_em_user(
         f"{users.without_route:,} records have no route: their workout is known by sport alone. "
         "Not the paper's own file: it does not say what makes two records one workout."
     )
-    provenance = Provenance(note, [SourceFile("records", (records,))], settings, seed, dropped)
-    return BuiltDataset(make_dataset("em-user", graph, subgraphs, provenance))
-
-
-def _names(places: Sequence[Place]) -> NodeNames:
-    sports, latitudes, longitudes = zip(*places, strict=True)
-    columns = {
-        "name": [" ".join(place).strip() for place in places],
-        "sport": sports,
-        "latitude": latitudes,
-        "longitude": longitudes,
-    }
-    return NodeNames({title: Strings.of(column) for title, column in columns.items()}, primary="name")
+    return Draft(graph, subgraphs, note, dropped)
 
 
 def _subgraphs(
@@ -345,12 +314,16 @@ def _subgraphs(
     return subgraphs, dropped
 
 
-def _build(request: Request) -> BuiltDataset:
-    values = parse_options({"users": EmUserSettings, "joining": JoinSettings}, request.options, "em-user")
-    if request.labels:
-        raise DataError("labels are given", where="em-user", hint="its label is the gender")
-    settings = EmUserSettings(joining=JoinSettings(**values["joining"]), **values["users"])
-    return build_em_user(request.sources["records"], settings=settings, seed=request.seed, on_step=request.on_step)
-
-
-EM_USER = Builder("em-user", ("records",), (), _build)
+EM_USER = Builder(
+    "em-user",
+    {
+        "records": Source(
+            "Endomondo workouts, a record a line",
+            "https://sites.google.com/eng.ucsd.edu/fitrec-project (endomondoHR.json.gz); Ni, Muhlstein and McAuley, "
+            "2019",
+            "none stated; see the page of the FitRec project",
+        )
+    },
+    EmUserSettings(),
+    build_em_user,
+)

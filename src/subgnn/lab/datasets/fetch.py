@@ -23,18 +23,14 @@ from subgnn.parallel.progress import ignore
 from subgnn.storage.files import file_digest
 
 Progress = Callable[[int, int | None], None]
-MAX_BYTES = 64 * 2**30
 _BLOCK = 2**20
 _LONGEST_WAIT = 10.0
 _AGAIN = "run the same command again to go on from there"
+_HINTS = {404: "the file is not there, or no longer: check the address", 403: "it is not open to everyone"}
 
 
 class _CutError(Exception):
     """The transfer stopped, and can be resumed."""
-
-
-class _UnreachableError(_CutError):
-    """No connection was made at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class Limits:
     """
 
     timeout: float = 30.0
-    max_bytes: int = MAX_BYTES
+    max_bytes: int = 64 * 2**30
     attempts: int = 5
     backoff: float = 0.5
 
@@ -75,7 +71,14 @@ def download(
     Raises:
         UserError: no network, an answer other than the file, a wrong checksum, no room; the hint says what to do.
     """
-    _check_url(url)
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or not url.isascii() or not url.isprintable() or " " in url or "@" in parts.netloc:
+        hint = "accepted: http://host/... and https://host/..."
+        raise UserError(f"cannot fetch {excerpt(url)}", where="url", hint=hint)
     wanted = check_digest(sha256)
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
@@ -101,22 +104,9 @@ def check_digest(sha256: str | None) -> str | None:
         return None
     digest = sha256.strip().lower()
     if len(digest) != 64 or any(c not in "0123456789abcdef" for c in digest):
-        raise UserError(
-            f"{excerpt(sha256)} is not a SHA-256", where="sha256", hint="64 hexadecimal digits are accepted"
-        )
+        what = f"{excerpt(sha256)} is not a SHA-256"
+        raise UserError(what, where="sha256", hint="64 hexadecimal digits are accepted")
     return digest
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        known = False
-    if not known or not url.isascii() or not url.isprintable() or " " in url or "@" in parts.netloc:
-        raise UserError(
-            f"cannot fetch {excerpt(url)}", where="url", hint="accepted: http://host/... and https://host/..."
-        )
 
 
 class _Part:
@@ -171,6 +161,17 @@ class _Part:
         if total.isascii() and total.isdigit():
             self.total = int(total)
 
+    def check_room(self, have: int, size: int, limits: Limits) -> None:
+        """Refuse a file of more bytes than allowed, or than there is room for."""
+        if size > limits.max_bytes:
+            self.discard()
+            what = f"the file has {size:,} bytes or more, and {limits.max_bytes:,} are allowed"
+            raise UserError(what, where=self.url, hint="is this the right address?")
+        free = shutil.disk_usage(self.path.parent).free
+        if size - have > free:
+            what = f"{size - have:,} bytes are still to come, but {free:,} are free"
+            raise UserError(what, where=str(self.path.parent), hint=f"make room, then {_AGAIN}")
+
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows a few redirects, and none from https to anything else."""
@@ -190,10 +191,9 @@ def _fetch_all(part: _Part, progress: Progress, limits: Limits) -> None:
         if attempt:
             time.sleep(min(limits.backoff * 2 ** (attempt - 1), _LONGEST_WAIT))
         try:
-            _fetch(part, opener, progress, limits)
-            return
-        except _UnreachableError as cut:
-            reason = str(cut)
+            return _fetch(part, opener, progress, limits)
+        except urllib.error.URLError as error:
+            reason = str(error.reason)
             if attempt == 0:
                 hint = "is there a network here, and is a proxy needed (https_proxy)?"
                 raise UserError(f"cannot be reached ({reason})", where=part.url, hint=hint) from None
@@ -219,13 +219,11 @@ def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progres
         else:
             have = 0
             part.begin(response.headers)
-        _check_room(part, have, limits.max_bytes)
+        part.check_room(have, part.total or 0, limits)
         with part.path.open("ab" if have else "wb") as file:
             while block := _block(response, part.total, have):
                 have += len(block)
-                if have > limits.max_bytes:
-                    part.discard()
-                    raise _too_large(part.url, have, limits.max_bytes)
+                part.check_room(have, have, limits)
                 file.write(block)
                 progress(have, part.total)
     if part.total is not None and have < part.total:
@@ -242,11 +240,10 @@ def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.
             raise _CutError("the file changed meanwhile") from None
         if error.code in (408, 429) or error.code >= 500:
             raise _CutError(f"the server answered {error.code}") from None
-        hints = {404: "the file is not there, or no longer: check the address", 403: "it is not open to everyone"}
         what = f"the server answered {error.code} ({' '.join(str(error.reason).split())})"
-        raise UserError(what, where=part.url, hint=hints.get(error.code, "check the address")) from None
-    except urllib.error.URLError as error:
-        raise _UnreachableError(str(error.reason)) from None
+        raise UserError(what, where=part.url, hint=_HINTS.get(error.code, "check the address")) from None
+    except urllib.error.URLError:
+        raise
     except (OSError, http.client.HTTPException) as error:
         raise _CutError(str(error) or type(error).__name__) from None
 
@@ -254,28 +251,7 @@ def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.
 def _block(response: Any, total: int | None, have: int) -> bytes:
     """The next block, empty at the end; never more than the server announced."""
     size = _BLOCK if total is None else min(_BLOCK, total - have)
-    if not size:
-        return b""
     try:
-        block: bytes = response.read1(size)
+        return bytes(response.read1(size)) if size else b""
     except (OSError, http.client.HTTPException) as error:
         raise _CutError(str(error) or type(error).__name__) from None
-    return block
-
-
-def _check_room(part: _Part, have: int, max_bytes: int) -> None:
-    if part.total is None:
-        return
-    if part.total > max_bytes:
-        total = part.total
-        part.discard()
-        raise _too_large(part.url, total, max_bytes)
-    free = shutil.disk_usage(part.path.parent).free
-    if part.total - have > free:
-        what = f"{part.total - have:,} bytes are still to come, but {free:,} are free"
-        raise UserError(what, where=str(part.path.parent), hint=f"make room, then {_AGAIN}")
-
-
-def _too_large(url: str, size: int, allowed: int) -> UserError:
-    what = f"the file has {size:,} bytes or more, and {allowed:,} are allowed"
-    return UserError(what, where=url, hint="is this the right address?")

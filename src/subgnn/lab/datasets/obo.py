@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.sources import source_lines
+from subgnn.lab.datasets.builder import source_lines
+
+_TAGS = ("data-version", "id", "name", "namespace", "is_a", "relationship", "alt_id", "is_obsolete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Ontology:
     def parents(self, term_id: str, relations: Iterable[str] = ("is_a", "part_of")) -> tuple[str, ...]:
         """Live parents by the given relations; one that is in another file is skipped."""
         term = self.terms[term_id]
-        given = tuple(p for relation in relations for p in (term.is_a if relation == "is_a" else term.part_of))
+        given = (p for relation in relations for p in (term.is_a if relation == "is_a" else term.part_of))
         return tuple(dict.fromkeys(p for p in given if p in self.terms and not self.terms[p].obsolete))
 
     def ancestors(self, relations: Iterable[str] = ("is_a", "part_of")) -> dict[str, frozenset[str]]:
@@ -57,28 +60,15 @@ class Ontology:
             DataError: where a term is above itself.
         """
         kinds = tuple(relations)
+        parents = {id_: self.parents(id_, kinds) for id_, term in self.terms.items() if not term.obsolete}
         found: dict[str, frozenset[str]] = {}
-        for start in self.terms:
-            if self.terms[start].obsolete or start in found:
-                continue
-            self._close(start, kinds, found)
+        try:
+            for term in TopologicalSorter(parents).static_order():
+                found[term] = frozenset({term}).union(*(found[p] for p in parents[term]))
+        except CycleError as error:
+            what = f"term {error.args[1][0]} is above itself"
+            raise DataError(what, where="ontology", hint="is the OBO file whole?") from None
         return found
-
-    def _close(self, start: str, kinds: tuple[str, ...], found: dict[str, frozenset[str]]) -> None:
-        """Close ``start`` and all above it, parents first, without recursion: ontologies are deep enough to matter."""
-        path, on_path = [start], {start}
-        while path:
-            parents = self.parents(path[-1], kinds)
-            ahead = next((p for p in parents if p not in found), None)
-            if ahead is None:
-                term = path.pop()
-                on_path.discard(term)
-                found[term] = frozenset({term}).union(*(found[p] for p in parents))
-            elif ahead in on_path:
-                raise DataError(f"term {ahead} is above itself", where="ontology", hint="is the OBO file whole?")
-            else:
-                path.append(ahead)
-                on_path.add(ahead)
 
 
 def read_obo(path: Path) -> Ontology:
@@ -87,35 +77,30 @@ def read_obo(path: Path) -> Ontology:
     Raises:
         DataError: for a file without terms, a term without an id, or two terms of one id.
     """
-    terms: dict[str, Term] = {}
-    header: dict[str, list[str]] = {}
-    values: dict[str, list[str]] | None = header
-    started = 0
-
-    def finish() -> None:
-        if values is None or values is header:
-            return
-        term = _term(values)
-        if not term.id:
-            raise DataError("a term without an id", where=f"{path}:{started}", hint="each [Term] has a line 'id: '")
-        if term.id in terms:
-            raise DataError(f"term {excerpt(term.id)} again", where=f"{path}:{started}", hint="each id once")
-        terms[term.id] = term
-
+    stanzas: list[tuple[int, dict[str, list[str]]]] = [(0, {})]  # of the header, and of each term, by its first line
+    inside = True
     for number, line in source_lines(path):
         if line.startswith("["):
-            finish()
-            values, started = {} if line.strip() == "[Term]" else None, number
+            inside = line.strip() == "[Term]"
+            if inside:
+                stanzas.append((number, {}))
             continue
         tag, _, rest = line.partition(":")
-        if values is not None:
+        if inside and tag in _TAGS:
             # A comment follows " ! ": the parent's name.
             value = rest if tag == "name" else rest.split(" ! ")[0]
-            values.setdefault(tag, []).append(value.strip())
-    finish()
+            stanzas[-1][1].setdefault(tag, []).append(value.strip())
+    terms: dict[str, Term] = {}
+    for number, values in stanzas[1:]:
+        term = _term(values)
+        if not term.id:
+            raise DataError("a term without an id", where=f"{path}:{number}", hint="each [Term] has a line 'id: '")
+        if term.id in terms:
+            raise DataError(f"term {excerpt(term.id)} again", where=f"{path}:{number}", hint="each id once")
+        terms[term.id] = term
     if not terms:
         raise DataError("no [Term] in it", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo")
-    return Ontology(terms, header.get("data-version", [""])[-1])
+    return Ontology(terms, stanzas[0][1].get("data-version", [""])[-1])
 
 
 def _term(values: dict[str, list[str]]) -> Term:

@@ -17,6 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.archives import LimitedTar
 from subgnn.lab.datasets.builder import at_least
@@ -65,11 +69,7 @@ class Orphanet:
     version: str = ""
 
     def below(self, root: str) -> set[str]:
-        """Codes of everything under an entry, itself included.
-
-        Raises:
-            DataError: where there is no such entry.
-        """
+        """Codes of everything under an entry, itself included."""
         if root not in self.disorders:
             raise DataError(f"no entry ORPHA:{root}", where="labels", hint="are the ORPHApacket files all there?")
         children: dict[str, list[str]] = {}
@@ -86,12 +86,7 @@ class Orphanet:
 
 
 def read_orphapackets(path: Path) -> Orphanet:
-    """Read every entry of a folder of JSON files, or of an archive of them, which is not unpacked to disk.
-
-    Raises:
-        DataError: for an archive that is damaged or too large, or an entry with a wrong or missing field, with its
-            number and file.
-    """
+    """Read every entry of a folder of JSON files, or of an archive of them, which is not unpacked to disk."""
     disorders: dict[str, Disorder] = {}
     version = ""
     for number, (name, content) in enumerate(_files(path), 1):
@@ -101,7 +96,9 @@ def read_orphapackets(path: Path) -> Orphanet:
         if disorder.code in disorders:
             raise DataError(f"ORPHAcode {disorder.code} again", where=where, hint="each entry once")
         disorders[disorder.code] = disorder
-        version = version or _version(entry)
+        if not version:
+            date, version = (str(entry.value.get(key, "")).strip() for key in ("creationDate", "version"))
+            version = f"{version}, extracted {date}" if date else version
     if not disorders:
         raise DataError("no ORPHApacket JSON in it", where=str(path), hint=_ACCEPTED)
     return Orphanet(disorders, version)
@@ -154,18 +151,12 @@ def _disorder(entry: _Fields) -> Disorder:
     )
 
 
-def _version(entry: _Fields) -> str:
-    date, version = (str(entry.value.get(key, "")).strip() for key in ("creationDate", "version"))
-    return f"{version}, extracted {date}" if date else version
-
-
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     """Name and content of each JSON file, within limits."""
     if not path.exists():
         raise DataError("no such file or folder", where=str(path), hint=_ACCEPTED)
     total = 0
-    source = _folder_files(path) if path.is_dir() else _archive_files(path)
-    for count, (name, content) in enumerate(source, 1):
+    for count, (name, content) in enumerate(_folder_files(path) if path.is_dir() else _archive_files(path), 1):
         total += len(content)
         if count > _MAX_FILES or total > _MAX_TOTAL:
             what = f"more than {_MAX_FILES:,} files or {_MAX_TOTAL:,} bytes"
@@ -174,10 +165,9 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _folder_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for file in sorted(folder.rglob("*.json")):
-        if file.is_file():
-            _check_size(file.stat().st_size, file.name, folder)
-            yield file.name, file.read_bytes()
+    for file in sorted(path for path in folder.rglob("*.json") if path.is_file()):
+        _check_size(file.stat().st_size, file.name, folder)
+        yield file.name, file.read_bytes()
 
 
 def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -189,24 +179,21 @@ def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
                         _check_size(info.file_size, info.filename, path)
                         yield info.filename, packed.read(info)
             return
+        with path.open("rb") as file:
+            magic = file.read(2)
         with (
-            _OPENERS.get(_magic(path), open)(path, "rb") as raw,
+            _OPENERS.get(magic, open)(path, "rb") as raw,
             tarfile.open(fileobj=cast("IO[bytes]", LimitedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
         ):
             for member in tar:
                 if member.isreg() and member.name.endswith(".json"):
                     _check_size(member.size, member.name, path)
-                    file = tar.extractfile(member)
-                    yield member.name, b"" if file is None else file.read(_MAX_FILE)
+                    content = tar.extractfile(member)
+                    yield member.name, b"" if content is None else content.read(_MAX_FILE)
     except (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError):
         raise DataError("this is not an archive, or it is damaged", where=str(path), hint=_ACCEPTED) from None
     except (OSError, RuntimeError) as error:
         raise DataError(f"cannot be read ({error})", where=str(path), hint=_ACCEPTED) from None
-
-
-def _magic(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(2)
 
 
 def _check_size(size: int, name: str, path: Path) -> None:
@@ -328,28 +315,13 @@ def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) ->
 
     A subtype is grouped with the disorder above it, and all disorders that one OMIM entry is mapped to with each other.
     """
-    parent = {code: code for code, disorder in orphanet.disorders.items() if not disorder.is_group}
-
-    def root(code: str) -> str:
-        while parent[code] != code:
-            parent[code] = parent[parent[code]]
-            code = parent[code]
-        return code
-
-    def join(a: str, b: str) -> None:
-        first, second = sorted((root(a), root(b)), key=_code_order)
-        parent[second] = first
-
-    for code in parent:
-        disorder = orphanet.disorders[code]
-        for above in disorder.parents if disorder.is_subtype else ():
-            if above in parent:
-                join(code, above)
-    for together in codes.values():
-        for other in together[1:]:
-            join(together[0], other)
-    return {code: root(code) for code in parent}
-
-
-def _code_order(code: str) -> tuple[int, str]:
-    return len(code), code
+    disorders = {code: disorder for code, disorder in orphanet.disorders.items() if not disorder.is_group}
+    known = sorted(disorders, key=lambda code: (len(code), code))
+    place = {code: i for i, code in enumerate(known)}
+    pairs = [(c, above) for c, d in disorders.items() if d.is_subtype for above in d.parents if above in disorders]
+    pairs += [(together[0], other) for together in codes.values() for other in together[1:]]
+    tails, heads = ([place[pair[end]] for pair in pairs] for end in (0, 1))
+    links = coo_array((np.ones(len(pairs)), (tails, heads)), shape=(len(known), len(known)))
+    group = connected_components(links, directed=False)[1]
+    first = np.unique(group, return_index=True)[1]  # the smallest code comes first
+    return {code: known[first[group[place[code]]]] for code in known}

@@ -7,40 +7,36 @@ upper size excludes terms that are too general.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from subgnn.config.files import parse_options
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import (
     Builder,
-    BuiltDataset,
+    Draft,
+    Files,
     OnStep,
-    Provenance,
-    Request,
+    Source,
     at_least,
     check_fractions,
-    make_dataset,
-    read_labels,
+    read_columns,
+    source_lines,
     within,
 )
-from subgnn.lab.datasets.genes import (
-    Annotations,
-    Interactome,
-    read_annotations,
-    read_gene_symbols,
-    read_interactome,
-    read_node_ids,
-)
 from subgnn.lab.datasets.obo import Ontology, read_obo
-from subgnn.lab.datasets.sources import SourceFile
-from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 
+HUMAN = "9606"
 FUNCTIONS: dict[str, tuple[str, ...]] = {
     "metabolism": ("GO:0008152",),
     "development": ("GO:0032502",),
@@ -77,6 +73,177 @@ class PpiBpSettings:
         check_fractions(self.fractions)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Interactome:
+    """The graph, the gene of each node, and counts of what was dropped, by reason."""
+
+    graph: Graph
+    genes: list[str]
+    dropped: dict[str, int]
+
+
+def read_gene_symbols(path: Path) -> dict[str, str]:
+    """NCBI Gene id to symbol, from a table with the columns ``GeneID`` and ``Symbol``.
+
+    NCBI's gene_info has them, and ``tax_id`` as well: rows of another species are skipped.
+    """
+    rows = read_columns(path, ("GeneID", "Symbol"))
+    symbols = {row["GeneID"]: row["Symbol"] for row in rows if row.get("tax_id", HUMAN) == HUMAN}
+    if not symbols:
+        raise DataError("no genes", where=str(path), hint="a table with the columns GeneID and Symbol is accepted")
+    return symbols
+
+
+def read_node_ids(path: Path) -> list[str]:
+    """The NCBI Gene id of each node, from a table with the columns ``node``, which counts from 0, and ``GeneID``."""
+    genes: dict[int, str] = {}
+    for row in read_columns(path, ("node", "GeneID")):
+        node, gene = row["node"].strip(), row["GeneID"].strip()
+        if not is_id(node) or not is_id(gene) or int(node) in genes:
+            hint = "accepted: a number from 0 and an NCBI Gene id a line, each once"
+            raise DataError(f"node {excerpt(node)}, gene {excerpt(gene)}", where=str(path), hint=hint)
+        genes[int(node)] = str(int(gene))
+    if sorted(genes) != list(range(len(genes))) or len(set(genes.values())) < len(genes):
+        what = f"{len(genes)} nodes, of which some share a gene or a number is missing"
+        hint = "accepted: every number from 0 to one less than their count, and every gene, once"
+        raise DataError(what, where=str(path), hint=hint)
+    return [genes[node] for node in range(len(genes))]
+
+
+def read_interactome(
+    path: Path, *, symbols: dict[str, str] | None = None, node_ids: list[str] | None = None
+) -> Interactome:
+    """The largest component of an interactome, or the genes of a given numbering.
+
+    Self loops, repeated pairs and, where symbols are given, ids that are not in them are dropped and counted. Nodes are
+    numbered in the order of their gene ids.
+
+    Args:
+        path: CSV with a header line and two columns of gene ids; further columns are ignored.
+        symbols: the symbol of each human gene; without it, every id counts as one.
+        node_ids: the gene of each node. All of these are kept, human or not, and no others.
+    """
+    if node_ids is None:
+        pairs, dropped = _read_pairs(path, symbols, "pairs with another species")
+    else:
+        pairs, dropped = _read_pairs(path, set(node_ids), "pairs with a gene that has no node")
+    if not len(pairs):
+        raise DataError("no pair of genes is left", where=str(path), hint=f"dropped: {dropped}")
+    if node_ids is None:
+        ids, codes = np.unique(pairs, return_inverse=True)
+        codes = codes.reshape(pairs.shape)
+        links = coo_array((np.ones(len(codes), np.int8), (codes[:, 0], codes[:, 1])), shape=(len(ids), len(ids)))
+        label = connected_components(links, directed=False)[1]
+        largest = label == np.argmax(np.bincount(label))  # of equal ones, that of the smallest id
+        dropped["genes outside the largest component"] = int(len(ids) - largest.sum())
+        codes = (np.cumsum(largest) - 1)[codes[largest[codes[:, 0]]]]
+        genes = [str(gene) for gene in ids[largest]]
+    else:
+        genes, ids = node_ids, np.array(node_ids, np.int64)
+        order = np.argsort(ids)
+        codes = order[np.searchsorted(ids[order], pairs)]
+    columns = {} if symbols is None else {"symbol": Strings.of(symbols.get(gene, gene) for gene in genes)}
+    names = NodeNames({**columns, "ncbi_gene_id": Strings.of(genes)})
+    graph = Graph.from_edges(codes[:, 0], codes[:, 1], num_nodes=len(genes), names=names)
+    return Interactome(graph, genes, dropped)
+
+
+def _read_pairs(path: Path, known: Collection[str] | None, unknown: str) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """Distinct pairs of two different genes, smaller id first; pairs with others are counted as ``unknown``."""
+    dropped = {"pairs of a gene with itself": 0, unknown: 0, "repeated pairs": 0}
+    pairs: set[tuple[int, int]] = set()
+    for place, (number, line) in enumerate(source_lines(path)):
+        columns = [column.strip() for column in line.split(",")]
+        if len(columns) < 2 or not all(is_id(column) for column in columns[:2]):
+            if place == 0 and len(columns) >= 2:
+                continue  # the header
+            hint = "two columns of NCBI Gene ids, separated by a comma, are accepted"
+            raise DataError(f"{excerpt(line)} is not a pair of genes", where=f"{path}:{number}", hint=hint)
+        if columns[0] == columns[1]:
+            dropped["pairs of a gene with itself"] += 1
+        elif known is not None and (columns[0] not in known or columns[1] not in known):
+            dropped[unknown] += 1
+        else:
+            a, b = int(columns[0]), int(columns[1])
+            pair = (a, b) if a < b else (b, a)
+            dropped["repeated pairs"] += pair in pairs
+            pairs.add(pair)
+    return np.array(sorted(pairs), np.int64).reshape(-1, 2), dropped
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Places of the columns of a table of annotations; ``key`` is how it names genes."""
+
+    title: str
+    key: Literal["ncbi_gene_id", "symbol"]
+    comment: str
+    width: int
+    gene: int
+    term: int
+    evidence: int
+    qualifier: int
+    aspect: int
+    process: str
+    taxon: int
+
+
+_GENE2GO_HEADER = ["tax_id", "GeneID", "GO_ID", "Evidence"]
+_GENE2GO = _Layout("gene2go has 8", "ncbi_gene_id", "#", 8, 1, 2, 3, 4, 7, "Process", 0)
+_GAF = _Layout("GAF 2 has 15 or more", "symbol", "!", 15, 2, 4, 6, 3, 8, "P", 12)
+_LAYOUTS = "accepted: NCBI gene2go (8 columns headed #tax_id) or GAF 2 (15 columns or more, headed !gaf-version)"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Genes by term; ``key`` is how genes are named, and ``dropped`` counts rows left out, by reason."""
+
+    genes: dict[str, set[str]]
+    key: Literal["ncbi_gene_id", "symbol"]
+    dropped: dict[str, int]
+
+
+def read_annotations(path: Path, *, excluded_evidence: Collection[str]) -> Annotations:
+    """Read the human genes directly annotated with each biological process, from NCBI gene2go or GAF 2.
+
+    The layout is recognised by the first line: gene2go begins with ``#tax_id``, GAF with ``!``. gene2go names a gene by
+    its NCBI Gene id, GAF by a symbol. Annotations of other species, of other aspects than biological process and
+    negated ones are skipped.
+
+    Args:
+        excluded_evidence: evidence codes that do not count, such as IEA (made by a program) and ND (no data).
+    """
+    genes: dict[str, set[str]] = {}
+    dropped = {"other species": 0, "other aspect": 0, "negated": 0, "weak evidence": 0}
+    layout: _Layout | None = None
+    for number, line in source_lines(path):
+        if layout is None:
+            layout = _GAF if line.startswith("!") else _GENE2GO
+            if layout is _GENE2GO and line.lstrip("#").split("\t")[:4] != _GENE2GO_HEADER:
+                raise DataError(f"an unknown layout: {excerpt(line)}", where=f"{path}:{number}", hint=_LAYOUTS)
+        if line.startswith(layout.comment):
+            continue
+        row = line.split("\t")
+        if len(row) < layout.width:
+            raise DataError(f"{len(row)} columns", where=f"{path}:{number}", hint=layout.title)
+        if row[layout.taxon].split("|")[0].removeprefix("taxon:") != HUMAN:
+            dropped["other species"] += 1
+        elif row[layout.aspect] != layout.process:
+            dropped["other aspect"] += 1
+        elif "NOT" in row[layout.qualifier].split("|")[0].split():
+            dropped["negated"] += 1
+        elif row[layout.evidence] in excluded_evidence:
+            dropped["weak evidence"] += 1
+        else:
+            genes.setdefault(row[layout.term], set()).add(row[layout.gene])
+    if layout is None:
+        raise DataError("an empty file", where=str(path), hint=_LAYOUTS)
+    if not genes:
+        what = f"no annotation of species {HUMAN} is left ({sum(dropped.values()):,} rows dropped)"
+        raise DataError(what, where=str(path), hint=_LAYOUTS)
+    return Annotations(genes, layout.key, dropped)
+
+
 @dataclass(frozen=True, slots=True)
 class _GeneSet:
     term: str
@@ -84,70 +251,42 @@ class _GeneSet:
     nodes: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class PpiBpFiles:
-    """The files that PPI-BP is built from.
-
-    Args:
-        interactome: CSV of pairs of NCBI Gene ids, with a header line.
-        go: the Gene Ontology in OBO.
-        annotations: in the columns of gene2go or of GAF 2.
-        gene_symbols: ids and symbols of all human genes; other ids are then dropped, and nodes get their symbols.
-        node_ids: the gene of each node of the released graph; the graph is then that one, and the subgraphs that the
-            authors released fit it. From the interactome alone it cannot be had: nodes are the genes that its authors
-            took for human, then the others, and which these are is not published.
-    """
-
-    interactome: Path
-    go: Path
-    annotations: Path
-    gene_symbols: Path | None = None
-    node_ids: Path | None = None
-
-
-def build_ppi_bp(
-    files: PpiBpFiles, *, settings: PpiBpSettings | None = None, seed: int = 0, on_step: OnStep = ignore
-) -> BuiltDataset:
+def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnStep) -> Draft:
     """Build PPI-BP.
 
-    Raises:
-        DataError: for a file of another kind, or where no gene set is left.
+    With ``node_ids``, the gene of each node of the released graph, the graph is that one, and the subgraphs that the
+    authors released fit it. From the interactome alone it cannot be had: nodes are the genes that its authors took for
+    human, then the others, and which these are is not published.
     """
-    settings = settings or PpiBpSettings()
     on_step("reading the interactome")
-    symbols = None if files.gene_symbols is None else read_gene_symbols(files.gene_symbols)
-    node_ids = None if files.node_ids is None else read_node_ids(files.node_ids)
-    network = read_interactome(files.interactome, symbols=symbols, node_ids=node_ids)
+    symbols = read_gene_symbols(files["gene_symbols"]) if "gene_symbols" in files else None
+    node_ids = read_node_ids(files["node_ids"]) if "node_ids" in files else None
+    network = read_interactome(files["interactome"], symbols=symbols, node_ids=node_ids)
     on_step("reading the Gene Ontology")
-    ontology = read_obo(files.go)
+    ontology = read_obo(files["go"])
     on_step("reading annotations")
-    annotated = read_annotations(files.annotations, excluded_evidence=settings.excluded_evidence)
+    annotated = read_annotations(files["annotations"], excluded_evidence=settings.excluded_evidence)
     on_step("choosing gene sets")
-    places = _places(network, annotated, symbols, files.annotations)
+    places = _places(network, annotated, symbols, files["annotations"])
     candidates, dropped = _candidates(annotated, ontology, places, settings)
     kept = _drop_overlapping(candidates, settings.max_overlap)
     dropped["overlap with a larger set"] = len(candidates) - len(kept)
     if not kept:
-        raise DataError("no gene set is left", where=str(files.annotations), hint=f"dropped: {dropped}")
-    splits = class_splits([s.label for s in kept], settings.fractions, stream(seed, "build/ppi-bp/split"))
+        raise DataError("no gene set is left", where=str(files["annotations"]), hint=f"dropped: {dropped}")
     subgraphs = SubgraphSet.from_lists(
         [sorted(s.nodes) for s in kept],
         num_nodes=network.graph.num_nodes,
         labels=[s.label for s in kept],
-        splits=splits,
+        splits=class_splits([s.label for s in kept], settings.fractions, stream(seed, "build/ppi-bp/split")),
         names=[s.term for s in kept],
     )
     note = (
         "Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
         "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ."
     )
-    given = {key: getattr(files, key) for key in ("interactome", "go", "annotations", "gene_symbols", "node_ids")}
-    versions = {"go": ontology.version}
-    sources = [SourceFile(key, (path,), versions.get(key, "")) for key, path in given.items() if path is not None]
     dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped}
-    provenance = Provenance(note, sources, settings, seed, dropped)
-    dataset = make_dataset("ppi-bp", network.graph, subgraphs, provenance)
-    return BuiltDataset(dataset, [ontology.terms[s.term].name for s in kept])
+    titles = [ontology.terms[s.term].name for s in kept]
+    return Draft(network.graph, subgraphs, note, dropped, titles, versions={"go": ontology.version})
 
 
 def _places(network: Interactome, annotated: Annotations, symbols: dict[str, str] | None, path: Path) -> dict[str, int]:
@@ -230,12 +369,35 @@ def class_splits(labels: Sequence[str], fractions: tuple[float, float, float], r
     return splits
 
 
-def _build(request: Request) -> BuiltDataset:
-    values = parse_options({"ppi_bp": PpiBpSettings}, request.options, "ppi-bp")["ppi_bp"]
-    if request.labels:
-        values["labels"] = read_labels(request.labels, "")
-    settings = PpiBpSettings(**values)
-    return build_ppi_bp(PpiBpFiles(**request.sources), settings=settings, seed=request.seed, on_step=request.on_step)
-
-
-PPI_BP = Builder("ppi-bp", ("interactome", "go", "annotations"), ("gene_symbols", "node_ids"), _build)
+PPI_BP = Builder(
+    "ppi-bp",
+    {
+        "interactome": Source(
+            "human interactome, pairs of NCBI Gene ids",
+            "https://snap.stanford.edu/pathways (bio-pathways-network.csv); Agrawal, Zitnik and Leskovec, 2018",
+            "none stated; cite the authors",
+        ),
+        "go": Source(
+            "Gene Ontology in OBO", "https://geneontology.org/docs/download-ontology (go-basic.obo)", "CC BY 4.0"
+        ),
+        "annotations": Source(
+            "annotations of human genes with GO terms",
+            "https://ftp.ncbi.nlm.nih.gov/gene/DATA (gene2go.gz) or "
+            "https://current.geneontology.org (goa_human.gaf.gz)",
+            "NCBI: no restrictions; GO: CC BY 4.0",
+        ),
+        "gene_symbols": Source(
+            "symbols of human genes, columns GeneID and Symbol",
+            "https://ftp.ncbi.nlm.nih.gov/gene/DATA/GENE_INFO/Mammalia (Homo_sapiens.gene_info.gz)",
+            "NCBI: no restrictions",
+        ),
+        "node_ids": Source(
+            "numbers of the nodes, columns node and GeneID",
+            "nowhere for the released PPI-BP: which 17,080 genes its authors numbered first is not published",
+            "that of the release",
+        ),
+    },
+    PpiBpSettings(),
+    build_ppi_bp,
+    optional=("gene_symbols", "node_ids"),
+)

