@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.checks import check_neighbors, first_bad_set
+from subgnn.kernels.build_csr import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from tests.kernels.graphs import many
 

@@ -1,114 +1,32 @@
-"""Build sorted CSR rows from edges in any order: in memory in linear time, or by buckets that fit in memory.
+"""Build sorted CSR rows from edges in any order, in memory or by buckets that fit in memory; and check rows.
 
-For edges that do not fit, a *record* is one entry of the future graph: row, neighbour and, if there are weights, the
-weight's bits, as unsigned 32-bit numbers. The highest bit of the neighbour says that the edge was given from its other
-end. Records are sorted into buckets of consecutive rows, then each bucket by itself. Rows are counted in *cells* of
+A *record* is one entry of the future graph: row, neighbour and, if there are weights, the weight's bits, as unsigned
+32-bit numbers. The highest bit of the neighbour says that the edge was given from its other end. Edges that do not fit
+in memory are sorted into buckets of consecutive rows, then each bucket by itself. Rows are counted in *cells* of
 :data:`CELL` consecutive nodes, which is fine enough to cut buckets of nearly equal size.
+
+Rows that were read from a file are checked before the other kernels trust them. The kernels that check stay within
+their arrays whatever the values are, as long as the offsets rise from 0 to the number of values.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
+import scipy
 
-from subgnn.kernels.arrays import Array, compiled, csr, frozen
+from subgnn.errors import DataError
+from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, num_chunks, sets
+from subgnn.ragged import Ragged
 
-
-@compiled
-def _scatter(keys: Array, payload: Array, places: Array, n: int) -> tuple[Array, Array, Array]:
-    """Order ``payload`` and ``places`` by ``keys``, keeping the order of equal keys; returns offsets by key as well."""
-    offsets = np.zeros(n + 1, np.int64)
-    for i in range(len(keys)):
-        offsets[keys[i] + 1] += 1
-    for v in range(n):
-        offsets[v + 1] += offsets[v]
-    fill = offsets[:-1].copy()
-    out, out_places = np.empty_like(payload), np.empty_like(places)
-    for i in range(len(keys)):
-        at = fill[keys[i]]
-        fill[keys[i]] += 1
-        out[at] = payload[i]
-        out_places[at] = places[i]
-    return offsets, out, out_places
-
-
-@compiled
-def _expand(offsets: Array) -> Array:
-    """The row of every entry."""
-    rows = np.empty(offsets[-1], np.int32)
-    for v in range(len(offsets) - 1):
-        rows[offsets[v] : offsets[v + 1]] = v
-    return rows
-
-
-@compiled
-def _drop_repeats(offsets: Array, neighbors: Array, places: Array) -> tuple[Array, Array, Array]:
-    """Keep the first of equal neighbours of a row."""
-    kept_offsets = np.zeros_like(offsets)
-    kept, kept_places = np.empty_like(neighbors), np.empty_like(places)
-    count = 0
-    for v in range(len(offsets) - 1):
-        for e in range(offsets[v], offsets[v + 1]):
-            if e == offsets[v] or neighbors[e] != neighbors[e - 1]:
-                kept[count] = neighbors[e]
-                kept_places[count] = places[e]
-                count += 1
-        kept_offsets[v + 1] = count
-    return kept_offsets, kept[:count].copy(), kept_places[:count].copy()
-
-
-@compiled
-def _count_mirrored(offsets: Array, neighbors: Array, places: Array, flipped: Array) -> int:
-    """How many edges of a half graph were given in both orientations."""
-    count = 0
-    for v in range(len(offsets) - 1):
-        e = offsets[v]
-        while e < offsets[v + 1]:
-            first, u = flipped[places[e]], neighbors[e]
-            both = False
-            while e < offsets[v + 1] and neighbors[e] == u:
-                both |= flipped[places[e]] != first
-                e += 1
-            count += both
-    return count
-
-
-@compiled
-def _mirror(offsets: Array, neighbors: Array, places: Array) -> tuple[Array, Array, Array]:
-    """Both orientations of the edges of a half graph, whose every neighbour is larger than its row.
-
-    Row v becomes the smaller nodes that point at v, then the larger ones it points at: sorted as it stands.
-    """
-    n = len(offsets) - 1
-    full = np.zeros(n + 1, np.int64)
-    for v in range(n):
-        full[v + 1] += offsets[v + 1] - offsets[v]
-    for e in range(len(neighbors)):
-        full[neighbors[e] + 1] += 1
-    for v in range(n):
-        full[v + 1] += full[v]
-    fill = full[:-1].copy()
-    out, out_places = np.empty(2 * len(neighbors), np.int32), np.empty(2 * len(neighbors), np.int64)
-    # Rows are visited in rising order, so a row has received all smaller nodes when its own turn comes.
-    for v in range(n):
-        for e in range(offsets[v], offsets[v + 1]):
-            u = neighbors[e]
-            out[fill[v]], out_places[fill[v]] = u, places[e]
-            fill[v] += 1
-            out[fill[u]], out_places[fill[u]] = v, places[e]
-            fill[u] += 1
-    return full, out, out_places
-
-
-def _sorted_rows(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array]:
-    """Two stable counting sorts, by head and then by tail, leave every row sorted without comparing anything."""
-    places = np.arange(len(tails), dtype=np.int64)
-    by_head, tails, places = _scatter(
-        frozen(heads, np.int32), frozen(tails, np.int32), frozen(places, np.int64), num_nodes
-    )
-    heads = _expand(by_head)
-    return _scatter(frozen(tails, np.int32), frozen(heads, np.int32), frozen(places, np.int64), num_nodes)
+CELL_BITS = 8
+CELL = 1 << CELL_BITS
+_FLIPPED, _ID = np.uint32(1 << 31), np.uint32((1 << 31) - 1)
+_SHORT = 48
+_DIGIT = 8
+_MOST_RECORDS = 2**31
 
 
 def directed_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array]:
@@ -117,7 +35,8 @@ def directed_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Arr
     Returns:
         offsets, neighbors, and for each kept entry the ``i`` of the first edge it stands for.
     """
-    return _drop_repeats(*_sorted_rows(tails, heads, num_nodes))
+    offsets, neighbors, places, _ = _sorted_rows(np.stack([tails, heads], axis=1), num_nodes)
+    return offsets, neighbors, places
 
 
 def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array, int]:
@@ -127,10 +46,35 @@ def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, A
         offsets, neighbors, for each entry the ``i`` of the first edge it stands for, and how many edges were given in
         both orientations.
     """
-    low, high = np.minimum(tails, heads), np.maximum(tails, heads)
-    offsets, neighbors, places = _sorted_rows(low, high, num_nodes)
-    mirrored = _count_mirrored(offsets, neighbors, places, frozen(tails > heads, np.bool_))
-    return (*_mirror(*_drop_repeats(offsets, neighbors, places)), mirrored)
+    records = np.empty((len(tails), 2, 2), np.uint32)
+    records[:, 0, 0], records[:, 0, 1], records[:, 1, 0] = tails, heads, heads
+    records[:, 1, 1] = np.asarray(tails).astype(np.uint32) | _FLIPPED
+    offsets, neighbors, places, mirrored = _sorted_rows(records.reshape(-1, 2), num_nodes)
+    return offsets, neighbors, places >> 1, mirrored
+
+
+def _sorted_rows(records: Array, num_nodes: int) -> tuple[Array, Array, Array, int]:
+    if len(records) >= _MOST_RECORDS:
+        hint = "subgnn data convert builds larger graphs on disk"
+        raise DataError(f"{len(records):,} entries do not fit in memory", where="edges", hint=hint)
+    offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), 0, num_nodes, _bits(num_nodes))
+    return offsets, neighbors, places.astype(np.int64), mirrored
+
+
+def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
+    """The same edges, read from their heads: sorted rows of in-neighbours, and the old place of each edge.
+
+    Args:
+        num_heads: how many rows the result has, if heads and tails are numbered separately.
+    """
+    rows = len(offsets) - 1
+    shape, places = (rows, rows if num_heads is None else num_heads), np.arange(len(neighbors), dtype=np.int64)
+    turned = scipy.sparse.csr_array((places, neighbors, offsets), shape=shape).tocsc()
+    return turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data
+
+
+def _bits(num_nodes: int) -> int:
+    return max(1, (num_nodes - 1).bit_length())
 
 
 @compiled
@@ -149,7 +93,7 @@ def _other_weights(
 
 
 def other_weights(rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array) -> tuple[int, int, int]:
-    """How many edges have another weight than the one that is kept for their pair, as they repeat an earlier edge.
+    """The edges that repeat an earlier one with another weight than the one that is kept for their pair.
 
     Args:
         rows: offsets, neighbors and weights of the graph that is made of the edges.
@@ -160,24 +104,6 @@ def other_weights(rows: tuple[Array, Array, Array], tails: Array, heads: Array, 
     offsets, neighbors = frozen(rows[0], np.int64), frozen(rows[1], np.int32)
     ends = frozen(tails, np.int32), frozen(heads, np.int32)
     return _other_weights(offsets, neighbors, frozen(rows[2], np.float32), *ends, frozen(weights, np.float32))
-
-
-def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
-    """The same edges, read from their heads: sorted rows of in-neighbours, and the old place of each edge.
-
-    Args:
-        num_heads: how many rows the result has, if heads and tails are numbered separately.
-    """
-    forward, heads = csr(offsets, neighbors)
-    rows = len(forward) - 1 if num_heads is None else num_heads
-    return _scatter(heads, _expand(forward), frozen(np.arange(len(heads)), np.int64), rows)
-
-
-CELL_BITS = 8
-CELL = 1 << CELL_BITS
-_FLIPPED, _ID = np.uint32(1 << 31), np.uint32((1 << 31) - 1)
-_SHORT = 48
-_DIGIT = 8
 
 
 @compiled
@@ -276,6 +202,7 @@ def _sort_short(entries: Array) -> None:
 
 @compiled
 def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, Array, Array, int]:
+    """Sorted rows, the record that each entry comes from (the first of equal ones), and edges given from both ends."""
     offsets = np.zeros(num_rows + 1, np.int64)
     for i in range(len(records)):
         offsets[records[i, 0] - first + 1] += 1
@@ -292,8 +219,7 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
         entries[fill[row]] = (np.uint64(coded & _ID) << np.uint64(32)) | np.uint64(2 * i) | np.uint64(coded >> 31)
         fill[row] += 1
     spare = np.empty(longest, np.uint64)
-    neighbors = np.empty(len(records), np.int32)
-    weights = np.empty(len(records) if records.shape[1] == 3 else 0, np.uint32)
+    neighbors, places = np.empty(len(records), np.int32), np.empty(len(records), np.int32)
     count, mirrored = 0, 0
     begin: Any = 0
     for v in range(num_rows):
@@ -305,9 +231,7 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
         e = begin
         while e < end:
             entry, neighbor, both = entries[e], entries[e] >> np.uint64(32), False
-            neighbors[count] = neighbor
-            if len(weights):
-                weights[count] = records[np.int64(entry & np.uint64(0xFFFFFFFF)) >> 1, 2]
+            neighbors[count], places[count] = neighbor, np.int64(entry & np.uint64(0xFFFFFFFF)) >> 1
             count += 1
             while e < end and entries[e] >> np.uint64(32) == neighbor:
                 both |= (entries[e] ^ entry) & np.uint64(1) != np.uint64(0)
@@ -315,7 +239,7 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
             mirrored += int(both and first + v < np.int64(neighbor))
         offsets[v + 1] = count
         begin = end
-    return offsets, neighbors[:count], weights[: count if len(weights) else 0], mirrored
+    return offsets, neighbors[:count], places[:count], mirrored
 
 
 def bucket_rows(records: Array, first: int, num_rows: int, *, num_nodes: int) -> tuple[Array, Array, Array, int]:
@@ -324,12 +248,87 @@ def bucket_rows(records: Array, first: int, num_rows: int, *, num_nodes: int) ->
     Args:
         records: those of the bucket, in the order the edges came in.
         first: its first row.
-        num_nodes: N, which neighbours are smaller than.
 
     Returns:
         offsets (num_rows + 1,), neighbors int32, weights float32 (empty without weights), and how many edges from
         these rows to larger nodes were given in both orientations.
     """
-    bits = max(1, (num_nodes - 1).bit_length())
-    offsets, neighbors, weights, mirrored = _rows(frozen(records, np.uint32), first, num_rows, bits)
+    offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), first, num_rows, _bits(num_nodes))
+    weights = records[places, 2] if records.shape[1] == 3 else np.empty(0, np.uint32)
     return offsets, neighbors, weights.view(np.float32), mirrored
+
+
+@compiled
+def _mix(x: np.uint64) -> np.uint64:
+    """The finaliser of MurmurHash3, a bijection of 64 bits in which each bit of the input moves half of the output."""
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return x ^ (x >> np.uint64(33))
+
+
+@compiled_parallel
+def _check(
+    begin: int,
+    end: int,
+    rows: Sets,
+    weights: Array,
+    limit: int,
+    graph: bool,
+    key: np.uint64,
+    cuts: Array,
+    bad: Array,
+    sums: Array,
+) -> None:
+    values, offsets = rows
+    for chunk in range(begin, end):
+        total = np.uint64(0)
+        for row in range(cuts[chunk], cuts[chunk + 1]):
+            lo, hi = offsets[row], offsets[row + 1]
+            # Two plain loops, without a way out in the middle: the processor takes several values at once.
+            good = True
+            for i in range(lo, hi):
+                value = np.int64(values[i])
+                good &= (value >= 0) & (value < limit) & ((i == lo) | (values[i - 1] < values[i]))
+                good &= (not graph) | (value != row)
+            if not good:
+                bad[chunk] = row
+                break
+            for i in range(lo, hi if graph else lo):
+                value = np.int64(values[i])
+                low, high = (value, row) if value < row else (row, value)
+                mixed = _mix((np.uint64(low) << np.uint64(32) | np.uint64(high)) ^ key)
+                if len(weights) > 0:
+                    mixed = _mix(mixed ^ np.uint64(weights[i]))
+                total += mixed if row == low else np.uint64(0) - mixed
+        sums[chunk] = total
+
+
+def _checked(rows: Ragged, weights: Array, limit: int, *, graph: bool) -> tuple[int | None, bool]:
+    offsets = sets(rows)[1]
+    chunks = num_chunks(len(rows))
+    inner = np.searchsorted(offsets, np.linspace(0, offsets[-1], chunks + 1)[1:-1])
+    cuts = np.concatenate([[0], np.minimum(inner, len(rows)), [len(rows)]]).astype(np.int64)
+    bad, sums = np.full(chunks, -1, np.int64), np.zeros(chunks, np.uint64)
+    key = np.uint64(secrets.randbits(64))
+    _check(chunks, sets(rows), frozen(weights, np.uint32), limit, graph, key, cuts, bad, sums)
+    first = bad[bad >= 0]
+    return (int(first[0]) if len(first) else None), not len(first) and int(sums.sum()) == 0
+
+
+def first_bad_set(rows: Ragged, limit: int) -> int | None:
+    """The first row that is not a sorted set of ids from 0 to ``limit`` - 1, or None."""
+    return _checked(rows, np.empty(0, np.uint32), limit, graph=False)[0]
+
+
+def check_neighbors(rows: Ragged, weights: Array | None = None) -> tuple[int | None, bool]:
+    """The first node whose neighbours no simple graph can have, and whether every edge is in the rows of both ends.
+
+    Neighbours must be sorted, without repeats, nodes of the graph and other than the node itself. For the second
+    question, each entry (u, v) with u < v adds a random function of u, v and the weight to a sum, and each (v, u) takes
+    it away: the sum is 0 for a symmetric graph, and for another one with a probability of about 2^-64.
+
+    Shapes:
+        weights: (entries,) float32, the same in both directions if the graph is symmetric.
+    """
+    bits = np.empty(0, np.uint32) if weights is None else np.ascontiguousarray(weights, np.float32).view(np.uint32)
+    return _checked(rows, bits, len(rows), graph=True)

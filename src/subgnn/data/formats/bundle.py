@@ -25,7 +25,7 @@ from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card
 from subgnn.data.values import MAX_TYPES, check_features
 from subgnn.errors import DataError
-from subgnn.kernels.checks import check_neighbors, first_bad_set
+from subgnn.kernels.build_csr import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
