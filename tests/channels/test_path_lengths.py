@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged, UserError
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Work
-from subgnn.channels.distances import own_hops, shared_hops
-from subgnn.channels.path_lengths import check_lengths
+from subgnn.channels.distances import check_lengths, own_hops, shared_hops
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.models.registry import check_recipe

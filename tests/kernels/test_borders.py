@@ -131,7 +131,7 @@ def test_they_are_the_oracle_s(
     case: tuple[SmallGraph, list[list[int]]], most: int, giving: float, taking: float
 ) -> None:
     graph, sets = case
-    nodes, weights = heaviest_borders(*graph.csr, ragged(sets), most=most, giving=giving, taking=taking)
+    nodes, weights = heaviest_borders(*graph.csr, ragged(sets), most=most, powers=(giving, taking))
     assert (nodes.dtype, weights.dtype) == (np.int32, np.float32)
     assert nodes.shape == weights.shape == (len(sets), most)
     for row, shares, members in zip(nodes.tolist(), weights.tolist(), sets, strict=True):
@@ -153,17 +153,17 @@ def test_by_hand() -> None:
     """
     graph = SmallGraph(6, ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (3, 5)))
     for taking, order, wanted in ((0, [2, 3, 4], [3, 1, 1]), (1, [2, 4, 3], [3, 2, 1])):
-        nodes, weights = heaviest_borders(*graph.csr, ragged([[0, 1]]), most=3, giving=1, taking=taking)
+        nodes, weights = heaviest_borders(*graph.csr, ragged([[0, 1]]), most=3, powers=(1, taking))
         assert nodes.tolist() == [order]
         np.testing.assert_allclose(weights[0], np.array(wanted) / np.linalg.norm(wanted), rtol=1e-6)
-    nodes, weights = heaviest_borders(*graph.csr, ragged([[0, 1]]), most=2, giving=1, taking=0)
+    nodes, weights = heaviest_borders(*graph.csr, ragged([[0, 1]]), most=2, powers=(1, 0))
     assert nodes.tolist() == [[2, 3]]
     np.testing.assert_allclose(weights[0], np.array([3, 1]) / np.sqrt(10), rtol=1e-6)
 
 
 def test_ties_go_to_the_lower_number() -> None:
     star = SmallGraph(9, tuple((4, v) for v in (8, 2, 6, 0, 7)))
-    nodes, weights = heaviest_borders(*star.csr, ragged([[4]]), most=3, giving=1, taking=0.25)
+    nodes, weights = heaviest_borders(*star.csr, ragged([[4]]), most=3, powers=(1, 0.25))
     assert nodes.tolist() == [[0, 2, 6]]
     np.testing.assert_allclose(weights[0], np.sqrt(1 / 3), rtol=1e-6)
 
@@ -182,7 +182,7 @@ def test_the_order_of_a_sum_breaks_no_tie(seed: int) -> None:
             edges.append((place + 2, leaf))
             leaf += 1
     graph = SmallGraph(leaf, tuple(edges))
-    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(2, 14))]), most=2, giving=1, taking=0.25)
+    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(2, 14))]), most=2, powers=(1, 0.25))
     assert nodes.tolist() == [[0, 1]]
     assert weights[0, 0] == weights[0, 1]
 
@@ -190,21 +190,21 @@ def test_the_order_of_a_sum_breaks_no_tie(seed: int) -> None:
 def test_without_a_border() -> None:
     """The whole of a piece, an isolated node, no nodes at all; and a graph without edges."""
     graph = SmallGraph(5, ((1, 2), (2, 3)))
-    nodes, weights = heaviest_borders(*graph.csr, ragged([[1, 2, 3], [0], [], [1]]), most=2, giving=1, taking=1)
+    nodes, weights = heaviest_borders(*graph.csr, ragged([[1, 2, 3], [0], [], [1]]), most=2, powers=(1, 1))
     assert nodes.tolist() == [[0, 0], [0, 0], [0, 0], [2, 2]]
     assert weights.tolist() == [[0, 0], [0, 0], [0, 0], [1, 0]]
-    bare = heaviest_borders(*SmallGraph(3, ()).csr, ragged([[0], [0, 1, 2]]), most=2, giving=4, taking=0)
+    bare = heaviest_borders(*SmallGraph(3, ()).csr, ragged([[0], [0, 1, 2]]), most=2, powers=(4, 0))
     assert not any(array.any() for array in bare)
-    assert [len(array) for array in heaviest_borders(*graph.csr, ragged([]), most=2, giving=1, taking=1)] == [0, 0]
+    assert [len(array) for array in heaviest_borders(*graph.csr, ragged([]), most=2, powers=(1, 1))] == [0, 0]
 
 
 @many
 @given(case=graphs_with_sets(), data=st.data())
 def test_a_row_is_a_function_of_its_set_alone(case: tuple[SmallGraph, list[list[int]]], data: st.DataObject) -> None:
     graph, sets = case
-    together = heaviest_borders(*graph.csr, ragged(sets), most=4, giving=1, taking=0.5)
+    together = heaviest_borders(*graph.csr, ragged(sets), most=4, powers=(1, 0.5))
     chosen = data.draw(st.permutations(range(len(sets))))[: len(sets) // 2]
-    apart = heaviest_borders(*graph.csr, ragged([sets[i] for i in chosen]), most=4, giving=1, taking=0.5)
+    apart = heaviest_borders(*graph.csr, ragged([sets[i] for i in chosen]), most=4, powers=(1, 0.5))
     for whole, some in zip(together, apart, strict=True):
         assert np.array_equal(whole[chosen], some)
 
@@ -212,7 +212,7 @@ def test_a_row_is_a_function_of_its_set_alone(case: tuple[SmallGraph, list[list[
 def test_the_largest_powers_of_a_large_graph_give_numbers() -> None:
     """Rows have length one, and nothing is lost, where all degrees are large and powers at their bound."""
     graph = SmallGraph(700, tuple(nx.complete_bipartite_graph(300, 400).edges))
-    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(300)), [5]]), most=10, giving=4, taking=4)
+    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(300)), [5]]), most=10, powers=(4, 4))
     assert nodes.tolist() == [list(range(300, 310))] * 2
     np.testing.assert_allclose(weights, np.sqrt(0.1), rtol=1e-6)
 
@@ -220,6 +220,6 @@ def test_the_largest_powers_of_a_large_graph_give_numbers() -> None:
 def test_lengths_are_one() -> None:
     graph = SmallGraph(200, tuple(nx.gnp_random_graph(200, 0.1, seed=2).edges))
     sets = [sorted(np.random.default_rng(i).choice(200, 15, replace=False).tolist()) for i in range(20)]
-    _, weights = heaviest_borders(*graph.csr, ragged(sets), most=25, giving=1, taking=0.25)
+    _, weights = heaviest_borders(*graph.csr, ragged(sets), most=25, powers=(1, 0.25))
     np.testing.assert_allclose(np.linalg.norm(weights, axis=1), 1, rtol=1e-6)
     assert (np.diff(weights, axis=1) <= 0).all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn import Graph, Ragged
-from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members
+from subgnn.kernels.walks import Steps, triangular_walks, walk_from_members
 from tests.kernels.chance import LEAST_P, p_value
 from tests.kernels.graphs import SmallGraph, ragged
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn.kernels.build_csr import transpose
-from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
+from subgnn.kernels.draws import induced_block, sample_neighbors, sample_non_edges, walk_nodes
 from tests.kernels.chance import LEAST_P, p_value, uniform
 from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, many
 

@@ -12,10 +12,16 @@ import pytest
 
 from subgnn import kernels
 from subgnn.kernels.distances import reduce_table
-from subgnn.kernels.draws import normal_rows, sample_members
-from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members
+from subgnn.kernels.draws import (
+    induced_block,
+    normal_rows,
+    sample_members,
+    sample_neighbors,
+    sample_non_edges,
+    walk_nodes,
+)
 from subgnn.kernels.nearby_distances import near_hops
-from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
+from subgnn.kernels.walks import Steps, triangular_walks, walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -44,7 +50,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "border_sets": lambda: kernels.border_sets(*CSR, ROWS, hops=2),
     "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
     "sample_borders, own keys": lambda: kernels.sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
-    "heaviest_borders": lambda: kernels.heaviest_borders(*CSR, ROWS, most=40, giving=1, taking=0.25),
+    "heaviest_borders": lambda: kernels.heaviest_borders(*CSR, ROWS, most=40, powers=(1, 0.25)),
     "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
     "sample_neighbors": lambda: sample_neighbors(*CSR, np.arange(N), fraction=0.3, key=KEY),
     "walk_nodes": lambda: walk_nodes(*CSR, roots=200, length=3, key=KEY),
@@ -57,7 +63,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "shapes": lambda: kernels.shapes(*CSR, ROWS),
     "clustering": lambda: kernels.clustering(*CSR),
     "induced_clustering": lambda: kernels.induced_clustering(*CSR, ROWS),
-    "dtw": lambda: kernels.dtw(ROWS.take(range(40)), ROWS, cost="ratio", normalize=True),
+    "dtw": lambda: kernels.dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
     "triangular_walks": lambda: triangular_walks(STEPS, walks=2000, length=10, beta=0.65, key=KEY),
     "walk_from_members": lambda: walk_from_members(STEPS, ROWS, walks=2, length=5, keys=KEYS),
     "graph_walks": lambda: kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),

@@ -63,7 +63,7 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
     settings = replace(HEAVY, hops=2)
     graph, found = prepare_example(seed, layers=3, settings=settings)
     components = found.components.nodes
-    nodes, weights = heaviest_borders(*graph.csr, components, most=3, giving=1.0, taking=0.25)
+    nodes, weights = heaviest_borders(*graph.csr, components, most=3, powers=(1.0, 0.25))
     present = border_sets(*graph.csr, components, hops=1).lengths > 0
     assert not present.all()  # one subgraph is the whole graph
     for layer in range(3):
@@ -160,7 +160,7 @@ def test_the_similarity_that_the_network_sees_is_the_weight():
     graph, prepared = prepare_example(3, settings=HEAVY)
     model, table = build_model(prepared)
     gammas = model.similarities(Inputs(prepared, table).whole, torch.float32)
-    weights = heaviest_borders(*graph.csr, prepared.components.nodes, most=3, giving=1.0, taking=0.25)[1]
+    weights = heaviest_borders(*graph.csr, prepared.components.nodes, most=3, powers=(1.0, 0.25))[1]
     for layer in gammas:
         assert torch.equal(layer[BORDER], torch.from_numpy(weights))
 

@@ -214,9 +214,7 @@ def diffuse_nearby(
             walks.weights,
             walks.degrees,
             sets.take(np.arange(part.start, part.stop)),
-            loop=walks.loop,
-            damping=damping,
-            epsilon=epsilon,
+            walk=(walks.loop, float(damping), epsilon),
             most=most,
             chance=chance,
         )

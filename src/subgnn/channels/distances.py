@@ -13,8 +13,9 @@ of the bound that is known and the detour by a landmark: d(u, a) <= min over lan
 where a shortest path passes a landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in
 graphs with hubs (Potamias et al., 2009).
 
-With another ``prepare.edge_length`` than ``one``, d is the mean length of shortest paths
-(:mod:`subgnn.channels.path_lengths`).
+With another ``prepare.edge_length`` than ``one``, d is the mean length of shortest paths (beyond the paper): an edge is
+as long as its weight or one over it, in units of the mean over the graph, so that a distance is comparable to a number
+of hops. An edge of weight 0 is not there. Paths are found by Dijkstra's algorithm from the anchors, O(E log N) each.
 
 Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
 make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit of the
@@ -23,21 +24,23 @@ mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
-from subgnn.channels.path_lengths import own_lengths, shared_lengths
 from subgnn.channels.stored_hops import Way, hops_from
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.kernels import pair_distances
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
-from subgnn.kernels.distances import BYTES_A_NODE, WORD, Tally, reduce_table
+from subgnn.kernels.distances import BYTES_A_NODE, WORD, reduce_table
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.ragged import Ragged
@@ -54,6 +57,7 @@ LANDMARKS = 64
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
 _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
 _EDGES = 1024
+_LENGTHS_AT_ONCE = 32_000_000
 
 
 def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[Distances]:
@@ -72,9 +76,7 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     return _by_layer(distance, reached, anchors)
 
 
-def _by_layer(
-    distance: NDArray[np.float32], reached: NDArray[np.float32], anchors: list[NodeAnchors]
-) -> list[Distances]:
+def _by_layer(distance: Array, reached: Array, anchors: list[NodeAnchors]) -> list[Distances]:
     """Columns of all anchors, by the layer they are of."""
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
@@ -118,32 +120,7 @@ def _distinct(
 
 
 _Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
-"""Pairs whose distance is not known yet: places in the tally, nodes, anchors, and upper bounds."""
-
-
-def _open_pairs(
-    hops: NDArray[np.int32], still_open: NDArray[np.bool_], nodes: Ragged, anchors: Ragged, first: int
-) -> _Pairs:
-    """The open ones of pairs that lie in a run for each anchor, over the nodes of its component."""
-    places = np.flatnonzero(still_open)
-    sizes = np.repeat(nodes.lengths, anchors.lengths)  # of the run of each anchor
-    starts = np.cumsum(sizes) - sizes
-    run = np.searchsorted(starts, places, side="right") - 1
-    owner = anchors.row_ids[run]
-    members = nodes.values[nodes.offsets[owner] + places - starts[run]]
-    return run + first, members.astype(np.int32), anchors.values[run].astype(np.int32), hops[places]
-
-
-def _add_open(work: Work, tally: Tally, pairs: list[_Pairs]) -> None:
-    """Find the distances of open pairs and add them to the tally."""
-    slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-    if work.settings.own_hops == "bounded":
-        detour = landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, LANDMARKS))
-        hops = np.minimum(bounds, detour)
-        hops[hops == UNBOUNDED] = -1
-    else:
-        hops = _search(work, nodes, anchors)
-    tally.add_pairs(hops, slots)
+"""Pairs whose distance is not known yet: places among the wanted nodes, nodes, anchors, and upper bounds."""
 
 
 def distances_to(
@@ -158,15 +135,11 @@ def distances_to(
     Shapes:
         returns: both (wanted nodes in all,) float32.
     """
-    graph, settings = work.graph, work.settings
-    bounded = settings.own_hops == "bounded"
-    cutoff, cap = (HOP_CUTOFF, HOP_EDGES) if bounded else (UNBOUNDED, _EDGES)
-    if not bounded and len(graph.neighbors) < _LARGE:
-        cutoff = 2
-    tally, left = Tally.zeros(len(wanted.values)), list[_Pairs]()
+    sums, counts = (np.zeros(len(wanted.values), np.int64) for _ in range(2))
+    open_pairs: list[_Pairs] = []
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
     owner, bounds = _units(components.lengths, wanted)
-    pairs = np.cumsum(components.lengths[owner] * np.diff(bounds))
+    ends = np.cumsum(components.lengths[owner] * np.diff(bounds))
 
     def report(units: int) -> None:
         share_done = len(components) * units // max(1, len(owner))
@@ -176,25 +149,54 @@ def distances_to(
     while begin < len(owner):
         report(begin)
         # At least one unit, and as many as fit.
-        before = int(pairs[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(pairs, before + PAIRS_AT_ONCE, side="right")))
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right")))
         nodes, first = components.take(owner[begin:end]), int(bounds[begin])
         anchors = Ragged(wanted.values[first : bounds[end]], bounds[begin : end + 1] - first)
-        if settings.directed and graph.oriented is not None:
-            # Nodes that are near without orientations may be far with them.
-            hops = np.full(int((nodes.lengths * anchors.lengths).sum()), UNBOUNDED, np.int32)
-            still_open = np.ones(len(hops), np.bool_)
-        else:
-            hops, still_open = near_hops(*graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
-        tally.add_runs(hops, still_open, nodes.lengths, anchors.lengths, first=first)
+        hops, still_open = _near(work, nodes, anchors)
+        # A run for each anchor, over the nodes of its component.
+        sizes = np.repeat(nodes.lengths, anchors.lengths)
+        starts, known = np.cumsum(sizes) - sizes, (hops >= 0) & ~still_open
+        sums[first : bounds[end]] += np.add.reduceat(np.where(known, hops, 0), starts, dtype=np.int64)
+        counts[first : bounds[end]] += np.add.reduceat(known, starts, dtype=np.int64)
         if still_open.any():
-            left.append(_open_pairs(hops, still_open, nodes, anchors, first))
-        if left and (end == len(owner) or sum(len(pairs[0]) for pairs in left) >= at_once):
-            _add_open(work, tally, left)
-            left = []
+            places = np.flatnonzero(still_open)
+            run = np.searchsorted(starts, places, side="right") - 1
+            members = nodes.values[nodes.offsets[anchors.row_ids[run]] + places - starts[run]]
+            open_pairs.append((run + first, members, anchors.values[run], hops[places]))
+        if open_pairs and (end == len(owner) or sum(len(pairs[0]) for pairs in open_pairs) >= at_once):
+            slots, found = _far(work, open_pairs)
+            np.add.at(sums, slots, found)
+            np.add.at(counts, slots, 1)
+            open_pairs = []
         begin = end
     report(len(owner))
-    return tally.measures(np.repeat(components.lengths, wanted.lengths))
+    reached = counts / np.repeat(components.lengths, wanted.lengths)
+    return (sums / np.maximum(counts, 1)).astype(np.float32), reached.astype(np.float32)
+
+
+def _near(work: Work, nodes: Ragged, anchors: Ragged) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Hops of all pairs as far as their surroundings determine them, and which are open."""
+    if work.settings.directed and work.graph.oriented is not None:
+        # Nodes that are near without orientations may be far with them.
+        count = int((nodes.lengths * anchors.lengths).sum())
+        return np.full(count, UNBOUNDED, np.int32), np.ones(count, np.bool_)
+    if work.settings.own_hops == "bounded":
+        return near_hops(*work.graph.csr, nodes, anchors, cutoff=HOP_CUTOFF, cap=HOP_EDGES)
+    cutoff = 2 if len(work.graph.neighbors) < _LARGE else UNBOUNDED
+    return near_hops(*work.graph.csr, nodes, anchors, cutoff=cutoff, cap=_EDGES)
+
+
+def _far(work: Work, pairs: list[_Pairs]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The places and hops of the open pairs that a path joins."""
+    slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    if work.settings.own_hops == "bounded":
+        hops = np.minimum(bounds, landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, LANDMARKS)))
+        joined = hops != UNBOUNDED
+    else:
+        hops = _search(work, nodes, anchors)
+        joined = hops >= 0
+    return slots[joined], hops[joined]
 
 
 def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -228,7 +230,7 @@ def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) ->
 
 
 def searches_at_once(graph: Graph) -> int:
-    """Number of words of sources that are searched from at once: one a thread, if there is memory for their marks.
+    """How many words of sources are searched from at once: one a thread, if there is memory for their marks.
 
     Raises:
         UserError: if there is no memory for one.
@@ -256,12 +258,7 @@ def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
 
 @lru_cache(maxsize=2)
 def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:
-    """The nodes with most neighbours, of equals those with smaller ids; kept, as every channel asks for them.
-
-    Example:
-        >>> landmark_nodes(Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3]), 2).tolist()
-        [2, 0]
-    """
+    """The nodes with most neighbours, of equals those with smaller ids; kept, as every channel asks for them."""
     degrees = np.diff(graph.offsets)
     count = min(count, len(degrees))
     if not count:
@@ -283,14 +280,84 @@ def _least_detour(begin: int, end: int, table: Array, left: Array, right: Array,
 def landmark_hops(
     work: Work, left: NDArray[np.int32], right: NDArray[np.int32], landmarks: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """An upper bound of the distance of each pair of nodes; ``UNBOUNDED`` where no landmark reaches both.
-
-    Shapes:
-        left, right: (pairs,). returns: (pairs,) int32.
-    """
+    """An upper bound of the distance of each pair of nodes (pairs,); ``UNBOUNDED`` where no landmark reaches both."""
     nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     table = hops_from(work, (*work.graph.csr, *work.graph.csr), landmarks, nodes)
     out = np.full(len(left), UNBOUNDED, np.int32)
     split = np.split(places.reshape(-1), 2)
     _least_detour(len(left), frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)
     return out
+
+
+def check_lengths(graph: Graph, settings: PrepareSettings) -> None:
+    """Refuse settings with which edges cannot have lengths."""
+    where, what = "prepare.edge_length", f"it is {settings.edge_length!r}"
+    if graph.weights is None:
+        hint = "set it to one, or give edges weights"
+        raise UserError(f"{what}, and the edges have no weights", where=where, hint=hint)
+    if settings.own_hops == "bounded":
+        hint = "bounds hold for hops alone: set prepare.own_hops=exact or prepare.edge_length=one"
+        raise UserError(f"{what}, and prepare.own_hops is bounded", where=where, hint=hint)
+    lowest = float(graph.weights.min(initial=0))
+    if lowest < 0:
+        hint = "no path is shorter than its parts: make all weights 0 or more, or set it to one"
+        raise UserError(f"{what}, and an edge has the weight {lowest:g}", where=where, hint=hint)
+
+
+@lru_cache(maxsize=2)
+def length_matrix(graph: Graph, edge_length: str, directed: bool) -> Any:
+    """Edges as they are followed from anchors back to components, with their lengths; a scipy CSR array (N, N)."""
+    there = graph.oriented.reverse() if directed and graph.oriented is not None else graph
+    weights = np.asarray(there.weights, np.float64)
+    kept = weights > 0
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[there.offsets]
+    lengths = weights[kept] if edge_length == "weight" else 1 / weights[kept]
+    lengths /= lengths.mean() if len(lengths) else 1.0
+    # A length that is too small for a float would be an edge that is not there.
+    lengths = np.maximum(lengths, np.finfo(np.float64).tiny)
+    return scipy.sparse.csr_array((lengths, there.neighbors[kept], offsets), shape=(there.num_nodes,) * 2)
+
+
+def shared_lengths(
+    work: Work, components: Ragged, sources: NDArray[np.int32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Distance of each component to each source (C, S), and the fraction of its nodes that reach it."""
+    distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
+    for anchor, lengths in _searches(work, np.unique(sources)):
+        found = _reduced(lengths[components.values], components)
+        for column in np.flatnonzero(sources == anchor):
+            distance[:, column], reached[:, column] = found
+    return distance, reached
+
+
+def own_lengths(work: Work, components: Ragged, wanted: Ragged) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Distance of each component to its wanted nodes, end to end, and the fraction of its nodes that reach them."""
+    distance, reached = (np.zeros(len(wanted.values), np.float32) for _ in range(2))
+    order, owner = np.argsort(wanted.values, kind="stable"), wanted.row_ids
+    anchors, first = np.unique(wanted.values[order], return_index=True)
+    ends = np.append(first, len(order))
+    for i, (_, lengths) in enumerate(_searches(work, anchors)):
+        slots = order[ends[i] : ends[i + 1]]
+        rows = components.take(owner[slots])
+        distance[slots], reached[slots] = _reduced(lengths[rows.values], rows)
+    return distance, reached
+
+
+def _searches(work: Work, anchors: NDArray[np.int32]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Each anchor, and the lengths of the shortest paths to it from all nodes (N,); infinite where there is none."""
+    matrix = length_matrix(work.graph, work.settings.edge_length, work.settings.directed)
+    most = max(1, min(_LENGTHS_AT_ONCE, share(0.1) // 8) // max(1, work.graph.num_nodes))
+    for part in work.pieces(len(anchors), step=1, most=most, what="lengths of paths to anchors"):
+        yield from zip(
+            anchors[part].tolist(),
+            scipy.sparse.csgraph.dijkstra(matrix, directed=True, indices=anchors[part]),
+            strict=True,
+        )
+
+
+def _reduced(lengths: NDArray[np.float64], rows: Ragged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean length of each row over the nodes that reach the anchor, and their fraction; 0 if none does."""
+    finite = np.isfinite(lengths)
+    counts = np.bincount(rows.row_ids[finite], minlength=len(rows))
+    found = np.bincount(rows.row_ids[finite], lengths[finite], len(rows)) / np.maximum(counts, 1)
+    return np.where(counts > 0, found, 0.0), counts / np.maximum(rows.lengths, 1)

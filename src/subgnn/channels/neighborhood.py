@@ -22,7 +22,7 @@ from subgnn.kernels.induced import Components
 from subgnn.parallel.memory import workers
 from subgnn.ragged import Ragged
 
-GIVING, TAKING = 1.0, 0.25
+POWERS = 1.0, 0.25
 """Powers of the degrees in the weights of the heaviest border nodes (:mod:`subgnn.kernels.borders`)."""
 
 
@@ -65,7 +65,7 @@ def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
     step, most = (256, None) if at_once == threads else (at_once, at_once)
     for part in work.pieces(count, step=step, most=most, what="the heaviest of borders"):
         some = components.take(np.arange(part.start, part.stop))
-        nodes[part], weights[part] = heaviest_borders(*graph.csr, some, most=shape[1], giving=GIVING, taking=TAKING)
+        nodes[part], weights[part] = heaviest_borders(*graph.csr, some, most=shape[1], powers=POWERS)
     return OwnAnchors(nodes, weights[:, 0] > 0, weights)
 
 

@@ -4,7 +4,7 @@ Patches are the nodes of triangular walks over the graph, the same for all subgr
 Walks over a patch, inside it or between it and its border, go through an LSTM to become its vector.
 
 With ``prepare.weighted_walks`` and ``prepare.directed_walks`` all walks take steps by the weights of edges and along
-their direction, where the graph has these (:mod:`subgnn.kernels.edge_walks`); the border of a patch is that of the
+their direction, where the graph has these (:mod:`subgnn.kernels.walks`); the border of a patch is that of the
 undirected graph. *Differs from the paper*, where steps are uniform.
 """
 
@@ -20,7 +20,7 @@ from subgnn.channels.channel import Channel, PatchAnchors, SharedAnchors, Work
 from subgnn.channels.diffusion import magnitudes
 from subgnn.data.graph import Graph
 from subgnn.kernels import border_sets, border_walks, graph_walks, inside_degrees, inside_walks, node_set_keys
-from subgnn.kernels.edge_walks import Steps, triangular_walks
+from subgnn.kernels.walks import Steps, triangular_walks
 from subgnn.ragged import Ragged
 
 

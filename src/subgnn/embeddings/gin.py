@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import LAYERS, Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import extra_package
-from subgnn.kernels.sampling import Block, find_entries, sample_neighbors
+from subgnn.kernels.draws import Block, find_entries, sample_neighbors
 from subgnn.rng import stream, stream_key
 
 _DAMPING = 0.5  # the power of the degree that the sum over neighbours is divided by

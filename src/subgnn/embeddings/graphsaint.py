@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import LAYERS, Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import extra_package
-from subgnn.kernels.sampling import Block, induced_block, walk_nodes
+from subgnn.kernels.draws import Block, induced_block, walk_nodes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 

@@ -23,7 +23,7 @@ from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels.build_csr import transpose, undirected_csr
-from subgnn.kernels.sampling import sample_non_edges
+from subgnn.kernels.draws import sample_non_edges
 from subgnn.rng import stream, stream_key
 
 _ENTRIES_AT_A_TIME = 2**24

@@ -3,7 +3,7 @@
 Compiled code is cached on disk, so that the second run starts at once; the GIL is released, so that a progress bar or a
 server goes on; division follows NumPy, without a check before each one.
 
-Compilation is what a first command waits for. Kernels therefore copy parts of arrays in loops: for ``a[i:j] = b`` Numba
+The first command waits for compilation. Kernels therefore copy parts of arrays in loops: for ``a[i:j] = b`` Numba
 also compiles the message of an error that names both shapes. And helpers get arguments of one type: Numba compiles them
 again for an array that may be written to, a shorter integer or a constant; also for the constant that a count begins
 with, unless that is ``np.int64(0)``.
@@ -37,13 +37,13 @@ Sets = tuple[Array, Array]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOG = logging.getLogger("subgnn.kernels")
-_MOMENT = 1.0  # seconds that kernels are compiled without a message
+_SILENT_SECONDS = 1.0
 
 
 class _Compilations(event.Listener):  # type: ignore[misc]
-    """Log once that kernels are being compiled, if it takes longer than a moment; collect no garbage meanwhile.
+    """Log once that kernels are being compiled, if it takes more than a second; collect no garbage meanwhile.
 
-    Numba makes millions of objects: looking through them and all others again and again took a tenth of the time.
+    Numba makes millions of objects: looking through them again and again took a tenth of the time.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class _Compilations(event.Listener):  # type: ignore[misc]
             self._spent = spent
             if self._collecting:
                 gc.enable()
-        if spent > _MOMENT and not self._logged:
+        if spent > _SILENT_SECONDS and not self._logged:
             self._logged = True
             _LOG.info("compiling kernels, once (about 10 to 30 s)")
 
@@ -77,9 +77,15 @@ def compiled(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
+def compiled_fused(function: F) -> F:
+    """Compile for one thread, with a product and a sum in one instruction where the machine has it."""
+    options = {"contract", "nsz"}
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=options)(function))
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def read_only(_: Any, array: Any) -> Any:
-    """In compiled code: the array as one that is not written to, so that callees are compiled for one kind of array."""
+    """In compiled code: the array as a read-only one, so that callees are compiled for one kind of array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
@@ -88,11 +94,11 @@ def read_only(_: Any, array: Any) -> Any:
 
 
 def compiled_parallel(function: Callable[..., None]) -> Callable[..., None]:
-    """Compile a loop over the items ``begin`` to ``end - 1``, its first two arguments, to be spread over the threads.
+    """Compile a loop over the items ``begin`` to ``end - 1``, its first two arguments, and spread it over the threads.
 
     In place of the two, the result takes the number of items, or the bounds of pieces that are not to be divided.
-    Threads of Python call the same compiled loop for one piece after the other: a parallel loop of Numba takes several
-    times as long to compile.
+    Threads of Python call the compiled loop for one piece after the other: a parallel loop of Numba takes several times
+    as long to compile.
     """
     loop = compiled(function)
 
@@ -132,18 +138,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
-def compiled_fused(function: F) -> F:
-    """Compile for one thread, a product and a sum in one instruction where the machine has it."""
-    options = {"contract", "nsz"}
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=options)(function))
-
-
 def frozen(array: Any, dtype: Any) -> Array:
-    """A read-only, contiguous, plain view of ``array``.
-
-    Numba compiles anew for every mix of writable and read-only arguments, and a memory map is read-only: with read-only
-    views alone there is one compiled version, cached once.
-    """
+    """A read-only, contiguous, plain view of ``array``, the one form that kernels are compiled for."""
     view = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray).view()
     view.flags.writeable = False
     return view
@@ -160,7 +156,7 @@ def sets(rows: Ragged) -> Sets:
 
 
 def num_chunks(items: int) -> int:
-    """How many pieces to cut ``items`` into, so that threads stay busy while each piece keeps one scratch buffer."""
+    """The number of pieces to cut ``items`` into: threads stay busy, and each piece has one scratch buffer."""
     return max(1, min(items, 4 * int(numba.get_num_threads())))
 
 

@@ -21,7 +21,6 @@ their terms are ties, whatever that order was.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
@@ -90,26 +89,21 @@ def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: i
 
 
 @compiled_parallel
-def _border_sizes(begin: int, end: int, graph: Csr, components: Sets, hops: int, sizes: Array) -> None:
-    n = len(graph[0]) - 1
-    values, rows = components
-    mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
-    for c in range(begin, end):
-        members = values[rows[c] : rows[c + 1]]
-        sizes[c] = explore(graph, members, hops, mark, c + 1, queue) - len(members)
-
-
-@compiled_parallel
-def _border_sets(begin: int, end: int, graph: Csr, components: Sets, hops: int, starts: Array, out: Array) -> None:
+def _border_sets(
+    begin: int, end: int, graph: Csr, components: Sets, hops: int, starts: Array, sizes: Array, out: Array
+) -> None:
+    """Fill ``sizes``, and ``out`` with the borders unless it is empty."""
     n = len(graph[0]) - 1
     values, rows = components
     mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
     for c in range(begin, end):
         members = values[rows[c] : rows[c + 1]]
         last = explore(graph, members, hops, mark, c + 1, queue)
-        border = _sorted_border(members, mark, c + 1, queue, last)
-        for i in range(len(border)):
-            out[starts[c] + i] = border[i]
+        sizes[c] = last - len(members)
+        if len(out) > 0:
+            border = _sorted_border(members, mark, c + 1, queue, last)
+            for i in range(len(border)):
+                out[starts[c] + i] = border[i]
 
 
 @compiled_parallel
@@ -122,32 +116,23 @@ def _sample_borders(
     for c in range(begin, end):
         members = values[rows[c] : rows[c + 1]]
         last = explore(graph, members, hops, mark, c + 1, queue)
-        size = last - len(members)
-        sizes[c] = size
-        if size == 0:
+        sizes[c] = last - len(members)
+        if sizes[c] == 0:
             continue
         # Draws are ranks in the sorted border, so they do not depend on how it was explored.
         border = _sorted_border(members, mark, c + 1, queue, last)
         state = open_stream(keys[c], 0)
         for i in range(out.shape[1]):
-            out[c, i] = border[uniform_below(state, size)]
+            out[c, i] = border[uniform_below(state, len(border))]
 
 
 def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: int = 1) -> Ragged:
-    """The border of every component, sorted.
-
-    Example:
-        On the path 0 - 1 - 2 - 3, the border of {1} is {0, 2}, and {0, 2, 3} at two hops.
-
-        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
-        >>> [border_sets(*path, Ragged.from_rows([[1]]), hops=k)[0].tolist() for k in (1, 2)]
-        [[0, 2], [0, 2, 3]]
-    """
+    """The border of every component, sorted."""
     graph, family, count = csr(offsets, neighbors), sets(components), len(components)
-    sizes = np.zeros(count, np.int64)
-    _border_sizes(count, graph, family, hops, sizes)
+    sizes, nothing = np.zeros(count, np.int64), np.empty(0, np.int32)
+    _border_sets(count, graph, family, hops, frozen(sizes, np.int64), sizes, nothing)
     borders = Ragged.from_lengths(np.empty(int(sizes.sum()), np.int32), sizes)
-    _border_sets(count, graph, family, hops, frozen(borders.offsets, np.int64), borders.values)
+    _border_sets(count, graph, family, hops, frozen(borders.offsets, np.int64), sizes, borders.values)
     return borders
 
 
@@ -157,12 +142,10 @@ def sample_borders(
     """Draw nodes uniformly, with replacement, from the border of every component, without storing the borders.
 
     Args:
-        hops: k of the border B_k.
-        draws: how many nodes to draw for a component; one with an empty border gets none.
         key: a stream key, or one key per component (:func:`~subgnn.kernels.draws.node_set_keys`).
 
     Returns:
-        The draws, a row per component, and the size of each border.
+        The draws, a row per component (empty if its border is), and the size of each border.
     """
     count = len(components)
     sizes, out = np.zeros(count, np.int64), np.empty((count, draws), np.int32)
@@ -249,19 +232,17 @@ def _sample_row_borders(
 
 
 BYTES_AN_EDGE = 48
-"""Memory of a thread for each edge of the nodes of one set, at most."""
+"""The most memory that a thread needs for each edge of the nodes of one set."""
 
 
 def heaviest_borders(
-    offsets: NDArray[np.int64], neighbors: NDArray[np.int32], rows: Ragged, *, most: int, giving: float, taking: float
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    offsets: Array, neighbors: Array, rows: Ragged, *, most: int, powers: tuple[float, float]
+) -> tuple[Array, Array]:
     """The heaviest nodes of every set's 1-hop border, heaviest first; of equal ones the lower node comes first.
 
     Args:
-        offsets, neighbors: of an undirected graph.
-        rows: node sets, sorted.
         most: how many to keep, at least 1.
-        giving, taking: the powers a and b, from 0 to 4: beyond, all weights of a border could vanish.
+        powers: a and b, from 0 to 4: beyond, all weights of a border could vanish.
 
     Shapes:
         returns: (C, most) nodes, and their weights, each row of norm 1; if a border has fewer, its last node is
@@ -271,13 +252,13 @@ def heaviest_borders(
         On the path 0 - 1 - 2 - 3, the border of {1} is {0, 2}, of one neighbour and of two.
 
         >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
-        >>> nodes, weights = heaviest_borders(*path, Ragged.from_rows([[1]]), most=3, giving=1, taking=1)
+        >>> nodes, weights = heaviest_borders(*path, Ragged.from_rows([[1]]), most=3, powers=(1, 1))
         >>> nodes.tolist(), weights.astype(float).round(3).tolist()
         ([[0, 2, 2]], [[0.894, 0.447, 0.0]])
     """
-    nodes = np.zeros((len(rows), most), np.int32)
-    weights = np.zeros((len(rows), most), np.float32)
-    _heaviest(len(rows), csr(offsets, neighbors), sets(rows), (float(giving), float(taking)), nodes, weights)
+    nodes, weights = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most), np.float32)
+    exponents = float(powers[0]), float(powers[1])
+    _heaviest(len(rows), csr(offsets, neighbors), sets(rows), exponents, nodes, weights)
     return nodes, weights
 
 
@@ -285,14 +266,14 @@ def heaviest_borders(
 def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> tuple[Array, Array]:
     """The nodes of a border, in rising order, and their weights."""
     offsets, neighbors = graph
-    giving, taking = powers
-    room = 0
+    of_member, of_border = powers
+    edges = 0
     for v in members:
-        room += offsets[v + 1] - offsets[v]
-    found, shares = np.empty(room, np.int32), np.empty(room, np.float64)
+        edges += offsets[v + 1] - offsets[v]
+    found, shares = np.empty(edges, np.int32), np.empty(edges, np.float64)
     count = 0
     for v in members:
-        share = float(offsets[v + 1] - offsets[v]) ** -giving
+        share = float(offsets[v + 1] - offsets[v]) ** -of_member
         for e in range(offsets[v], offsets[v + 1]):
             if not contains(members, 0, len(members), neighbors[e]):
                 found[count], shares[count] = neighbors[e], share
@@ -306,7 +287,7 @@ def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> tuple[Arr
             distinct += 1
         weights[distinct - 1] += shares[i]
     for i in range(distinct):
-        weights[i] *= float(offsets[nodes[i] + 1] - offsets[nodes[i]]) ** -taking
+        weights[i] *= float(offsets[nodes[i] + 1] - offsets[nodes[i]]) ** -of_border
     return nodes[:distinct], weights[:distinct]
 
 

@@ -31,33 +31,22 @@ edges that are followed; but as walks are not reversible, the error is bounded b
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from subgnn.kernels.arrays import (
-    Array,
-    Csr,
-    Sets,
-    compiled,
-    compiled_parallel,
-    csr,
-    frozen,
-    num_chunks,
-    sets,
-)
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, num_chunks, sets
 from subgnn.ragged import Ragged
+
+Pair = tuple[Array, Array]
+Triple = tuple[Array, Array, Array]
+Walk = tuple[float, float, float]
+"""The weight of the loop at a node without edges, the damping a, and the bound epsilon on the error of a push."""
 
 COLUMNS = 32
 """Node sets that :func:`chebyshev_series` takes at once: a row of ratios fills two lines of the processor's cache."""
 
 
 def chebyshev_series(
-    offsets: NDArray[np.int64],
-    neighbors: NDArray[np.int32],
-    weights: NDArray[np.float32] | None,
-    degrees: NDArray[np.float32],
-    start: NDArray[np.float32],
-    coefficients: NDArray[np.float64],
-) -> NDArray[np.float32]:
+    offsets: Array, neighbors: Array, weights: Array | None, degrees: Array, start: Array, coefficients: Array
+) -> Array:
     """The sum of c_k T_k(D^-1 A) q_0.
 
     Args:
@@ -67,18 +56,21 @@ def chebyshev_series(
     Shapes:
         degrees: (N,). start: q_0 (N, B). coefficients: c (K + 1,). returns: (N, B).
     """
-    graph = csr(offsets, neighbors)
-    inverse = frozen(np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0), np.float32)
-    given = frozen(np.empty(0) if weights is None else weights, np.float32)
+    graph, scaling = csr(offsets, neighbors), _scaling(weights, degrees)
     series = coefficients.astype(np.float32)
     now = np.ascontiguousarray(start, np.float32).copy()
-    total = series[0] * now
-    before = np.empty_like(now)
+    total, before = series[0] * now, np.empty_like(now)
     bounds = _bounds_by_edges(graph[0])
     for k in range(1, len(series)):
-        _chebyshev_step(bounds, graph, given, inverse, (now, before), k == 1, series[k], total)
+        _chebyshev_step(bounds, graph, scaling, (now, before), k == 1, series[k], total)
         now, before = before, now
     return total
+
+
+def _scaling(weights: Array | None, degrees: Array) -> Pair:
+    """The weights, empty where all are 1, and one over the degrees, 0 where a walk stays."""
+    inverse = np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
+    return frozen(np.empty(0) if weights is None else weights, np.float32), frozen(inverse, np.float32)
 
 
 def _bounds_by_edges(offsets: Array) -> Array:
@@ -110,18 +102,11 @@ def _gather(neighbors: Array, weights: Array, begin: int, end: int, values: Arra
 
 @compiled_parallel
 def _chebyshev_step(
-    begin: int,
-    end: int,
-    graph: Csr,
-    weights: Array,
-    inverse: Array,
-    pair: tuple[Array, Array],
-    first: bool,
-    c: float,
-    total: Array,
+    begin: int, end: int, graph: Csr, scaling: Pair, pair: Pair, first: bool, c: float, total: Array
 ) -> None:
     """T_{k+1} = 2 D^-1 A T_k - T_{k-1} in the place of T_{k-1} (T_1 = D^-1 A T_0); adds c T_{k+1} to the sums."""
     offsets, neighbors = graph
+    weights, inverse = scaling
     now, before = pair
     width = now.shape[1]
     mean = np.empty(width, np.float32)
@@ -139,15 +124,15 @@ def _chebyshev_step(
 
 
 def power_series(
-    offsets: NDArray[np.int64],
-    neighbors: NDArray[np.int32],
-    weights: NDArray[np.float32] | None,
-    degrees: NDArray[np.float32],
-    start: NDArray[np.float32],
+    offsets: Array,
+    neighbors: Array,
+    weights: Array | None,
+    degrees: Array,
+    start: Array,
     *,
     damping: float,
     terms: int,
-) -> NDArray[np.float32]:
+) -> Array:
     """(1 - a) times the sum of a^k s P^k over k < ``terms``, for a directed graph.
 
     Args:
@@ -157,33 +142,22 @@ def power_series(
     Shapes:
         degrees: (N,). start: s (N, B). returns: p (N, B).
     """
-    graph = csr(offsets, neighbors)
-    inverse = frozen(np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0), np.float32)
-    given = frozen(np.empty(0) if weights is None else weights, np.float32)
+    graph, scaling = csr(offsets, neighbors), _scaling(weights, degrees)
     now = np.ascontiguousarray(start, np.float32).copy()
-    total = np.float32(1 - damping) * now
-    handed = np.empty_like(now)
+    total, handed = np.float32(1 - damping) * now, np.empty_like(now)
     bounds = _bounds_by_edges(graph[0])
     for _ in range(1, terms):
-        np.multiply(now, inverse[:, None], out=handed)
-        _power_step(bounds, graph, given, inverse, handed, now, np.float32(damping), total)
+        np.multiply(now, scaling[1][:, None], out=handed)
+        _power_step(bounds, graph, scaling, (handed, now), np.float32(damping), total)
     return total
 
 
 @compiled_parallel
-def _power_step(
-    begin: int,
-    end: int,
-    graph: Csr,
-    weights: Array,
-    inverse: Array,
-    handed: Array,
-    now: Array,
-    damping: float,
-    total: Array,
-) -> None:
+def _power_step(begin: int, end: int, graph: Csr, scaling: Pair, pair: Pair, damping: float, total: Array) -> None:
     """x_{k+1} = a x_k P in the place of x_k, and adds (1 - a) x_{k+1} to the sums."""
     offsets, neighbors = graph
+    weights, inverse = scaling
+    handed, now = pair
     width = now.shape[1]
     arrived = np.empty(width, np.float32)
     for v in range(begin, end):
@@ -196,42 +170,34 @@ def _power_step(
 
 
 def push(
-    offsets: NDArray[np.int64],
-    neighbors: NDArray[np.int32],
-    weights: NDArray[np.float32] | None,
-    degrees: NDArray[np.float32],
+    offsets: Array,
+    neighbors: Array,
+    weights: Array | None,
+    degrees: Array,
     rows: Ragged,
     *,
-    loop: float,
-    damping: float,
-    epsilon: float,
+    walk: Walk,
     most: int,
-    chance: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+    chance: Array | None = None,
+) -> Triple:
     """The nodes of every set with the largest p'(v) / d_v, the largest first; of equal ones the lower node comes first.
 
     (1 - a) r(v) is added to p'(v) at the end, as at least that much is missing: the bound holds all the more.
 
     Args:
-        weights: of the entries of ``neighbors``, from 0 on, or None where all are 1.
-        degrees: sums of weights; 0 where a walk stays, which has a loop of the weight ``loop`` instead.
-        rows: node sets, sorted.
-        damping: a, below 1.
-        epsilon: the bound on the error, 0 <= p(v) - p'(v) <= epsilon d_v.
+        degrees: sums of weights; 0 where a walk stays, which has a loop instead.
         most: how many nodes to keep.
-        chance: p' is divided by it in place of degrees, for directed graphs.
+        chance: p' is divided by it (N,) in place of degrees, for directed graphs.
 
     Shapes:
-        chance: (N,). returns: nodes (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
+        returns: nodes (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
     """
-    nodes, values = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most))
-    counts = np.zeros(len(rows), np.int64)
-    given = frozen(np.empty(0) if weights is None else weights, np.float32)
-    walk = float(loop), float(damping), float(epsilon)
-    graph, degrees = csr(offsets, neighbors), frozen(degrees, np.float32)
+    size = len(rows)
+    out = np.zeros((size, most), np.int32), np.zeros((size, most)), np.zeros(size, np.int64)
     divisors = frozen(np.empty(0) if chance is None else chance, np.float64)
-    _push_all(len(rows), graph, given, degrees, divisors, sets(rows), walk, (nodes, values, counts))
-    return nodes, values, counts
+    given = frozen(np.empty(0) if weights is None else weights, np.float32), frozen(degrees, np.float32), divisors
+    _push_all(size, csr(offsets, neighbors), given, sets(rows), walk, out)
+    return out
 
 
 @compiled
@@ -259,9 +225,7 @@ def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tup
 
 
 @compiled
-def _push_one(
-    graph: Csr, weights: Array, degrees: Array, chance: Array, members: Array, walk: tuple[float, float, float]
-) -> tuple[Array, Array]:
+def _push_one(graph: Csr, weights: Array, degrees: Array, chance: Array, members: Array, walk: Walk) -> Pair:
     """The nodes that were met, in rising order, and their estimates over degrees."""
     offsets, neighbors = graph
     loop, damping, epsilon = walk
@@ -323,17 +287,8 @@ def _push_one(
 
 
 @compiled_parallel
-def _push_all(
-    begin: int,
-    end: int,
-    graph: Csr,
-    weights: Array,
-    degrees: Array,
-    chance: Array,
-    family: Sets,
-    walk: tuple[float, float, float],
-    out: tuple[Array, Array, Array],
-) -> None:
+def _push_all(begin: int, end: int, graph: Csr, given: Triple, family: Sets, walk: Walk, out: Triple) -> None:
+    weights, degrees, chance = given
     members, rows = family
     out_nodes, out_ratios, counts = out
     most = out_nodes.shape[1]

@@ -9,7 +9,6 @@ Memory is 32 bytes a node and thread, and one int32 for each wanted pair: never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,9 @@ DEEPEST, NO_PATH = 253, 255
 """The most hops that :func:`hops_to_all` counts, and its mark of a pair without a path."""
 _ROWS = 2**16
 _NO_LIMIT = np.iinfo(np.int32).max
+_PUSH_ADVANTAGE = 4  # a pulled edge is cheaper than a pushed one: sequential writes, and rows are left early
 Search = tuple[Array, Array, Array]
 """The words ``seen``, ``front`` and ``reached`` (newly, at this level) of every node."""
-_PUSH_ADVANTAGE = 4  # a pulled edge is cheaper than a pushed one: sequential writes, and rows are left early
 
 
 @compiled
@@ -108,9 +107,7 @@ def _advance(graph: Csr, reverse: Csr, full: np.uint64, search: Search, queue: A
 
 @compiled
 def _full_word(bits: int) -> np.uint64:
-    if bits == 64:
-        return ~np.uint64(0)
-    return (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    return ~np.uint64(0) if bits == 64 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
 
 
 @compiled_parallel
@@ -140,9 +137,7 @@ def _hop_distances(
 
 
 @compiled_parallel
-def _pair_distances(
-    begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Sets, max_depth: int, out: Array
-) -> None:
+def _pair_distances(begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Sets, out: Array) -> None:
     n = len(graph[0]) - 1
     values, rows = targets
     search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
@@ -166,7 +161,7 @@ def _pair_distances(
                 place[kept], bit[kept] = place[p], bit[p]
                 kept += 1
         pending = kept
-        if pending == 0 or count == 0 or depth >= max_depth:
+        if pending == 0 or count == 0:
             break
         depth += 1
         count = _advance(graph, reverse, full, search, queue, count)
@@ -192,23 +187,15 @@ def hop_distances(
         offsets, neighbors: the graph; for a directed one, its out-edges.
         sources: nodes to start from, repeats allowed.
         targets: nodes to read off; all nodes when not given. The search stops once they are all reached.
-        max_depth: do not look further than this.
         reverse: offsets and neighbors of the in-edges, for a directed graph.
 
     Shapes:
         sources: (S,). targets: (T,). returns: (S, T) int32, a transposed view.
-
-    Example:
-        A path 0 - 1 - 2 and an isolated node 3.
-
-        >>> hop_distances(np.array([0, 1, 3, 4, 4]), np.array([1, 0, 2, 1]), np.array([0, 2])).tolist()
-        [[0, 1, 2, -1], [2, 1, 0, -1]]
     """
-    sources = frozen(sources, np.int32)
+    sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)
     out = np.full((len(wanted), len(sources)), UNREACHED, np.int32)
     limit = _NO_LIMIT if max_depth is None else max_depth
-    graph = csr(offsets, neighbors)
     backward = graph if reverse is None else csr(*reverse)
     if out.size:
         _hop_distances(_word_bounds(len(sources)), graph, backward, sources, wanted, limit, out)
@@ -217,9 +204,6 @@ def hop_distances(
 
 def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Csr | None = None) -> Array | None:
     """Hop distance from every source to every node, a byte each; None if one is more than :data:`DEEPEST`.
-
-    Args:
-        sources, reverse: as in :func:`hop_distances`.
 
     Shapes:
         sources: (S,). returns: (N, S) uint8, :data:`NO_PATH` where there is no path.
@@ -235,160 +219,39 @@ def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Cs
 
 
 def pair_distances(
-    offsets: Array,
-    neighbors: Array,
-    sources: Array,
-    targets: Ragged,
-    *,
-    max_depth: int | None = None,
-    reverse: Csr | None = None,
+    offsets: Array, neighbors: Array, sources: Array, targets: Ragged, *, reverse: Csr | None = None
 ) -> Ragged:
-    """Hop distance from each source to its targets; -1 where there is no path, or none within ``max_depth``.
+    """Hop distance from each source to its targets, laid out as they are, int32; -1 where there is no path.
 
     The searches of a word stop as soon as all their wanted pairs are reached.
 
     Args:
-        sources: nodes to start from, repeats allowed.
         targets: row ``s`` holds the nodes wanted from source ``s``, in any order.
-        max_depth, reverse: as in :func:`hop_distances`.
-
-    Returns:
-        Distances laid out as ``targets``, int32.
     """
-    sources = frozen(sources, np.int32)
+    sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     out = np.full(len(targets.values), UNREACHED, np.int32)
-    limit = _NO_LIMIT if max_depth is None else max_depth
-    graph = csr(offsets, neighbors)
     backward = graph if reverse is None else csr(*reverse)
     if out.size:
-        _pair_distances(_word_bounds(len(sources)), graph, backward, sources, sets(targets), limit, out)
+        _pair_distances(_word_bounds(len(sources)), graph, backward, sources, sets(targets), out)
     return Ragged(out, targets.offsets)
-
-
-@compiled
-def _reduce(total: float, reached: int, size: int) -> tuple[float, float]:
-    """The distance and the fraction of nodes that reach, of one component and anchor."""
-    if reached == 0:
-        return 0.0, 0.0
-    return total / reached, reached / size
 
 
 @compiled_parallel
 def _reduce_table(
-    begin: int, end: int, table: Array, slots: Array, rows: Array, distance: Array, fraction: Array
+    begin: int, end: int, table: Array, slots: Array, rows: Array, distance: Array, reached: Array
 ) -> None:
     columns = table.shape[1]
     for c in range(begin, end):
-        total, reached = np.zeros(columns), np.zeros(columns, np.int64)
+        total, count = np.zeros(columns), np.zeros(columns, np.int64)
         for i in range(rows[c], rows[c + 1]):
             for a in range(columns):
                 hops = table[slots[i], a]
                 if hops >= 0:
                     total[a] += hops
-                    reached[a] += 1
+                    count[a] += 1
         for a in range(columns):
-            size = rows[c + 1] - rows[c]
-            distance[c, a], fraction[c, a] = _reduce(total[a], reached[a], size)
-
-
-@compiled_parallel
-def _add_runs(
-    begin: int,
-    end: int,
-    hops: Array,
-    skip: Array,
-    starts: Array,
-    sizes: Array,
-    first: int,
-    sums: tuple[Array, Array],
-) -> None:
-    total, reached = sums
-    for run in range(begin, end):
-        at = first + run
-        for i in range(starts[run], starts[run] + sizes[run]):
-            if hops[i] >= 0 and not skip[i]:
-                total[at] += hops[i]
-                reached[at] += 1
-
-
-@compiled
-def _add_pairs(hops: Array, slots: Array, sums: tuple[Array, Array]) -> None:
-    total, reached = sums
-    for i in range(len(hops)):
-        if hops[i] >= 0:
-            total[slots[i]] += hops[i]
-            reached[slots[i]] += 1
-
-
-@compiled_parallel
-def _measures(
-    begin: int,
-    end: int,
-    sums: tuple[Array, Array],
-    sizes: Array,
-    distance: Array,
-    fraction: Array,
-) -> None:
-    total, reached = sums
-    for i in range(begin, end):
-        distance[i], fraction[i] = _reduce(float(total[i]), reached[i], sizes[i])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tally:
-    """Sums over the hops of components to anchors: whole numbers, so the order of the additions does not matter.
-
-    Shapes:
-        total: (anchors in all,) int64. reached: (anchors in all,) int32.
-    """
-
-    total: Array
-    reached: Array
-
-    @classmethod
-    def zeros(cls, count: int) -> Tally:
-        """A tally of nothing."""
-        return cls(np.zeros(count, np.int64), np.zeros(count, np.int32))
-
-    def add_runs(self, hops: Array, skip: Array, sizes: Array, counts: Array, *, first: int) -> None:
-        """Add runs of hops, -1 where there is no path.
-
-        Args:
-            hops: for each component and each of its anchors a run, over the nodes of the component.
-            skip: hops that are not to be added.
-            sizes, counts: nodes and anchors of each component.
-            first: the place of the first anchor.
-        """
-        lengths = np.repeat(sizes, counts)
-        starts = np.cumsum(lengths) - lengths
-        _add_runs(
-            len(lengths),
-            frozen(hops, np.int32),
-            frozen(skip, np.bool_),
-            frozen(starts, np.int64),
-            frozen(lengths, np.int64),
-            first,
-            (self.total, self.reached),
-        )
-
-    def add_pairs(self, hops: Array, slots: Array) -> None:
-        """Add hops one by one, each to an anchor's place."""
-        sums = self.total, self.reached
-        _add_pairs(frozen(hops, np.int32), frozen(slots, np.int64), sums)
-
-    def measures(self, sizes: Array) -> tuple[Array, Array]:
-        """Distance and the fraction of nodes that reach, as :func:`reduce_table` gives them.
-
-        Args:
-            sizes: nodes of each anchor's component.
-
-        Shapes:
-            returns: both (anchors in all,) float32.
-        """
-        distance, fraction = (np.zeros(len(self.total), np.float32) for _ in range(2))
-        sums = self.total, self.reached
-        _measures(len(self.total), sums, frozen(sizes, np.int64), distance, fraction)
-        return distance, fraction
+            if count[a] > 0:
+                distance[c, a], reached[c, a] = total[a] / count[a], count[a] / (rows[c + 1] - rows[c])
 
 
 def reduce_table(table: Array, slots: Array, rows: Array) -> tuple[Array, Array]:
@@ -402,14 +265,7 @@ def reduce_table(table: Array, slots: Array, rows: Array) -> tuple[Array, Array]
         table: (nodes, anchors) int32. returns: distance and the fraction of nodes that reach, (C, anchors) float32;
         both are 0 where none does.
     """
-    distance = np.zeros((len(rows) - 1, table.shape[1]), np.float32)
-    fraction = np.zeros_like(distance)
-    _reduce_table(
-        len(rows) - 1,
-        frozen(table, np.int32),
-        frozen(slots, np.int64),
-        frozen(rows, np.int64),
-        distance,
-        fraction,
-    )
-    return distance, fraction
+    distance, reached = (np.zeros((len(rows) - 1, table.shape[1]), np.float32) for _ in range(2))
+    given = frozen(table, np.int32), frozen(slots, np.int64), frozen(rows, np.int64)
+    _reduce_table(len(rows) - 1, *given, distance, reached)
+    return distance, reached

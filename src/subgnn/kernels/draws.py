@@ -1,16 +1,19 @@
-"""Random numbers inside compiled loops: SplitMix64, one stream per key.
+"""Random numbers inside compiled loops, and samples of a graph: members, neighbours, nodes on walks, non-edges.
 
-A stream is a ``uint64`` array of one element, its state; every draw advances it. Streams are keyed by their purpose (a
-walk, a component), so results do not depend on the number of threads.
+The generator is SplitMix64. A stream is a ``uint64`` array of one element, its state; every draw advances it. Streams
+are keyed by their purpose (a node, a walk, a component), never by the thread, so a sample is a function of the graph,
+the arguments and the key alone.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
+from subgnn.kernels.induced import contains, lower_bound
 from subgnn.ragged import Ragged
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -19,6 +22,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _S27, _S30, _S31, _S32, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
+_TRIES = 100  # at a pair that is not an edge
 
 
 @compiled
@@ -75,13 +79,10 @@ def _node_set_keys(key: np.uint64, family: Sets, out: Array) -> None:
 
 
 def node_set_keys(key: int, rows: Ragged) -> Array:
-    """One 64-bit key per node set, a function of ``key`` and of the set alone (rows are sorted).
+    """One 64-bit key per node set (rows,), a function of ``key`` and of the set alone (rows are sorted).
 
     The anchors of a subgraph are drawn with such a key, so a prediction depends neither on the batch nor on the order
     of lines.
-
-    Shapes:
-        returns: (rows,) uint64.
     """
     out = np.empty(len(rows), np.uint64)
     _node_set_keys(np.uint64(key), sets(rows), out)
@@ -89,7 +90,7 @@ def node_set_keys(key: int, rows: Ragged) -> Array:
 
 
 def item_keys(key: int | Array, items: int) -> Array:
-    """``key`` for every item, or the keys given for each of them, as a read-only uint64 array."""
+    """The keys given for each item, or one for each made of a single key; a read-only uint64 array."""
     if isinstance(key, np.ndarray):
         return frozen(key, np.uint64)
     spread = np.empty(items, np.uint64)
@@ -113,14 +114,7 @@ def _sample_members(begin: int, end: int, family: Sets, keys: Array, out: Array)
 
 
 def sample_members(rows: Ragged, *, draws: int, key: int | Array) -> Array:
-    """Draw ``draws`` nodes uniformly, with replacement, from every set; no set may be empty.
-
-    Args:
-        key: a stream key, or one key per set (:func:`node_set_keys`).
-
-    Shapes:
-        returns: (sets, draws) int32.
-    """
+    """Draw ``draws`` nodes uniformly, with replacement, from every set, none of them empty; (sets, draws) int32."""
     out = np.empty((len(rows), draws), np.int32)
     _sample_members(len(rows), sets(rows), item_keys(key, len(rows)), out)
     return out
@@ -140,11 +134,184 @@ def _normal_rows(begin: int, end: int, key: np.uint64, nodes: Array, out: Array)
 
 
 def normal_rows(key: int, nodes: Array, dim: int) -> Array:
-    """Standard normal vectors of nodes, a function of the node and the key alone.
-
-    Shapes:
-        nodes: (n,). returns: (n, dim) float32.
-    """
+    """Standard normal vectors of nodes (n, dim) float32, a function of the node and the key alone."""
     out = np.empty((len(nodes), dim), np.float32)
     _normal_rows(len(nodes), np.uint64(key), frozen(nodes, np.int64), out)
     return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Rows of a graph, its nodes renumbered: the input of one layer that computes the vectors of some nodes.
+
+    Shapes:
+        offsets: (rows + 1,) int64. columns: (entries,) int32, places in nodes.
+        nodes: (n,) int32, ids in the graph; the first ones are the rows themselves, in their order.
+    """
+
+    offsets: Array
+    columns: Array
+    nodes: Array
+
+
+@compiled_parallel
+def _sample_rows(begin: int, end: int, graph: Csr, rows: Array, key: np.uint64, starts: Array, out: Array) -> None:
+    offsets, neighbors = graph
+    for r in range(begin, end):
+        lo, hi = offsets[rows[r]], offsets[rows[r] + 1]
+        state = open_stream(key, rows[r])
+        place, left = starts[r], starts[r + 1] - starts[r]
+        # Selection sampling (Knuth, volume 2, 3.4.2 S): each subset of the wanted size is equally likely.
+        for e in range(lo, hi):
+            if left == hi - e or uniform_below(state, hi - e) < left:
+                out[place] = neighbors[e]
+                place += 1
+                left -= 1
+                if left == 0:
+                    break
+
+
+@compiled
+def _number(rows: Array, entries: Array, num_nodes: int, columns: Array) -> Array:
+    """Number the rows first, then other nodes as they are met; fills ``columns`` and returns the nodes."""
+    place = np.full(num_nodes, -1, np.int32)
+    nodes = np.empty(min(num_nodes, len(rows) + len(entries)), np.int32)
+    count = 0
+    for v in rows:
+        place[v] = count
+        nodes[count] = v
+        count += 1
+    for i in range(len(entries)):
+        v = entries[i]
+        if place[v] < 0:
+            place[v] = count
+            nodes[count] = v
+            count += 1
+        columns[i] = place[v]
+    return nodes[:count]
+
+
+def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction: float, key: int) -> Block:
+    """A uniform sample, without replacement, of ceil(fraction x degree) neighbours of each of the rows.
+
+    Args:
+        rows: nodes, each once; the draw for a node depends on the key and the node alone.
+    """
+    wanted = frozen(rows, np.int32)
+    degrees = (offsets[1:] - offsets[:-1])[wanted]
+    starts = np.zeros(len(wanted) + 1, np.int64)
+    np.cumsum(np.minimum(np.ceil(fraction * degrees).astype(np.int64), degrees), out=starts[1:])
+    entries = np.empty(int(starts[-1]), np.int32)
+    _sample_rows(len(wanted), csr(offsets, neighbors), wanted, np.uint64(key), frozen(starts, np.int64), entries)
+    columns = np.empty(len(entries), np.int32)
+    nodes = _number(wanted, frozen(entries, np.int32), len(offsets) - 1, columns)
+    return Block(starts, columns, nodes)
+
+
+@compiled_parallel
+def _find_entries(begin: int, end: int, graph: Csr, tails: Array, heads: Array, out: Array) -> None:
+    offsets, neighbors = graph
+    for i in range(begin, end):
+        out[i] = lower_bound(neighbors, offsets[tails[i]], offsets[tails[i] + 1], heads[i])
+
+
+def find_entries(offsets: Array, neighbors: Array, tails: Array, heads: Array) -> Array:
+    """The places in ``neighbors`` of edges that are there (edges,) int64."""
+    out = np.empty(len(tails), np.int64)
+    _find_entries(len(tails), csr(offsets, neighbors), frozen(tails, np.int32), frozen(heads, np.int32), out)
+    return out
+
+
+@compiled_parallel
+def _visit(begin: int, end: int, graph: Csr, keys: Array, length: int, out: Array) -> None:
+    offsets, neighbors = graph
+    n = len(offsets) - 1
+    for w in range(begin, end):
+        state = open_stream(keys[w], 0)
+        node = uniform_below(state, n)
+        out[w, 0] = node
+        for t in range(1, length + 1):
+            lo, hi = offsets[node], offsets[node + 1]
+            if lo < hi:
+                node = neighbors[lo + uniform_below(state, hi - lo)]
+            out[w, t] = node
+
+
+def walk_nodes(offsets: Array, neighbors: Array, *, roots: int, length: int, key: int) -> Array:
+    """The nodes met by simple random walks of ``length`` steps from uniform roots, sorted, each once.
+
+    A walk that cannot go on stays where it is (GraphSAINT, Zeng et al., 2020, algorithm 4).
+    """
+    out = np.empty((roots, length + 1), np.int32)
+    _visit(roots, csr(offsets, neighbors), item_keys(key, roots), length, out)
+    seen = np.zeros(len(offsets) - 1, np.bool_)
+    seen[out.reshape(-1)] = True
+    return np.flatnonzero(seen).astype(np.int32)
+
+
+@compiled_parallel
+def _inside(
+    begin: int, end: int, graph: Csr, members: Array, place: Array, starts: Array, counts: Array, entries: Array
+) -> None:
+    """Count the entries inside, and write their places unless there is no room for them."""
+    offsets, neighbors = graph
+    for r in range(begin, end):
+        count = 0
+        for e in range(offsets[members[r]], offsets[members[r] + 1]):
+            if place[neighbors[e]] >= 0:
+                if len(entries) > 0:
+                    entries[starts[r] + count] = e
+                count += 1
+        counts[r] = count
+
+
+def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Block, Array]:
+    """The subgraph induced by a large set of nodes, in time of the sum of their degrees.
+
+    Args:
+        members: sorted, each once.
+
+    Returns:
+        The block, whose rows and nodes are the members, and for each of its entries the place in ``neighbors``.
+    """
+    nodes = frozen(members, np.int32)
+    place = np.full(len(offsets) - 1, -1, np.int32)
+    place[nodes] = np.arange(len(nodes), dtype=np.int32)
+    counts, starts = np.empty(len(nodes), np.int64), np.zeros(len(nodes) + 1, np.int64)
+    graph, known = csr(offsets, neighbors), frozen(place, np.int32)
+    _inside(len(nodes), graph, nodes, known, frozen(starts, np.int64), counts, np.empty(0, np.int64))
+    np.cumsum(counts, out=starts[1:])
+    entries = np.empty(int(starts[-1]), np.int64)
+    _inside(len(nodes), graph, nodes, known, frozen(starts, np.int64), counts, entries)
+    return Block(starts, place[graph[1][entries]], nodes), entries
+
+
+@compiled_parallel
+def _draw_non_edges(begin: int, end: int, graph: Csr, nodes: Array, keys: Array, out: Array, found: Array) -> None:
+    offsets, neighbors = graph
+    for i in range(begin, end):
+        state = open_stream(keys[i], 0)
+        for _ in range(_TRIES):
+            a, b = uniform_below(state, len(nodes)), uniform_below(state, len(nodes))
+            u, v = nodes[a], nodes[b]
+            if u != v and not contains(neighbors, offsets[u], offsets[u + 1], v):
+                out[0, i], out[1, i] = a, b
+                found[i] = True
+                break
+
+
+def sample_non_edges(offsets: Array, neighbors: Array, nodes: Array, *, pairs: int, key: int) -> Array:
+    """Uniform ordered pairs of different nodes that no edge joins, with replacement.
+
+    Args:
+        nodes: drawn from; a node that occurs twice is drawn twice as often. With the neighbours of a graph, ends are
+            drawn by degree, as those of its edges are.
+        pairs: how many; fewer are returned if nearly all pairs are edges.
+
+    Shapes:
+        returns: (2, at most pairs) int32, places in nodes.
+    """
+    out, found = np.empty((2, pairs), np.int32), np.zeros(pairs, np.bool_)
+    if len(nodes) > 1:
+        _draw_non_edges(pairs, csr(offsets, neighbors), frozen(nodes, np.int32), item_keys(key, pairs), out, found)
+    return np.ascontiguousarray(out[:, found])

@@ -58,60 +58,21 @@ def _warp(a: Array, b: Array, ratio: bool, table: Array) -> None:
                 table[j, k] = left[k]
 
 
-@compiled
-def _warp_with_length(a: Array, b: Array, ratio: bool, table: Array, steps: Array) -> None:
-    """As :func:`_warp`, and the length of the cheapest path, the shortest where several are cheapest."""
-    columns, lanes = b.shape
-    left, corner, cost = np.empty(lanes), np.empty(lanes), np.empty(lanes)
-    left_steps, corner_steps = np.empty(lanes), np.empty(lanes)
-    table[:columns] = _FAR
-    steps[:columns] = 0.0
-    for i in range(len(a)):
-        left[:] = _FAR
-        left_steps[:] = 0.0
-        corner[:] = 0.0 if i == 0 else _FAR
-        corner_steps[:] = 0.0
-        for j in range(columns):
-            _costs(a[i], b[j], ratio, cost)
-            for k in range(lanes):
-                up, up_steps = table[j, k], steps[j, k]
-                beside = (left[k] < up) | ((left[k] == up) & (left_steps[k] < up_steps))
-                best = left[k] if beside else up
-                best_steps = left_steps[k] if beside else up_steps
-                across = (corner[k] < best) | ((corner[k] == best) & (corner_steps[k] < best_steps))
-                best = corner[k] if across else best
-                best_steps = corner_steps[k] if across else best_steps
-                corner[k], corner_steps[k] = up, up_steps
-                left[k], left_steps[k] = best + cost[k], best_steps + 1.0
-                table[j, k], steps[j, k] = left[k], left_steps[k]
-
-
 @compiled_parallel
-def _dtw(
-    begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, normalize: bool | None, out: Array
-) -> None:
-    """normalize: True, or None, with which Numba leaves lengths out of what it compiles."""
+def _dtw(begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, out: Array) -> None:
     a, a_rows = sequences
     packed, starts, ends, order = lanes_of_b
     groups = len(starts) - 1
     widest = 0
     for g in range(groups):
         widest = max(widest, starts[g + 1] - starts[g])
-    table, steps = np.empty((widest, _LANES)), np.empty((widest, _LANES))
+    table = np.empty((widest, _LANES))
     for i in range(begin, end):
         row = a[a_rows[i] : a_rows[i + 1]]
         for g in range(groups):
-            lanes = packed[starts[g] : starts[g + 1]]
-            if normalize is None:
-                _warp(row, lanes, ratio, table)
-            else:
-                _warp_with_length(row, lanes, ratio, table, steps)
-            for k in range(_LANES):
-                place = g * _LANES + k
-                if place < len(order):
-                    last = ends[place] - 1
-                    value = table[last, k]
-                    out[i, order[place]] = value if normalize is None else value / steps[last, k]
+            _warp(row, packed[starts[g] : starts[g + 1]], ratio, table)
+            for place in range(g * _LANES, min((g + 1) * _LANES, len(order))):
+                out[i, order[place]] = table[ends[place] - 1, place - g * _LANES]
 
 
 def _pack(b: Ragged) -> Lanes:
@@ -128,25 +89,16 @@ def _pack(b: Ragged) -> Lanes:
     return frozen(packed, np.float64), frozen(starts, np.int64), frozen(ends, np.int64), frozen(order, np.int64)
 
 
-def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute", normalize: bool = False) -> Array:
-    """DTW between every row of ``a`` and every row of ``b``; no row may be empty.
+def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute") -> Array:
+    """DTW between every row of ``a`` and every row of ``b`` (rows of a, rows of b); no row may be empty.
 
     Args:
         cost: of a pair (x, y): ``"absolute"``, |x - y|, or ``"ratio"``, (max + 1) / (min + 1) - 1.
-        normalize: divide by the length of the warping path; of several cheapest paths the shortest counts.
-
-    Shapes:
-        returns: (rows of a, rows of b) float64.
-
-    Example:
-        >>> d = Ragged.from_rows([[1, 2, 3]]), Ragged.from_rows([[1, 2, 2, 3], [1, 5]])
-        >>> dtw(*d).tolist(), dtw(*d, normalize=True).tolist()
-        ([[0.0, 3.0]], [[0.0, 1.0]])
     """
     if bool((a.lengths == 0).any()) or bool((b.lengths == 0).any()):
         raise ValueError("dtw: an empty sequence has no warping path")
     out = np.empty((len(a), len(b)), np.float64)
     if out.size:
         sequences = frozen(a.values, np.float64), frozen(a.offsets, np.int64)
-        _dtw(len(a), sequences, _pack(b), cost == "ratio", normalize or None, out)
+        _dtw(len(a), sequences, _pack(b), cost == "ratio", out)
     return out

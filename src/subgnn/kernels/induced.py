@@ -137,16 +137,7 @@ def _label(begin: int, end: int, graph: Csr, subgraphs: Sets, labels: Array, cou
 
 
 def induced_components(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Components:
-    """Split every subgraph into its connected components.
-
-    Example:
-        On the path 0 - 1 - 2 - 3, the set {0, 1, 3} has two components.
-
-        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
-        >>> c = induced_components(*path, Ragged.from_rows([[0, 1, 3]]))
-        >>> [row.tolist() for row in c.nodes], c.counts.tolist()
-        ([[0, 1], [3]], [2])
-    """
+    """Split every subgraph into its connected components."""
     labels, counts = np.empty(len(subgraphs.values), np.int64), np.zeros(len(subgraphs), np.int64)
     _label(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), labels, counts)
     first = np.cumsum(counts) - counts

@@ -188,10 +188,7 @@ def _bound(
 ) -> int:
     """Bound the distances of all members to an anchor by rows alone; returns how many may not be exact.
 
-    Args:
-        local: the induced subgraph of the members.
-        out: hops and whether they are unsettled, which are filled.
-        scratch: a row and a queue of the members' length.
+    Fills ``out``, the hops and whether they are unsettled. ``local`` is the induced subgraph of the members.
     """
     hops, unsettled = out
     row, queue = scratch
@@ -281,14 +278,6 @@ def near_hops(
     Shapes:
         returns: hops and unsettled, for each component and anchor a run over the component's nodes; int32 and bool.
         Settled hops are exact, -1 where there is no path. Unsettled ones are an upper bound, or :data:`UNBOUNDED`.
-
-    Example:
-        On the path 0 - 1 - 2 - 3, from {0, 1} to 3.
-
-        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
-        >>> hops, unsettled = near_hops(*path, Ragged.from_rows([[0, 1]]), Ragged.from_rows([[3]]), cutoff=3, cap=9)
-        >>> hops.tolist(), unsettled.tolist()
-        ([3, 2], [False, False])
     """
     starts = np.zeros(len(components) + 1, np.int64)
     np.cumsum(components.lengths * anchors.lengths, out=starts[1:])

@@ -19,10 +19,7 @@ from subgnn.ragged import Ragged
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """Sizes and densities of node sets S.
-
-    Shapes:
-        nodes, edges, cut_edges: (sets,) int64. density, cut_ratio: (sets,) float64.
+    """Sizes and densities of node sets S, (sets,) each.
 
     density is 2 |E_S| / (|S| (|S| - 1)), 0 for a single node; cut_ratio is |B_S| / (|S| |V - S|) with B_S the edges
     that leave S, 0 where S is all of V.
@@ -46,19 +43,7 @@ def _inside_degrees(begin: int, end: int, graph: Csr, family: Sets, out: Array) 
 
 
 def inside_degrees(offsets: Array, neighbors: Array, rows: Ragged) -> tuple[Ragged, Ragged]:
-    """Internal and border degree of every node of every set.
-
-    Returns:
-        Two families laid out as ``rows``, int64; their sum is the degree in the graph.
-
-    Example:
-        In the path 0 - 1 - 2 - 3, seen from {0, 1}.
-
-        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
-        >>> inside, border = inside_degrees(*path, Ragged.from_rows([[0, 1]]))
-        >>> inside[0].tolist(), border[0].tolist()
-        ([1, 1], [0, 1])
-    """
+    """Internal and border degree of every node of every set, laid out as ``rows``."""
     values = sets(rows)[0]
     inside = np.zeros(len(values), np.int64)
     _inside_degrees(len(rows), csr(offsets, neighbors), sets(rows), inside)
@@ -148,17 +133,7 @@ def _induced_clustering(begin: int, end: int, graph: Csr, subgraphs: Sets, out: 
 
 
 def clustering(offsets: Array, neighbors: Array) -> Array:
-    """Clustering of every node of an undirected graph.
-
-    Shapes:
-        returns: (N,) float64.
-
-    Example:
-        A triangle 0, 1, 2 with a tail 2 - 3.
-
-        >>> clustering(np.array([0, 2, 4, 7, 8]), np.array([1, 2, 0, 2, 0, 1, 3, 2])).round(3).tolist()
-        [1.0, 1.0, 0.333, 0.0]
-    """
+    """Clustering of every node of an undirected graph (N,)."""
     graph, out = csr(offsets, neighbors), np.zeros(len(offsets) - 1, np.float64)
     chunks = numba.get_num_threads()
     triangles = np.zeros((chunks, len(out)), np.int64)
@@ -217,17 +192,7 @@ def _induced_core_numbers(begin: int, end: int, graph: Csr, subgraphs: Sets, out
 
 
 def core_numbers(offsets: Array, neighbors: Array) -> Array:
-    """Core number of every node.
-
-    Shapes:
-        returns: (N,) int64.
-
-    Example:
-        A triangle 0, 1, 2 with a tail 2 - 3.
-
-        >>> core_numbers(np.array([0, 2, 4, 7, 8]), np.array([1, 2, 0, 2, 0, 1, 3, 2])).tolist()
-        [2, 2, 2, 1]
-    """
+    """Core number of every node (N,)."""
     core = np.zeros(len(offsets) - 1, np.int64)
     _peel(csr(offsets, neighbors), core)
     return core

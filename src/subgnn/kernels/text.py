@@ -209,14 +209,6 @@ def parse_edges(text: Array, columns: int = 0) -> ParsedEdges:
 
     Args:
         columns: of the edges before these lines, 0 if there are none.
-
-    Shapes:
-        text: (bytes,) uint8.
-
-    Example:
-        >>> e = parse_edges(np.frombuffer(b"# a comment\n0 1\n1\t2\n", np.uint8))
-        >>> e.tails.tolist(), e.heads.tolist(), e.num_faults
-        ([0, 1], [1, 2], 0)
     """
     text = frozen(text, np.uint8)
     lines = _count_lines(text)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.arrays import csr, sets
+from subgnn.kernels.draws import find_entries
 from subgnn.kernels.induced import induced_csr
-from subgnn.kernels.sampling import find_entries
 from subgnn.ragged import Ragged
 
 

@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
-from subgnn.kernels.edge_walks import Steps, walk_from_members
+from subgnn.kernels.walks import Steps, walk_from_members
 from subgnn.models.interface import Settings, View
 from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, in_blocks
 from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from subgnn.data.graph import Graph
 from subgnn.embeddings.link_prediction import Adjacency, unit_weights
-from subgnn.kernels.edge_walks import Steps
+from subgnn.kernels.walks import Steps
 from subgnn.ragged import Ragged
 
 

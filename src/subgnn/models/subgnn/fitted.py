@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.path_lengths import check_lengths
+from subgnn.channels.distances import check_lengths
 from subgnn.channels.table import channel_of, check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
