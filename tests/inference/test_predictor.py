@@ -50,7 +50,7 @@ def counted(monkeypatch, target, name):
 
 def test_the_graph_is_hashed_and_the_network_built_once(monkeypatch):
     data, trained = explained()
-    hashed, built = counted(monkeypatch, Graph, "compute_hash"), counted(monkeypatch, fitted, "build_network")
+    hashed, built = counted(monkeypatch, Graph, "compute_hash"), counted(monkeypatch, fitted, "OpenNetwork")
     predictor = Predictor(trained.checkpoint, data.graph)
     for i in range(len(SETS)):
         predictor.outputs(SETS.take([i]))
@@ -60,7 +60,7 @@ def test_the_graph_is_hashed_and_the_network_built_once(monkeypatch):
 
 def test_a_table_that_may_not_be_kept_whole_grows_and_answers_the_same(monkeypatch):
     data, trained = explained()
-    built = counted(monkeypatch, fitted, "build_network")
+    built = counted(monkeypatch, fitted, "OpenNetwork")
     predictor = Predictor(trained.checkpoint, data.graph, cached_numbers=0)
     answers = [predictor.outputs(SETS.take([i])) for i in range(len(SETS))]
     assert built

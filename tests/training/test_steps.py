@@ -23,17 +23,17 @@ class Recorded(GraphedSteps):
         self.events.append(("plain", rows.tolist()))
         return torch.zeros(())
 
-    def _capture(self, inputs, rows, room):
+    def _capture(self, inputs, rows, shape):
         if self.fails:
             raise RuntimeError("operation not permitted\nmore")
-        choice = inputs.choose(rows, room)
+        positions = inputs.positions(rows, shape)
         events = self.events
 
         class Graph:
             def replay(self):
-                events.append(("replay", choice.rows.tolist()))
+                events.append(("replay", positions.tensors[0].tolist()))
 
-        return _Captured(Graph(), choice, torch.ones(()))
+        return _Captured(Graph(), positions, torch.ones(()))
 
 
 @pytest.fixture

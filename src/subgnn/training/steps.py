@@ -23,7 +23,7 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.subgnn import Inputs
-from subgnn.models.subgnn.batches import Choice, Room
+from subgnn.models.subgnn.batches import BatchPositions, PaddedShape
 from subgnn.models.subgnn.patch_encoder import single_precision
 from subgnn.task import task_of
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
@@ -96,7 +96,7 @@ class Steps:
 
 
 class GraphedSteps:
-    """Steps as CUDA graphs, one for each draw of anchors, size and room of batches.
+    """Steps as CUDA graphs, one for each draw of anchors, size and padded shape of batches.
 
     The first steps of each run directly, on the stream of the capture, and count like all others. If a step cannot be
     captured, all steps run directly.
@@ -106,25 +106,25 @@ class GraphedSteps:
         self.steps = steps
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.seen: dict[tuple[int, int], int] = {}
-        self.captured: dict[tuple[int, int, Room], _Captured] = {}
+        self.captured: dict[tuple[int, int, PaddedShape], _Captured] = {}
         self.refused = False
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
-        kind, room = (inputs.whole.draw, len(rows)), inputs.room(rows)
-        key = (*kind, room)
+        kind, shape = (inputs.whole.draw, len(rows)), inputs.padded_shape(rows)
+        key = (*kind, shape)
         if key not in self.captured:
             self.seen[kind] = self.seen.get(kind, 0) + 1
             if self.refused or self.seen[kind] <= _WARM_UP:
                 return self._run_directly(inputs, rows)
             try:
-                self.captured[key] = self._capture(inputs, rows, room)
+                self.captured[key] = self._capture(inputs, rows, shape)
             except RuntimeError as error:
                 self.refused = True
                 _warn("steps", error)
                 return self._run_directly(inputs, rows)
         captured = self.captured[key]
-        captured.choice.overwrite(inputs.choose(rows, room))
+        captured.positions.overwrite(inputs.positions(rows, shape))
         captured.graph.replay()
         return captured.loss.clone()
 
@@ -135,21 +135,21 @@ class GraphedSteps:
         torch.cuda.current_stream().wait_stream(self.stream)
         return value
 
-    def _capture(self, inputs: Inputs, rows: NDArray[np.int64], room: Room) -> _Captured:
+    def _capture(self, inputs: Inputs, rows: NDArray[np.int64], shape: PaddedShape) -> _Captured:
         fitting = self.steps.fitting
-        choice = inputs.choose(rows, room).to(fitting.fabric.device)
+        positions = inputs.positions(rows, shape).to(fitting.fabric.device)
         graph = torch.cuda.CUDAGraph()
         self.steps.optimizer.zero_grad()
         torch.cuda.synchronize()
         with _capturing(graph, self.stream):
-            value = self.steps.advance(inputs.pick(choice), fitting.examples.targets[choice.rows])
-        return _Captured(graph, choice, value)
+            value = self.steps.advance(inputs.pick(positions), fitting.examples.targets[positions.tensors[0]])
+        return _Captured(graph, positions, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Captured:
     graph: torch.cuda.CUDAGraph
-    choice: Choice
+    positions: BatchPositions
     loss: Tensor
 
 

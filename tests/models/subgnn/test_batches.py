@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from subgnn.models.subgnn.batches import Batch, Inputs, Room, spans
+from subgnn.models.subgnn.batches import Batch, Inputs, PaddedShape, spans
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
@@ -75,17 +75,17 @@ def test_what_is_not_given_is_not_there():
 def test_a_batch_is_filled_up_to_its_room():
     _, _, _, inputs, _ = example()
     rows = np.array([0, 1])
-    plain = inputs.choose(rows)
+    plain = inputs.positions(rows)
     components, nodes = len(plain.tensors[1]), len(plain.tensors[3])
-    filled = inputs.choose(rows, Room(components + 3, nodes + 4))
+    filled = inputs.positions(rows, PaddedShape(components + 3, nodes + 4))
     assert (plain.spare, filled.spare) == (0, 1)
-    assert filled.rows.tolist() == plain.rows.tolist() == [0, 1]
+    assert filled.tensors[0].tolist() == plain.tensors[0].tolist() == [0, 1]
     for i, filler in enumerate(([], [0] * 3, [2] * 3, [0] * 4, [nodes, nodes + 1, nodes + 2])):
         assert filled.tensors[i].tolist() == [*plain.tensors[i].tolist(), *filler]
         assert filled.tensors[i].dtype == torch.int64
     assert inputs.pick(filled).spare == 1
-    # The same choice in the place of another of its shapes.
-    other = inputs.choose(np.array([1, 0]), Room(components + 3, nodes + 4))
+    # Positions in the place of others of the same shapes.
+    other = inputs.positions(np.array([1, 0]), PaddedShape(components + 3, nodes + 4))
     filled.overwrite(other)
     assert filled.joined.tolist() == other.joined.tolist()
 
@@ -95,10 +95,10 @@ def test_room_is_that_of_most_batches_or_of_the_largest():
     components = SimpleNamespace(counts=np.ones(101, np.int64), nodes=nodes, subgraph=np.arange(101))
     inputs = Inputs(SimpleNamespace(components=components, inputs=[]), np.zeros(1, np.int32))
     # Four standard deviations (.198 each) above the mean (1.0198) of two; only the first subgraph has three nodes.
-    assert inputs.room(np.array([5, 7])) == Room(3, 3)
-    assert inputs.room(np.array([0, 7])) == Room(3, 4)
-    assert inputs.room(np.array([0, 0])) == Room(3, 6)
-    assert inputs.room(np.arange(101)) == Room(102, 103)
+    assert inputs.padded_shape(np.array([5, 7])) == PaddedShape(3, 3)
+    assert inputs.padded_shape(np.array([0, 7])) == PaddedShape(3, 4)
+    assert inputs.padded_shape(np.array([0, 0])) == PaddedShape(3, 6)
+    assert inputs.padded_shape(np.arange(101)) == PaddedShape(102, 103)
 
 
 def test_another_draw_changes_channels_alone():

@@ -181,11 +181,11 @@ def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
     other, _ = build_model(prepared, **options)
     inputs = Inputs(prepared, nodes)
     for rows in ([2, 4, 0], [3, 3, 1]):
-        room = inputs.room(np.array(rows))
+        shape = inputs.padded_shape(np.array(rows))
         plain = other(double(inputs.batch(np.array(rows))))
-        choice = inputs.choose(np.array(rows), room)
-        assert [len(t) for t in choice.tensors] == [3, room.components, room.components, room.nodes, room.components]
-        filled = model(double(inputs.pick(choice)))
+        chosen, (c, m) = inputs.positions(np.array(rows), shape), (shape.components, shape.nodes)
+        assert [len(t) for t in chosen.tensors] == [3, c, c, m, c]
+        filled = model(double(inputs.pick(chosen)))
         torch.testing.assert_close(filled, plain, rtol=0, atol=1e-12)
         torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=0, atol=1e-12)
 

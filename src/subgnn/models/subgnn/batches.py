@@ -25,7 +25,9 @@ from subgnn.channels.channel import Measured, Similarities, each_array
 from subgnn.prepare.measure import Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
 
+_CPU = torch.device("cpu")
 _DEVIATIONS = 4.0  # one batch in some hundreds is larger
+Lookup = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +53,7 @@ class Batch:
         known: (C,) int64 rows of the components' learned offsets, 0 for those that have none, or None.
         baseline_scores: (n, outputs) of the baseline that the network corrects, or None.
         draw: which draw of anchors the channels were measured against.
-        spare: 1 where components beyond the subgraphs' own were added to fill fixed shapes; they belong to subgraph n.
+        spare: 1 where further components were added to fill fixed shapes; they belong to subgraph n.
         rows: (U,) int64, or None: the batch numbers its nodes itself, and these are their places in the table.
         vectors: (U, d), or None: embeddings of the nodes that the batch numbers, where the network has no table.
         features: (U, F), or None: features of the nodes that the batch numbers.
@@ -85,20 +87,17 @@ class Places:
     first: int = 0
 
     def __call__(self, nodes: NDArray[Any]) -> Tensor:
-        """The places of nodes that are in the list."""
         return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
 
     def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
         """A layer of a subchannel, as similarities."""
-        own, measured = inputs.own, inputs.measured
-        measured = each_array(torch.from_numpy, Similarities(measured.similarity))
+        own, measured = inputs.own, each_array(torch.from_numpy, Similarities(inputs.measured.similarity))
         if own is None:
             return ChannelBatch(measured, None)
         # A component without anchors has similarity 0 to whatever stands here: any node will do.
         absent = ~own.present
-        return ChannelBatch(
-            measured, self(np.where(absent[:, None], self.nodes[0], own.nodes) if absent.any() else own.nodes)
-        )
+        nodes = np.where(absent[:, None], self.nodes[0], own.nodes) if absent.any() else own.nodes
+        return ChannelBatch(measured, self(nodes))
 
 
 def make_batch(
@@ -147,7 +146,7 @@ class Inputs:
         self.first = np.concatenate([[0], np.cumsum(components.counts)])
         self.node_first = np.array(components.nodes.offsets)
         self.sizes = np.stack([np.diff(self.first), np.diff(self.node_first[self.first])])  # components, nodes
-        self.rooms: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self.shapes: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         whole = make_batch(
             Ragged(components.nodes.values, self.node_first),
             components.subgraph,
@@ -162,7 +161,7 @@ class Inputs:
         self._hold(whole)
 
     def _hold(self, whole: Batch) -> None:
-        self.stacks = _Stacks.of(whole.channels)
+        self.stacks = _Stacks(whole.channels)
         self.whole = replace(whole, channels=self.stacks.channels)
 
     def __len__(self) -> int:
@@ -178,66 +177,65 @@ class Inputs:
         return self
 
     def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
-        """The same subgraphs, measured against another draw of anchors; all that does not depend on it is shared."""
+        """The same subgraphs, measured against another draw of anchors; everything else is shared."""
         other = copy.copy(self)
         channels = [[Places(table).channel(one) for one in layer] for layer in prepared.inputs]
         other._hold(replace(self.whole, channels=channels, draw=draw).to(self.device))
         return other
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
-        return self.pick(self.choose(rows).to(self.device))
+        return self.pick(self.positions(rows).to(self.device))
 
-    def choose(self, rows: NDArray[np.int64], room: Room | None = None) -> Choice:
-        """Positions of the chosen subgraphs; with ``room``, filled up to fixed shapes."""
+    def positions(self, rows: NDArray[np.int64], shape: PaddedShape | None = None) -> BatchPositions:
+        """Positions of the chosen subgraphs, filled up to a fixed shape if one is given."""
         components, owner = spans(self.first, rows)
         places, _ = spans(self.node_first, components)
         starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
-        if room is not None:
+        if shape is not None:
             # The added components share the added nodes: a GPU adds up the nodes of a component one after the other.
-            filler, added = room.components - len(components), room.nodes - len(places)
+            filler, added = shape.components - len(components), shape.nodes - len(places)
             owner = np.concatenate([owner, np.full(filler, len(rows))])
             components = np.concatenate([components, np.zeros(filler, np.int64)])
             starts = np.concatenate([starts, len(places) + added * np.arange(filler) // filler])
             places = np.concatenate([places, np.zeros(added, np.int64)])
         parts = [np.asarray(part, np.int64) for part in (rows, components, owner, places, starts)]
         lengths = tuple(len(part) for part in parts)
-        return Choice(torch.from_numpy(np.concatenate(parts)), lengths, spare=int(room is not None))
+        return BatchPositions(torch.from_numpy(np.concatenate(parts)), lengths, spare=int(shape is not None))
 
-    def pick(self, choice: Choice) -> Batch:
-        """The chosen subgraphs as tensors, without waiting for the device; shapes follow from the choice's alone."""
-        whole, (rows, components, owner, places, starts) = self.whole, choice.tensors
+    def pick(self, positions: BatchPositions) -> Batch:
+        """A batch as tensors, without waiting for the device; shapes follow from those of the positions alone."""
+        whole, (rows, components, owner, places, starts) = self.whole, positions.tensors
         return Batch(
             nodes=whole.nodes[places],
             node_starts=starts,
             sizes=whole.sizes[components],
             subgraph=owner,
             num_subgraphs=len(rows),
-            channels=self.stacks.pick(components).channels,
+            channels=self.stacks.pick(components),
             component_stats=rows_of(whole.component_stats, components),
             subgraph_stats=rows_of(whole.subgraph_stats, rows),
             known=rows_of(whole.known, components),
             baseline_scores=rows_of(whole.baseline_scores, rows),
             draw=whole.draw,
-            spare=choice.spare,
+            spare=positions.spare,
         )
 
-    def room(self, rows: NDArray[np.int64]) -> Room:
-        """Shapes for a batch of these subgraphs, one of two: that of most batches of as many, or of the largest.
+    def padded_shape(self, rows: NDArray[np.int64]) -> PaddedShape:
+        """The shape for a batch of these subgraphs, one of two: that of most batches of as many, or of the largest.
 
         The first is four standard deviations above the mean, the second fits any. Both have one further component.
         """
-        if len(rows) not in self.rooms:
+        if len(rows) not in self.shapes:
             largest = np.sort(self.sizes)[:, -len(rows) :].sum(axis=1)
             spread = _DEVIATIONS * self.sizes.std(axis=1) * len(rows) ** 0.5
             usual = np.minimum((len(rows) * self.sizes.mean(axis=1) + spread).astype(np.int64), largest)
-            self.rooms[len(rows)] = usual, largest
-        usual, largest = self.rooms[len(rows)]
+            self.shapes[len(rows)] = usual, largest
+        usual, largest = self.shapes[len(rows)]
         total = self.sizes[:, rows].sum(axis=1)
         components, nodes = usual if (total <= usual).all() else np.maximum(largest, total)  # one may be there twice
-        return Room(int(components) + 1, int(nodes))
+        return PaddedShape(int(components) + 1, int(nodes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Stacks:
     """The arrays of channels, those of one shape in one tensor: on a GPU, one kernel picks rows of all of them.
 
@@ -245,52 +243,44 @@ class _Stacks:
         tensors: (k, C, n_A) each. places: the tensor of each array, and its place there.
     """
 
-    channels: list[list[ChannelBatch]]
-    tensors: list[Tensor]
-    places: list[tuple[int, int]]
-
-    @classmethod
-    def of(cls, channels: list[list[ChannelBatch]]) -> _Stacks:
+    def __init__(self, channels: list[list[ChannelBatch]]) -> None:
         groups: dict[tuple[Any, ...], list[Tensor]] = {}
-        places: list[tuple[Any, int]] = []
+        self.places: list[tuple[int, int]] = []
 
         def enter(tensor: Tensor) -> Tensor:
             kind = (tensor.shape, tensor.dtype)
             groups.setdefault(kind, []).append(tensor)
-            places.append((kind, len(groups[kind]) - 1))
+            self.places.append((list(groups).index(kind), len(groups[kind]) - 1))
             return tensor
 
-        each_array(enter, channels)
-        number = {kind: i for i, kind in enumerate(groups)}
-        return cls._from(
-            channels, [torch.stack(group) for group in groups.values()], [(number[kind], j) for kind, j in places]
-        )
+        self.channels = each_array(enter, channels)
+        self.tensors = [torch.stack(group) for group in groups.values()]
+        self.channels = self._views(self.tensors)
 
-    @classmethod
-    def _from(cls, like: list[list[ChannelBatch]], tensors: list[Tensor], places: list[tuple[int, int]]) -> _Stacks:
-        each = iter(places)
+    def _views(self, tensors: list[Tensor]) -> list[list[ChannelBatch]]:
+        places = iter(self.places)
 
         def view(_: Tensor) -> Tensor:
-            i, j = next(each)
+            i, j = next(places)
             return tensors[i][j]
 
-        return cls(each_array(view, like), tensors, places)
+        return each_array(view, self.channels)
 
-    def pick(self, rows: Tensor) -> _Stacks:
+    def pick(self, rows: Tensor) -> list[list[ChannelBatch]]:
         """Some rows of all arrays."""
-        return self._from(self.channels, [tensor.index_select(1, rows) for tensor in self.tensors], self.places)
+        return self._views([tensor.index_select(1, rows) for tensor in self.tensors])
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Fixed shapes: how many components and component nodes there is room for."""
+class PaddedShape:
+    """How many components and component nodes a batch is filled up to."""
 
     components: int
     nodes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class BatchPositions:
     """Positions of the subgraphs of a batch among all, in one tensor, so that one copy moves them.
 
     Shapes:
@@ -303,19 +293,13 @@ class Choice:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Rows, components, owner, places, starts."""
         return tuple(torch.split(self.joined, list(self.lengths)))
 
-    @property
-    def rows(self) -> Tensor:
-        """(n,): which subgraphs."""
-        return self.joined[: self.lengths[0]]
+    def to(self, device: torch.device) -> BatchPositions:
+        return self if device.type == "cpu" else BatchPositions(self._pinned().to(device), self.lengths, self.spare)
 
-    def to(self, device: torch.device) -> Choice:
-        return self if device.type == "cpu" else Choice(self._pinned().to(device), self.lengths, self.spare)
-
-    def overwrite(self, other: Choice) -> None:
-        """Put a choice of the same shapes, on the host, in place of this one."""
+    def overwrite(self, other: BatchPositions) -> None:
+        """Put positions of the same shapes, on the host, in place of these."""
         self.joined.copy_(other._pinned(), non_blocking=True)
 
     def _pinned(self) -> Tensor:
@@ -336,42 +320,30 @@ def spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np
     return first[rows][owner] + within, owner
 
 
-Lookup = Callable[[NDArray[np.int32]], NDArray[np.float32]]
-
-
+@dataclass(slots=True, eq=False)
 class StreamedInputs:
     """Prepared subgraphs; :meth:`batch` reads some.
 
     Args:
-        prepared: what :func:`~subgnn.prepare.measure.prepare` or ``extend`` gave.
+        prepared, component_stats, subgraph_stats, known, baseline_scores: as for :class:`Inputs`.
         anchor_nodes: the nodes of shared anchors and walks, sorted, as the network has them.
         table: the nodes of the network's table, sorted; None where vectors come with the batch.
         vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
         features: gives the standardised features of nodes.
-        component_stats, subgraph_stats, known, baseline_scores: as for :class:`Inputs`.
         draw: which draw of anchors this is.
     """
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        anchor_nodes: NDArray[np.int32],
-        *,
-        table: NDArray[np.int32] | None = None,
-        vectors: Lookup | None = None,
-        features: Lookup | None = None,
-        component_stats: NDArray[np.float32] | None = None,
-        subgraph_stats: NDArray[np.float32] | None = None,
-        known: NDArray[np.int64] | None = None,
-        baseline_scores: NDArray[np.float32] | None = None,
-        draw: int = 0,
-    ) -> None:
-        self.prepared, self.anchor_nodes, self.table = prepared, anchor_nodes, table
-        self.vectors, self.features = vectors, features
-        self.of_components = {"component_stats": component_stats, "known": known}
-        self.of_subgraphs = {"subgraph_stats": subgraph_stats, "baseline_scores": baseline_scores}
-        self.draw, self.device = draw, torch.device("cpu")
-        self.first = np.concatenate([[0], np.cumsum(prepared.components.counts)])
+    prepared: Prepared
+    anchor_nodes: NDArray[np.int32]
+    table: NDArray[np.int32] | None = None
+    vectors: Lookup | None = None
+    features: Lookup | None = None
+    component_stats: NDArray[np.float32] | None = None
+    subgraph_stats: NDArray[np.float32] | None = None
+    known: NDArray[np.int64] | None = None
+    baseline_scores: NDArray[np.float32] | None = None
+    draw: int = 0
+    device: torch.device = _CPU
 
     def __len__(self) -> int:
         return len(self.prepared.components.counts)
@@ -381,7 +353,8 @@ class StreamedInputs:
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
-        components, owner = spans(self.first, rows)
+        first = np.concatenate([[0], np.cumsum(self.prepared.components.counts)])
+        components, owner = spans(first, rows)
         nodes = self.prepared.components.nodes.take(components)
         inputs = each_array(lambda array: array[components], self.prepared.inputs)
         anchors = [one.own.touched for layer in inputs for one in layer if one.own is not None]
@@ -393,8 +366,10 @@ class StreamedInputs:
             len(rows),
             inputs,
             Places(own, first=len(self.anchor_nodes)),
-            **{name: rows_of(values, components) for name, values in self.of_components.items()},
-            **{name: rows_of(values, rows) for name, values in self.of_subgraphs.items()},
+            component_stats=rows_of(self.component_stats, components),
+            subgraph_stats=rows_of(self.subgraph_stats, rows),
+            known=rows_of(self.known, components),
+            baseline_scores=rows_of(self.baseline_scores, rows),
             rows=None if self.table is None else np.searchsorted(self.table, numbered),
             vectors=None if self.vectors is None else self.vectors(numbered),
             features=None if self.features is None else self.features(numbered),

@@ -2,10 +2,9 @@
 
 Up to :data:`LARGE` numbers, or a quarter of it if they are frozen, a step works on the whole table of node vectors,
 which needs no numbering of nodes for each batch. Above, batches number their nodes themselves
-(:mod:`subgnn.models.subgnn.batches`). The size of the table alone decides, for a learned one that of its rows which
-training subgraphs touch, never the memory at hand. Frozen random embeddings are then a function of node and seed: a
-checkpoint has none of them, and rows are drawn when a batch needs them, or kept if memory allows, which gives the same
-numbers.
+(:mod:`subgnn.models.subgnn.batches`). Only the size of the table decides, for a learned one that of the rows that
+training subgraphs touch, never the memory at hand. Large tables of frozen random embeddings are not stored: a row is a
+function of node and seed, drawn when a batch needs it, or kept if memory allows, which gives the same numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import draw_seed
 from subgnn.channels.topology import Standard, node_set_statistics
 from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.graph import Graph
@@ -27,11 +25,11 @@ from subgnn.embeddings.sources import feature_rows, feature_standard, node_vecto
 from subgnn.errors import UserError
 from subgnn.kernels import node_set_keys
 from subgnn.models.interface import Settings, Vectors
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.memory import limit, share
-from subgnn.prepare.measure import Frame, Measuring, Prepared
+from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -43,8 +41,8 @@ LARGE = 2**25
 class NodeTable:
     """The nodes that a network may meet, sorted, and how it gets their vectors.
 
-    It has them all as a ``whole``; or a batch numbers its nodes itself, and looks up ``rows`` of a large learned table,
-    or brings vectors that are ``carried`` along, as large frozen or no longer learned ones are.
+    It has the ``whole`` table; or a batch numbers its nodes itself, and looks up ``rows`` of a large learned table, or
+    has vectors ``carried`` along, as large frozen or no longer learned ones are.
     """
 
     nodes: NDArray[np.int32]
@@ -59,38 +57,28 @@ def has_embeddings(settings: Settings) -> bool:
 def is_large(num_nodes: int, settings: EmbeddingSettings) -> bool:
     """Whether a table of this many nodes is too large to be worked on as a whole in every step.
 
-    A frozen one is from a quarter of the size on, where streaming begins to be faster: it computes the same. A learned
-    one is then updated in another way (:mod:`subgnn.training.optimizer`).
+    A frozen one is streamed from a quarter of the size on, where that begins to be faster and computes the same; a
+    large learned one is updated in another way (:mod:`subgnn.training.optimizer`).
     """
     return num_nodes * settings.dim > (LARGE if settings.trainable else LARGE // 4)
 
 
 def is_carried(checkpoint: Checkpoint) -> bool:
-    """Whether a trained network has no table because batches carry its frozen embeddings."""
+    """Whether a trained network has no table, because batches carry its frozen embeddings."""
     return bool(checkpoint.weights) and "table" not in checkpoint.weights and has_embeddings(checkpoint.spec)
 
 
-def check_room(rows: int, settings: EmbeddingSettings) -> None:
-    """Refuse a table that is too large to be learned: it needs its rows, two moments of each, and a copy of the best.
-
-    Raises:
-        UserError: if memory is too small for it.
-    """
+def check_table_fits(rows: int, settings: EmbeddingSettings) -> None:
+    """Refuse a table that is too large to be learned: its rows, two moments of each, and a copy of the best."""
     needed = 4 * rows * settings.dim * 4
     if needed > 0.8 * limit():
         what = f"a learned table of {rows:,} nodes x {settings.dim} numbers needs {needed / 1e9:.1f} GB to train"
-        hint = (
-            "set embeddings.trainable=false; or a smaller embeddings.dim, fewer anchors or --processes, more --memory"
-        )
-        raise UserError(what, where="--memory", hint=hint)
+        hint = "set embeddings.trainable=false; or a smaller embeddings.dim, fewer anchors or --processes"
+        raise UserError(what, where="--memory", hint=f"{hint}, more --memory")
 
 
 def table_for_training(draws: Sequence[Prepared], train: NDArray[np.int64], settings: EmbeddingSettings) -> NodeTable:
-    """The table of a network over all touched nodes.
-
-    Args:
-        train: the training subgraphs.
-    """
+    """The table of a network over all touched nodes; ``train`` are the training subgraphs."""
     nodes = touched_nodes(draws)
     if not is_large(len(nodes), settings):
         return NodeTable(nodes)
@@ -99,7 +87,7 @@ def table_for_training(draws: Sequence[Prepared], train: NDArray[np.int64], sett
     if is_large(len(touched_nodes(draws, train)), settings):
         return NodeTable(nodes, "rows")
     # A large table is learned in another way, which subgraphs outside the training split must not decide.
-    check_room(len(nodes), settings)
+    check_table_fits(len(nodes), settings)
     return NodeTable(nodes)
 
 
@@ -134,26 +122,16 @@ def _keys(rows: Ragged) -> NDArray[np.uint64]:
     return node_set_keys(stream_key(0, "components"), rows)
 
 
-def measure_draws(
-    spec: ModelSpec, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring
-) -> list[Prepared]:
-    """Subgraphs measured against the anchors of a model's first draws."""
-    shared = [spec.shared, *spec.redrawn]
-    frames = [Frame(spec.channels, spec.prepare, shared[draw], draw_seed(spec.seed, draw)) for draw in range(draws)]
-    return [measuring(graph, subgraphs, frame) for frame in frames]
-
-
 def touched_nodes(draws: Sequence[Prepared], subgraphs: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-    """The nodes that any draw touches, sorted; those of the chosen subgraphs, by default of all."""
+    """The nodes that any draw touches, sorted; of the chosen subgraphs, by default of all."""
     return np.unique(np.concatenate([prepared.touched(subgraphs) for prepared in draws]))
 
 
 def anchor_nodes(spec: ModelSpec) -> NDArray[np.int32]:
     """The nodes of shared anchors and of walks over them, of all draws, sorted."""
-    found = [np.empty(0, np.int32)]
-    for draw in (spec.shared, *spec.redrawn):
-        found += [anchors.touched for layer in draw for anchors in layer if anchors is not None]
-    return np.unique(np.concatenate(found))
+    shared = [anchors for draw in (spec.shared, *spec.redrawn) for layer in draw for anchors in layer]
+    touched = [anchors.touched for anchors in shared if anchors is not None]
+    return np.unique(np.concatenate([np.empty(0, np.int32), *touched]))
 
 
 def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vectors: Vectors = None) -> SubGNN:
@@ -168,7 +146,7 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
     whole, rows, features = table.access == "whole", None, None
     if has_embeddings(spec) and table.access != "carried":
         if not whole:
-            check_room(len(table.nodes), spec.embeddings)
+            check_table_fits(len(table.nodes), spec.embeddings)
         rows = node_vectors(spec.embeddings, table.nodes, num_nodes=graph.num_nodes, seed=spec.seed, table=vectors)
         if whole and "table" in weights:  # which many frozen vectors are not
             rows[np.searchsorted(table.nodes, spec.table_nodes)] = weights["table"].numpy()
@@ -195,24 +173,14 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
     )
     if not whole and rows is not None:
         network.table = torch.nn.Parameter(torch.from_numpy(rows))  # without the copy that the network makes
-    if weights:
-        fresh = {name: value for name, value in network.state_dict().items() if _of_table(name)}
-        network.load_state_dict(fresh | {name: value for name, value in weights.items() if not _of_table(name)})
+    if weights:  # but for what depends on which nodes are in the table
+        own = {name: value for name, value in network.state_dict().items() if name.startswith(("table", "anchors."))}
+        network.load_state_dict({name: value for name, value in weights.items() if name != "table"} | own)
     return network
 
 
-def stored_weights(state: Weights) -> Weights:
-    """The part of a network's state that a checkpoint has: all but places in the table, which follow from anchors."""
-    return {name: value for name, value in state.items() if not name.startswith("anchors.")}
-
-
-def _of_table(name: str) -> bool:
-    """Whether a tensor of the network's state depends on which nodes are in the table."""
-    return name == "table" or name.startswith("anchors.")
-
-
 class NodeLookup:
-    """Embeddings of given nodes.
+    """Embeddings (n, d) of given nodes (n,).
 
     Args:
         vectors: embeddings of all nodes (N, d), unless they are random.
@@ -238,7 +206,6 @@ class NodeLookup:
         return node_vectors(self._settings, nodes, num_nodes=self._num_nodes, seed=self._seed, table=self._vectors)
 
     def __call__(self, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Shapes: nodes: (n,). returns: (n, d) float32."""
         if self._ahead is not None:
             kept, rows = self._ahead
             return rows[np.searchsorted(kept, nodes)]
@@ -253,10 +220,7 @@ class NodeLookup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Subgraphs and all that a network is given of them, for each draw of anchors.
-
-    ``scores`` are those of the baseline that the network corrects (n, outputs).
-    """
+    """Subgraphs for each draw of anchors; ``scores`` (n, outputs) are those of the baseline that is corrected."""
 
     subgraphs: Ragged
     draws: Sequence[Prepared]
@@ -272,11 +236,7 @@ def build_inputs(
     lookup: NodeLookup | None = None,
     device: torch.device | str = "cpu",
 ) -> list[Inputs] | list[StreamedInputs]:
-    """Measured subgraphs as a network takes them, for each draw.
-
-    Args:
-        lookup: gives the vectors that batches carry, where they do.
-    """
+    """Measured subgraphs as a network takes them, for each draw; ``lookup`` gives the vectors that batches carry."""
     prepared, standards = measured.draws[0], spec.standards
     given: dict[str, Any] = {
         "known": _known_components(spec, prepared.components.nodes),

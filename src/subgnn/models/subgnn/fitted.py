@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from subgnn.channels.channel import draw_seed
 from subgnn.channels.distances import check_lengths
 from subgnn.channels.table import channel_of, check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
@@ -51,15 +51,13 @@ from subgnn.models.subgnn.build import (
     has_embeddings,
     is_carried,
     is_large,
-    measure_draws,
-    stored_weights,
     table_for_training,
     touched_nodes,
 )
 from subgnn.models.subgnn.layer import layers_width
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.cached import prepare_draws_cached
-from subgnn.prepare.measure import Prepared, measure
+from subgnn.prepare.measure import Frame, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -67,56 +65,33 @@ STREAMED_BATCH = 1024
 """Subgraphs in a batch that carries the vectors of its nodes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PortableNetwork:
-    """A network as data, from which it is built for a graph.
+class OpenNetwork:
+    """A network of a checkpoint, over a table of nodes and ready to predict.
 
-    ``checkpoint`` is that of one network; ``vectors`` are embeddings of all nodes (N, d), unless they are random.
+    Where the table is whole, the vectors of nodes (T, d) and anchors, by draw, are computed once.
+
+    Args:
+        checkpoint: of one network.
+        vectors: embeddings of all nodes (N, d), unless they are random.
     """
 
-    checkpoint: Checkpoint
-    vectors: Vectors
-    table: NodeTable
+    @torch.no_grad()
+    def __init__(
+        self, checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vectors: Vectors, device: torch.device
+    ) -> None:
+        self.checkpoint, self.graph, self.table, self.vectors, self.device = checkpoint, graph, table, vectors, device
+        self.network = build_network(checkpoint, graph, table, vectors=vectors).to(device).eval()
+        self.nodes = self.network.node_vectors() if table.access == "whole" else None
+        draws = range(0 if self.nodes is None else 1 + len(checkpoint.spec.redrawn))
+        self.anchors = [self.network.anchor_vectors(cast(Tensor, self.nodes), draw) for draw in draws]
 
-    def build(self, graph: Graph, device: torch.device | str = "cpu") -> SubGNN:
-        """The network, in evaluation mode."""
-        network = build_network(self.checkpoint, graph, self.table, vectors=self.vectors)
-        return network.to(device).eval()
-
-    def inputs(
-        self, graph: Graph, measured: Measured, device: torch.device | str = "cpu"
-    ) -> list[Inputs] | list[StreamedInputs]:
+    def inputs(self, measured: Measured) -> list[Inputs] | list[StreamedInputs]:
         """Measured subgraphs as the network takes them, for each draw of anchors."""
         spec, weights, lookup = self.checkpoint.spec, self.checkpoint.weights, None
         if self.table.access == "carried":
             learned = (spec.table_nodes, weights["table"].numpy()) if "table" in weights else None
-            lookup = NodeLookup(spec, graph.num_nodes, vectors=self.vectors, learned=learned)
-        return build_inputs(spec, graph, measured, self.table, lookup=lookup, device=device)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OpenNetwork:
-    """A network over a table of nodes, with the vectors of nodes and anchors computed once if the table is whole.
-
-    Shapes:
-        nodes: (T, d). anchors: by draw, as :meth:`SubGNN.anchor_vectors` gives them.
-    """
-
-    portable: PortableNetwork
-    network: SubGNN
-    nodes: Tensor | None
-    anchors: list[list[list[Tensor]]]
-
-    @classmethod
-    @torch.no_grad()
-    def of(cls, portable: PortableNetwork, graph: Graph, device: torch.device) -> OpenNetwork:
-        """Build the network, and compute vectors."""
-        network = portable.build(graph, device)
-        if portable.table.access != "whole":
-            return cls(portable, network, None, [])
-        nodes = network.node_vectors()
-        draws = range(1 + len(portable.checkpoint.spec.redrawn))
-        return cls(portable, network, nodes, [network.anchor_vectors(nodes, draw) for draw in draws])
+            lookup = NodeLookup(spec, self.graph.num_nodes, vectors=self.vectors, learned=learned)
+        return build_inputs(spec, self.graph, measured, self.table, lookup=lookup, device=self.device)
 
     @torch.no_grad()
     def embed(self, batch: Batch) -> Tensor:
@@ -134,6 +109,7 @@ class OpenNetwork:
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
+        """Logits (n, outputs)."""
         outputs: Tensor = self.network.head(self.embed(batch))
         return outputs
 
@@ -159,12 +135,11 @@ class FittedSubGNN(FittedModel):
     def __init__(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> None:
         self.checkpoint, self.graph, self.opening = checkpoint, graph, opening
         self.spec = checkpoint.spec
-        self.draws = 1 + len(self.spec.redrawn)
         self._cached: list[OpenNetwork] = []
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits: the mean over networks, and over draws of anchors with prepare.ensemble."""
-        return self._compute(subgraphs, "forward", draws=self.draws, members=self.spec.members)
+        return self._compute(subgraphs, "forward", draws=1 + len(self.spec.redrawn), members=self.spec.members)
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """z_S by the first network and draw of anchors."""
@@ -172,55 +147,52 @@ class FittedSubGNN(FittedModel):
 
     def networks(self) -> list[SubGNN]:
         """All networks, over the nodes they were trained with."""
-        return [one.build(self.graph, self.opening.device) for one in self._members(NodeTable(self.spec.table_nodes))]
+        return [one.network for one in self._open(NodeTable(self.spec.table_nodes))]
 
     def measured(self, subgraphs: Ragged, *, draws: int) -> MeasuredForNetworks:
         """Subgraphs measured against the first draws of anchors, and networks over all nodes they touch."""
         measured = self.measure(subgraphs, draws)
         networks = self._covering(touched_nodes(measured.draws))
-        inputs = networks[0].portable.inputs(self.graph, measured, self.opening.device)
-        return MeasuredForNetworks(networks, cast(list[Inputs], inputs), list(measured.draws))
-
-    def _members(self, table: NodeTable) -> list[PortableNetwork]:
-        members = map(self.checkpoint.member, range(self.spec.members))
-        return [PortableNetwork(member, self.opening.vectors(self.spec), table) for member in members]
+        inputs = cast(list[Inputs], networks[0].inputs(measured))
+        return MeasuredForNetworks(networks, inputs, list(measured.draws))
 
     def measure(self, subgraphs: Ragged, draws: int) -> Measured:
         """Subgraphs measured against the first draws of anchors."""
-        measuring = partial(measure, cache=self.opening.cache)
-        prepared = measure_draws(self.spec, self.graph, subgraphs, draws=draws, measuring=measuring)
+        spec, prepared = self.spec, []
+        for draw, shared in enumerate([spec.shared, *spec.redrawn][:draws]):
+            frame = Frame(spec.channels, spec.prepare, shared, draw_seed(spec.seed, draw))
+            prepared.append(measure(self.graph, subgraphs, frame, cache=self.opening.cache))
         baseline = self.opening.parts.get(BASELINE)
-        scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), self.spec.task)
+        scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), spec.task)
         return Measured(subgraphs, prepared, scores)
+
+    def _open(self, table: NodeTable, members: int | None = None) -> list[OpenNetwork]:
+        vectors, device = self.opening.vectors(self.spec), self.opening.device
+        checkpoints = map(self.checkpoint.member, range(self.spec.members if members is None else members))
+        return [OpenNetwork(one, self.graph, table, vectors=vectors, device=device) for one in checkpoints]
 
     @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str, *, draws: int, members: int) -> NDArray[np.float32]:
         """The mean of a network's results over networks and draws of anchors."""
         measured = self.measure(subgraphs, draws)
         touched = touched_nodes(measured.draws)
-        table = NodeTable(np.union1d(self.spec.table_nodes, touched))
-        if is_carried(self.checkpoint) or is_large(len(table.nodes), self.spec.embeddings):
-            table = NodeTable(table.nodes, "carried")
-        graph, device = self.graph, self.opening.device
-        whole, rows = table.access == "whole", np.arange(len(measured.subgraphs))
-        if whole:
-            networks = self._covering(touched)[:members]
-        else:
-            networks = [OpenNetwork.of(one, graph, device) for one in self._members(table)[:members]]
+        nodes = np.union1d(self.spec.table_nodes, touched)
+        whole = not (is_carried(self.checkpoint) or is_large(len(nodes), self.spec.embeddings))
+        networks = self._covering(touched)[:members] if whole else self._open(NodeTable(nodes, "carried"), members)
         found: list[Tensor] = []
         inputs: list[Inputs] | list[StreamedInputs] = []
         for one in networks:
             if not (whole and inputs):  # which carry no vectors, so that all networks share them
-                inputs = one.portable.inputs(graph, measured, device)
+                inputs = one.inputs(measured)
             size = BATCH if whole else STREAMED_BATCH
-            found += [in_batches(getattr(one, what), draw, rows, size) for draw in inputs]
+            found += [in_batches(getattr(one, what), draw, np.arange(len(subgraphs)), size) for draw in inputs]
         mean: NDArray[np.float32] = torch.stack(found).mean(dim=0).float().cpu().numpy()
         return mean
 
     def _covering(self, touched: NDArray[np.int32]) -> list[OpenNetwork]:
         """Networks over the touched nodes; they are cached, and built again only for nodes they have not met."""
         spec, graph = self.spec, self.graph
-        known = self._cached[0].portable.table.nodes if self._cached else spec.table_nodes
+        known = self._cached[0].table.nodes if self._cached else spec.table_nodes
         complete = bool(self._cached) and len(known) == graph.num_nodes
         if not self._cached or not (complete or bool(np.isin(touched, known, assume_unique=True).all())):
             nodes = np.union1d(known, touched)
@@ -229,8 +201,7 @@ class FittedSubGNN(FittedModel):
             width = max(spec.embeddings.dim, 0 if graph.features is None else graph.features.shape[1])
             if graph.num_nodes * width * spec.members <= self.opening.cached_numbers:
                 nodes = np.arange(graph.num_nodes, dtype=np.int32)
-            members = self._members(NodeTable(nodes))
-            self._cached = [OpenNetwork.of(one, graph, self.opening.device) for one in members]
+            self._cached = self._open(NodeTable(nodes))
         return self._cached
 
 
@@ -279,7 +250,13 @@ class SubGNNModel(Model):
             spec = replace(spec, table_nodes=anchor_nodes(spec))
         measured = Measured(subgraphs.nodes, draws, data.scores)
         inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
-        candidates = self._networks(data, recipe, Checkpoint(spec, {}), table)
+        unfitted, candidates = Checkpoint(spec, {}), []
+        with torch.random.fork_rng():
+            for i in range(spec.members):
+                seed, name = member_seed(data.seed, i), f"member {i}" if spec.members > 1 else ""
+                torch.manual_seed(stream_key(seed, "initialisation"))
+                network = build_network(unfitted.member(i), graph, table, vectors=data.vectors)
+                candidates.append(Candidate(name, network, unfitted, recipe, seed))
         if len(spec.component_keys):
             train, size = subgraphs.indices("train"), recipe.training.batch_size
             batches = [inputs[0].batch(train[begin : begin + size]) for begin in range(0, len(train), size)]
@@ -287,24 +264,12 @@ class SubGNNModel(Model):
                 cast(SubGNN, one.network.to(data.device)).start_components(batches)
         return SetUp(candidates, inputs)
 
-    def _networks(
-        self, data: TrainingData, recipe: Recipe, checkpoint: Checkpoint, table: NodeTable
-    ) -> list[Candidate]:
-        members, found = checkpoint.spec.members, []
-        with torch.random.fork_rng():
-            for i in range(members):
-                seed = member_seed(data.seed, i)
-                torch.manual_seed(stream_key(seed, "initialisation"))
-                network = build_network(checkpoint.member(i), data.graph, table, vectors=data.vectors)
-                found.append(Candidate(f"member {i}" if members > 1 else "", network, checkpoint, recipe, seed))
-        return found
-
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedSubGNN:
         return FittedSubGNN(checkpoint, graph, opening)
 
     def stored_weights(self, state: Weights) -> Weights:
         """All but places in the table, which follow from anchors."""
-        return stored_weights(state)
+        return {name: value for name, value in state.items() if not name.startswith("anchors.")}
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         spec = checkpoint.spec
@@ -315,7 +280,7 @@ class SubGNNModel(Model):
             # Frozen embeddings of many nodes are drawn or read again, and not stored.
             if has_embeddings(spec) and (spec.embeddings.trainable or "table" in checkpoint.weights):
                 found["table"] = torch.empty(len(spec.table_nodes), spec.embeddings.dim)
-        return stored_weights(found)
+        return self.stored_weights(found)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         spec = checkpoint.spec
@@ -369,27 +334,15 @@ class SubGNNModel(Model):
 
         Hops are measured for position and for drawn border anchors of neighborhood; structure has walks.
         """
-        prepare, hops, walks = recipe.prepare, _measures_hops(recipe), _walks(recipe)
+        prepare, channels = recipe.prepare, recipe.channels if recipe.model.layers else ()
+        by_lift = prepare.border_anchors == "lift" and any(c.name == "neighborhood/border" for c in channels)
+        diffuses = by_lift or any(c.similarity == "diffusion" for c in channels)
+        walks = any(channel_of(c).patches for c in channels)
+        hops = any(similarity_of(c, prepare).searches for c in channels)
         by_weight = (prepare.weighted_walks and walks) or (prepare.edge_length != "one" and hops)
         direct = {
-            "weights": _diffuses(recipe) or by_weight,
+            "weights": diffuses or by_weight,
             "direction": (prepare.directed and hops) or (prepare.directed_walks and walks),
             "features": recipe.embeddings.features != "none",
         }
         return super().uses(recipe) | {name for name, used in direct.items() if used}
-
-
-def _diffuses(recipe: Recipe) -> bool:
-    """Whether a channel uses random walks over the graph, and so the weights of edges."""
-    by_lift = any(channel.name == "neighborhood/border" for channel in recipe.channels)
-    named = any(channel.similarity == "diffusion" for channel in recipe.channels)
-    return recipe.model.layers > 0 and (named or (by_lift and recipe.prepare.border_anchors == "lift"))
-
-
-def _walks(recipe: Recipe) -> bool:
-    return recipe.model.layers > 0 and any(channel_of(channel).patches for channel in recipe.channels)
-
-
-def _measures_hops(recipe: Recipe) -> bool:
-    searches = any(similarity_of(channel, recipe.prepare).searches for channel in recipe.channels)
-    return searches and recipe.model.layers > 0
