@@ -30,13 +30,8 @@ class WriteOptions:
     """What :func:`convert` writes.
 
     Args:
-        to: by default a folder becomes a bundle, everything else a folder, and a destination that ends in ``.subgnn``
-            is a bundle.
-        compress: gzip the edge list of a folder.
-        overwrite: replace what is at the destination.
+        to: by default a folder becomes a bundle, everything else a folder, and a destination ``*.subgnn`` is a bundle.
         memory: bytes to work in where a folder becomes a bundle; its edge list may be larger.
-        on_progress: called with the name of a step, how much of it is done and how much there is, where a folder
-            becomes a bundle.
     """
 
     to: Layout | None = None
@@ -58,9 +53,7 @@ def convert(
     """Read a dataset or a graph and write it as a folder or a bundle.
 
     Args:
-        source: of any format in :data:`~subgnn.data.formats.FORMATS` that holds a dataset or a graph.
-        subgraphs: for a graph alone, its subgraphs: a table, gene sets or a subgraphs.tsv.
-        nodes: for a graph alone, a table of node attributes.
+        subgraphs, nodes: for a graph alone, its subgraphs and a table of node attributes.
         reading: labels of tables are whole by default.
     """
     writing = writing or WriteOptions()

@@ -16,10 +16,7 @@ _MAX_ERRORS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """One base graph and subgraphs of it.
-
-    ``card`` is the content of ``dataset.json``: name, source, licence, note and any other entries.
-    """
+    """One base graph and subgraphs of it; ``card`` is the content of ``dataset.json`` (name, source, licence, ...)."""
 
     name: str
     graph: Graph
@@ -58,7 +55,7 @@ class Problem:
 class Problems:
     """Errors, warnings and notes so far; the first thousand errors are stored, and all are counted.
 
-    A reader continues after a bad line; :meth:`stop` then raises the first error, and a check lists all.
+    A reader continues after a bad line; :meth:`stop` then raises the first error, and ``subgnn data check`` lists all.
     """
 
     def __init__(self) -> None:

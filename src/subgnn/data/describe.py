@@ -79,14 +79,7 @@ def _edge_attributes(dataset: Dataset) -> dict[str, Any]:
 
 
 def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:
-    """What a dataset is in a few lines, without measuring its subgraphs: pairs of a name and a text.
-
-    Example:
-        >>> from subgnn.data.graph import Graph
-        >>> made = SubgraphSet.from_lists([[0, 1], [2]], num_nodes=3, labels=["a", "b"])
-        >>> dict(dataset_facts(Dataset("tiny", Graph.from_edges([0], [1], num_nodes=3), made)))["graph"]
-        '3 nodes, 1 edges'
-    """
+    """What a dataset is in a few lines, without measuring its subgraphs: pairs of a name and a text."""
     graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
     lengths = subgraphs.nodes.lengths
     sizes = f", of {lengths.min():,} to {lengths.max():,} nodes, mean {lengths.mean():.1f}" if len(lengths) else ""
@@ -155,13 +148,10 @@ def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
 def check(
     path: Path, *, id_base: int | None = None, read: Callable[[], Dataset] | None = None
 ) -> tuple[Problems, Dataset | None]:
-    """Read and verify all of a dataset, and collect what is wrong with it.
+    """Read and verify all of a dataset; returns what is wrong with it, and the dataset where there are no errors.
 
     Args:
         read: reads what is not a folder or a bundle, as tables, of which only the first problem is found.
-
-    Returns:
-        The problems, and the dataset where there are no errors.
     """
     problems = Problems()
     if read is None:

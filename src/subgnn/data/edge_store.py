@@ -53,7 +53,6 @@ class EdgeStore:
     Args:
         folder: for its files, which the caller removes.
         memory: bytes to work in, about; a bucket has at least the rows of 256 nodes, whatever their degrees.
-        on_progress: called with the name of a step, the edges done and all edges.
     """
 
     def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress = ignore) -> None:
@@ -68,9 +67,6 @@ class EdgeStore:
         """Add edges: ids from 0, and finite weights for all edges or for none.
 
         Ids that no graph can have are counted in ``num_nodes``, for the caller to refuse; such edges are not stored.
-
-        Raises:
-            DataError: for a weight that is too large for 32 bits.
         """
         if len(tails) == 0:
             return
@@ -100,13 +96,7 @@ class EdgeStore:
         return single
 
     def build(self, num_nodes: int, *, directed: bool = False, names: NodeNames | None = None) -> Graph:
-        """Build the graph; the store cannot be used again. Edges that are dropped are warned of.
-
-        Args:
-            num_nodes: N, more than every id.
-            directed: keep orientations.
-            names: of the nodes.
-        """
+        """Build the graph, and warn of edges that are dropped; the store cannot be used again."""
         plan = self._plan(num_nodes, self._leaving if directed else self._leaving + self._entering)
         self._distribute(plan, both=not directed)
         (self._folder / "edges").unlink()

@@ -45,14 +45,12 @@ class Graph:
     Edges may have types. A pair may then be joined by an edge of each type: ``layers`` are the graphs of one type each,
     in the order of their names, ``types``, with times and weights of their own and without names and features. The
     graph itself is their union: it joins the pairs that any of them does, by the earliest edge, of equals that of the
-    first type.
+    first type. ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
 
     Shapes:
         offsets: (N + 1,) int64. neighbors: (entries,) int32, each row sorted.
         weights: (entries,) float32 or None. features: (N, F) floats or None.
         times: (entries,) int64 or float64, or None.
-
-    ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
 
     Example:
         >>> g = Graph.from_edges([0, 1], [1, 2])
@@ -106,13 +104,8 @@ class Graph:
             num_nodes: N; by default as many as ids, names or features need.
             weights: one finite number for each edge.
             features: N x F finite numbers.
-            names: a name for each node.
-            directed: keep orientations.
             times: one finite number, or numpy date, for each edge; dates become seconds since 1970.
             types: the name of a type for each edge.
-
-        Raises:
-            DataError: for ids, weights, features, names, times or types that do not fit.
 
         Example:
             >>> g = Graph.from_edges([0, 0, 1], [1, 1, 2], types=["binds", "inhibits", "binds"])
@@ -204,9 +197,6 @@ class Graph:
     def row_of(self, written: str) -> int:
         """The row of a node, by name, or by row number where there are no names; ``#12`` is row 12.
 
-        Raises:
-            DataError: where the text matches no node, or several.
-
         Example:
             >>> Graph.from_edges([0], [1], names=NodeNames.of(["7157", "1"])).row_of("1")
             1
@@ -260,11 +250,7 @@ class Graph:
         return replace(self, **entries, directed=False, known_hash="", oriented=self, layers=layers)
 
     def of_type(self, name: str) -> Graph:
-        """The graph of the edges of one type, with the same nodes.
-
-        Raises:
-            DataError: where there is no such type.
-        """
+        """The graph of the edges of one type, with the same nodes."""
         if name not in self.types:
             hint = choices(name, self.types) if self.types else "the edges of this graph have no types"
             raise DataError(f"no edge type {excerpt(name)}", where="graph", hint=hint)
@@ -272,9 +258,6 @@ class Graph:
 
     def until(self, time: float) -> Graph:
         """The graph as it was at a time, that is without its later edges; nodes and types stay.
-
-        Raises:
-            DataError: where edges have no times.
 
         Example:
             >>> Graph.from_edges([0, 1, 2], [1, 2, 3], times=[5, 6, 7]).until(6).num_edges
@@ -306,10 +289,7 @@ class Graph:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of all that numbers are computed from: edges with all they have, features and orientation.
-
-        Caches of numbers are found by it. A run is of a graph and its names (:attr:`names_hash`).
-        """
+        """SHA-256 of all that numbers are computed from: edges with all they have, features and orientation; not names."""
         return self.known_hash or self.compute_hash()
 
     @property
@@ -338,11 +318,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Edges:
-    """Edges as they are given, checked one by one.
-
-    Shapes:
-        tails, heads: (edges,). weights, times: (edges,) or None.
-    """
+    """Edges as they are given, checked one by one."""
 
     tails: NDArray[np.int32]
     heads: NDArray[np.int32]
@@ -359,9 +335,7 @@ class _Edges:
     ) -> tuple[Graph, int, int]:
         """The simple graph of the edges, and the numbers of self loops and of repeated edges that were dropped.
 
-        Args:
-            names: of the nodes, for ``lines``.
-            lines: where given, a line is added about repeated edges with other weights.
+        A line about repeated edges with other weights is added to ``lines``, where given.
         """
         edges, keep = self, self.tails != self.heads
         loops = int(len(keep) - np.count_nonzero(keep))

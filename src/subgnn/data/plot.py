@@ -33,14 +33,7 @@ _PANELS, _PER_CLASS, _MAX_CLASSES, _MAX_POINTS = 12, 3, 10, 400
 def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]:
     """Write ``properties.png`` and ``subgraphs.png`` into a folder; the same dataset and seed give the same plots.
 
-    A multi-label subgraph is shown under the first of its labels.
-
-    Args:
-        seed: selects the subgraphs and points that are shown where there are too many.
-
-    Raises:
-        MissingExtra: without matplotlib.
-        DataError: there is no subgraph to draw, or the folder cannot be written.
+    A multi-label subgraph is shown under its first label. The seed selects what is shown where there is too much.
     """
     with extra_package("matplotlib", extra="plot", feature="plots"):
         from matplotlib.figure import Figure

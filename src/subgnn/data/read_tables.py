@@ -53,11 +53,7 @@ def read_tables(
         members: the subgraphs, in any form that :func:`~subgnn.data.formats.members.read_members` reads.
         nodes: a table of node attributes, which become features.
         name: of the dataset; by default that of the file of subgraphs.
-        options: columns, encoding, what to do with unknown nodes, how labels are written.
         seed: of the split, if the subgraphs have none.
-
-    Raises:
-        DataError: for anything that cannot be read as what it should be.
     """
     graph, card = read_graph(edges, options), dict[str, Any]()
     if nodes is not None:
@@ -72,11 +68,7 @@ def read_tables(
 
 
 def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
-    """A graph from a file of any format that holds one, a data frame of edges, or an object of another library.
-
-    Raises:
-        DataError: for a file that holds a dataset or subgraphs instead, or cannot be read.
-    """
+    """A graph from a file of any format that holds one, a data frame of edges, or an object of another library."""
     if not isinstance(source, str | Path):
         found = graph_from_object(source, options.on_note)
         return read_edges(source, options) if found is None else found
@@ -105,13 +97,10 @@ def read_graph_of(source: Source) -> Graph:
 
 
 def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:
-    """Labelled subgraphs of a graph, with the split of the file or else a drawn one.
+    """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed.
 
-    Args:
-        options: ``unknown`` decides about nodes that are not in the graph; a subgraph of which none is left, or that
-            has no label, is left out, with a warning. A label is whole unless ``labels`` states that the task is
-            multi-label.
-        seed: of the split, if one is drawn.
+    A subgraph of which no node is in the graph, or that has no label, is left out, with a warning. A label is whole
+    unless ``options.labels`` states that the task is multi-label.
     """
     members = read_members(source, graph, options)
     matched = match_nodes(members, graph, unknown=options.unknown)
@@ -199,7 +188,6 @@ class Matched:
         dropped: for each subgraph, how many of its nodes are not in the graph.
         by_case: texts that were found in another case only, with the name they were found as.
         repeated: how many nodes a subgraph names more than once.
-        where: the file.
         nearest: for the first unknown texts, the most similar name in the graph.
     """
 
@@ -242,13 +230,8 @@ class Matched:
 def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -> Matched:
     """Find the nodes of subgraphs in the graph: by exact name (``#12`` is row 12), then in another case.
 
-    Args:
-        unknown: ``error`` refuses nodes that are not in the graph; ``drop`` leaves them out, and a subgraph may then
-            be empty.
-
-    Raises:
-        DataError: for nodes that are not in the graph, listed once with counts and the nearest names; and, with
-            either choice, for a text that names several nodes.
+    Nodes that are not in the graph are refused, listed with counts and the nearest names; ``drop`` leaves them out,
+    so that a subgraph may be empty. A text that names several nodes is always refused.
     """
     places = np.empty(len(members.texts), np.int64)
     by_case: dict[str, str] = {}

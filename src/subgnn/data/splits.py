@@ -46,14 +46,6 @@ def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
     ``stored`` is the split of the file. ``published`` is the split that published numbers were made with: the SubGNN
     authors' loader, and those that copied it, exchange val and test where val has fewer subgraphs. Of the paper's own
     datasets that is PPI-BP alone.
-
-    Raises:
-        DataError: if the name is unknown, or the subgraphs have no split to exchange.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[0], [1], [2], [3]], num_nodes=4, splits=["train", "val", "test", "test"])
-        >>> named_split(given, "published").indices("val").tolist()
-        [2, 3]
     """
     if name not in NAMED_SPLITS:
         raise DataError(f"the split is '{name}'", where="--split", hint=choices(name, NAMED_SPLITS))
@@ -73,14 +65,9 @@ def split_subgraphs(
     """Split subgraphs anew; the split depends on the seed and on the set of subgraphs, not on their order.
 
     Args:
-        method: ``random``; ``stratified``, as :func:`stratified_split`; ``group``, which
-            keeps groups whole; or ``time``, as :func:`time_split`, for subgraphs with times,
-            which has no use for a seed.
-        fractions: of train, val and test.
+        method: ``random``; ``stratified``, as :func:`stratified_split`; ``group``, which keeps groups whole; or
+            ``time``, as :func:`time_split`, for subgraphs with times, which has no use for a seed.
         groups: with ``group``, the group of each subgraph; groups that share a node set become one.
-
-    Raises:
-        DataError: where a split would be empty or an argument does not fit.
 
     Example:
         >>> given = SubgraphSet.from_lists([[0], [1], [0], [2], [3]], num_nodes=4)
@@ -119,13 +106,7 @@ def split_subgraphs(
 
 
 def whole_groups(subgraphs: SubgraphSet) -> Strings | None:
-    """The groups of subgraphs, where the split keeps them whole: none has subgraphs in both train and val.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[0], [1]], splits=["train", "val"], groups=["a", "b"], num_nodes=2)
-        >>> list(whole_groups(given) or ())
-        ['a', 'b']
-    """
+    """The groups of subgraphs, where the split keeps them whole: none has subgraphs in both train and val."""
     if subgraphs.groups is None or subgraphs.splits is None:
         return None
     train, val = (set(subgraphs.groups.take(subgraphs.indices(split))) for split in ("train", "val"))
@@ -138,9 +119,6 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
     Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to the
     fold with the fewest subgraphs of that class, and of all; its class is what most of its subgraphs have. Several
     labels and real values are ignored. The order of the subgraphs has no part in it.
-
-    Args:
-        name: of the stream of random numbers; folds of other names are independent.
 
     Shapes:
         returns: (n,), from 0 to folds - 1; fewer where there are fewer such sets.
@@ -290,13 +268,7 @@ def time_split(times: NDArray[Any], fractions: Sequence[float]) -> NDArray[np.in
 
 
 def first_held_out(subgraphs: SubgraphSet) -> float | None:
-    """The earliest time in val and test, where all of train is before that: the split is one by time; else None.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[0], [1]], splits=["train", "test"], times=[3, 5], num_nodes=2)
-        >>> first_held_out(given)
-        5
-    """
+    """The earliest time in val and test, where all of train is before that: the split is one by time; else None."""
     if subgraphs.times is None or subgraphs.splits is None:
         return None
     train = subgraphs.splits == SPLITS.index("train")
@@ -313,11 +285,7 @@ def looks_ahead(graph: Graph, subgraphs: SubgraphSet) -> bool:
 
 
 def refuse_look_ahead(graph: Graph, subgraphs: SubgraphSet) -> None:
-    """Refuse a graph with edges from after the time at which predictions of a split by time begin.
-
-    Raises:
-        DataError: where :func:`looks_ahead`.
-    """
+    """Refuse a graph with edges from after the time at which predictions of a split by time begin."""
     if graph.times is None or not looks_ahead(graph, subgraphs):
         return
     first = first_held_out(subgraphs) or 0

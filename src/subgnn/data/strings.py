@@ -26,12 +26,7 @@ MISSING = frozenset(["", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strings(Sequence[str]):
-    """A column of text: UTF-8 bytes end to end; a slice is a list.
-
-    Example:
-        >>> list(Strings.of(["TP53", "HLA-A"]))
-        ['TP53', 'HLA-A']
-    """
+    """A column of text: UTF-8 bytes end to end; a slice is a list."""
 
     rows: Ragged
 
@@ -44,12 +39,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def numbers(cls, begin: int, end: int) -> Strings:
-        """The whole numbers from ``begin`` up to, but not including, ``end``.
-
-        Example:
-            >>> list(Strings.numbers(8, 12))
-            ['8', '9', '10', '11']
-        """
+        """The whole numbers from ``begin`` up to, but not including, ``end``."""
         parts, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
         while begin < end:
             width = len(str(begin))
@@ -94,7 +84,6 @@ class NodeNames(Sequence[str]):
     Args:
         primary: the column of names; the first by default.
         shown: the column to show in place of the names, such as symbols in place of gene ids.
-        known_hash: the content hash, where it is known.
 
     Example:
         >>> names = NodeNames({"symbol": Strings.of(["TP53", "HLA-A"]), "gene": Strings.of(["7157", "3105"])})
@@ -154,13 +143,7 @@ class NodeNames(Sequence[str]):
         return next((name for name in called if self.find(name) == node), f"{self.row_prefix}{node}")
 
     def readable(self) -> NodeNames:
-        """The same names; shown is the first column that does not consist of numbers.
-
-        Example:
-            >>> names = NodeNames({"gene_id": Strings.of(["7157", "581"]), "symbol": Strings.of(["TP53", "BAX"])})
-            >>> names[0], names.readable()[0]
-            ('7157', 'TP53')
-        """
+        """The same names; shown is the first column that does not consist of numbers."""
         for name in (self.primary_column, *self.columns):
             some = self.columns[name].take(np.arange(min(len(self), _SAMPLED)))
             if any(text and not text.isdigit() for text in some):
@@ -236,12 +219,9 @@ def _identifies(column: Strings) -> bool:
 
 
 def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int | None:
-    """Find a node by name where there are names, else by row number; ``#12`` is row 12 in either case.
+    """The node of a name where there are names, else of a row number; None where there is none, -1 where several.
 
-    A name that looks like a row number is a name.
-
-    Returns:
-        The node; None where there is none, -1 where there are several.
+    ``#12`` is row 12 in either case, but a name that looks like a row number is a name.
 
     Example:
         >>> entrez = NodeNames.of(["7157", "1", "#0"])
@@ -259,11 +239,8 @@ def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int 
 def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
     """Split a list joined by ``-``, where names may contain ``-``, such that every part is a node.
 
-    Where no split gives nodes only, the longest names are taken first, and the caller refuses the rest.
-
-    Raises:
-        DataError: where there is more than one way to split, or a ``-`` lacks a node on one side, as in ``-1``; without
-            a place, which the caller knows.
+    Where no split gives nodes only, the longest names are taken first, and the caller refuses the rest. A list that can
+    be split in two ways, or in which a ``-`` lacks a node on one side, as in ``-1``, is refused, without a place.
     """
     pieces = joined.split("-")
     found = _split_pieces(joined, pieces, is_node, most_dashes) if most_dashes else pieces

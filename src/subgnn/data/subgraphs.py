@@ -76,11 +76,9 @@ class SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
 
         Args:
-            nodes: the nodes of each subgraph.
             num_nodes: N of the base graph.
             labels: a class each, which stays whole; or lists of classes (multi-label); or real numbers (regression).
             splits: ``train``, ``val`` or ``test`` each.
-            names: of the subgraphs.
             groups: the group of each subgraph.
             task: by default what the labels look like.
             times: a finite number, or numpy date, for each subgraph, in the unit of the times of edges.
@@ -133,11 +131,7 @@ class SubgraphSet:
         return len(self.classes)
 
     def require_labels(self, where: str) -> NDArray[Any]:
-        """The targets.
-
-        Raises:
-            DataError: without labels.
-        """
+        """The targets; an error without labels."""
         if self.targets is None:
             raise DataError("the subgraphs have no labels", where=where, hint="give each one a label")
         return self.targets
@@ -257,12 +251,7 @@ def split_labels(texts: Sequence[str], task: TaskName | None = None, separator: 
 
 
 def label_separator(classes: Sequence[str]) -> str:
-    """The text that joins several labels: ``-``, or, where a class contains that, one that no class contains.
-
-    Example:
-        >>> label_separator(["a", "b"]), label_separator(["non-coding", "long"])
-        ('-', ';')
-    """
+    """The text that joins several labels: ``-``, or, where a class contains that, one that no class contains."""
     candidates = ("-", ";", "|", ",", *(";" * width for width in range(2, 2 + max(map(len, classes), default=0))))
     return next(one for one in candidates if not any(one in name for name in classes))
 
@@ -277,11 +266,7 @@ def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
 
 
 def parse_task(text: str, where: str, accepted: Sequence[TaskName] = tuple(TASKS)) -> TaskName:
-    """A task by its name, with or without its hyphen.
-
-    Raises:
-        DataError: where there is no such task.
-    """
+    """A task by its name, with or without its hyphen."""
     for task in accepted:
         if text in (task, task.replace("-", "")):
             return task

@@ -129,9 +129,6 @@ _LARGEST = 2**62  # of a time that is a whole number of 64 bits
 def parse_time(text: str, where: str = "time") -> int | float:
     """A time: a number, or a date, which is in UTC unless it says otherwise.
 
-    Raises:
-        DataError: for any other text.
-
     Example:
         >>> parse_time("12"), parse_time("0.5"), parse_time("1970-01-02"), parse_time("1970-01-01T01:00:00+01:00")
         (12, 0.5, 86400, 0)
@@ -158,9 +155,7 @@ def parse_time(text: str, where: str = "time") -> int | float:
 def parse_times(texts: Sequence[str]) -> NDArray[Any]:
     """Times of many texts: int64 where all are whole numbers or dates of whole seconds, else float64.
 
-    Raises:
-        DataError: for the first text that is not a time, or that is a number among dates or a date among numbers;
-            ``where`` is its place, from 0.
+    A text that is not a time, or a number among dates, is refused; ``where`` of the error is its place, from 0.
     """
     known: dict[str, int | float] = {}
     for i, text in enumerate(texts):
@@ -183,11 +178,7 @@ def _kind(time: str) -> str:
 
 
 def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
-    """Times as int64 where all are whole numbers, else as float64, all finite; dates as seconds since 1970.
-
-    Args:
-        times: numbers, dates of numpy, or texts of either.
-    """
+    """Times, which may be dates or texts, as int64 where all are whole numbers, else as float64, all finite."""
     array = np.asarray(times)
     if array.dtype.kind == "U" and array.ndim == 1:
         try:

@@ -55,7 +55,6 @@ class Format:
     """A kind of file: the name and version in its metadata, and the words of its messages.
 
     Args:
-        noun: what such a file is called.
         make: how one is made, for a file of another kind.
         again: what to do about a damaged file.
     """
@@ -79,11 +78,7 @@ class ArrayFile:
     status: os.stat_result
 
     def content(self) -> Any:
-        """The JSON value that the file has beside its arrays.
-
-        Raises:
-            DataError: if there is none, or it is not valid JSON.
-        """
+        """The JSON value that the file has beside its arrays."""
         text = self.metadata.get("content")
         what = f"the {self.kind.noun} lacks its content, or has one of a wrong kind"
         return parse_json(text if isinstance(text, str) else "", self.where, self.kind.again, what=what)
@@ -110,15 +105,7 @@ def file_checksum(data: NDArray[np.uint8]) -> str | None:
 def encode_arrays(
     arrays: Mapping[str, Any], kind: Format, content: Any = None, metadata: Mapping[str, str] | None = None
 ) -> Parts:
-    """The parts of a file, one after the other: its header, and the bytes of each array.
-
-    Args:
-        content: a value that JSON can hold, beside the arrays.
-        metadata: further texts of the header.
-
-    Raises:
-        DataError: for an array of a type that the layout does not have.
-    """
+    """The parts of a file: its header, with ``content`` as JSON and further texts, and the bytes of each array."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     for name, array in plain.items():
         if array.dtype not in _TYPE_NAMES:
@@ -144,11 +131,7 @@ def encode_arrays(
 
 
 def write_parts(path: Path, parts: Parts, *, overwrite: bool = False, sync: bool = True) -> None:
-    """Write what :func:`encode_arrays` returned, atomically.
-
-    Args:
-        sync: wait until the disk has it, so that not even a power failure leaves a file without content.
-    """
+    """Write what :func:`encode_arrays` returned, atomically; ``sync`` survives even a power failure."""
     with atomic_write(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
@@ -260,12 +243,7 @@ def save_state(state: dict[str, Any], path: Path, kind: Format) -> None:
 
 
 def load_state(path: Path, kind: Format) -> dict[str, Any]:
-    """Read a file that :func:`save_state` wrote.
-
-    Raises:
-        Damaged: if it is another file, or was changed since.
-        DataError: if it cannot be read, or is of another version.
-    """
+    """Read a file that :func:`save_state` wrote."""
     import torch
 
     file = read_arrays(path, kind)

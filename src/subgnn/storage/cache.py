@@ -45,11 +45,7 @@ def cache_folder() -> Path:
 
 
 def cache_limit() -> int:
-    """``SUBGNN_CACHE_LIMIT`` in bytes, where it is set, else 20 GB; 0 keeps nothing.
-
-    Raises:
-        UserError: where it is not a size.
-    """
+    """``SUBGNN_CACHE_LIMIT`` in bytes, where it is set, else 20 GB; 0 keeps nothing."""
     given = os.environ.get("SUBGNN_CACHE_LIMIT")
     if not given:
         return LIMIT
@@ -102,11 +98,7 @@ def cached(
 ) -> Result:
     """A result from the cache, or computed and stored there; only computed where the cache keeps nothing.
 
-    Args:
-        compute: makes the result.
-        arrays: the result as arrays of a file.
-        read: the result of a file, whose checksum was compared.
-        mapped: as in :func:`~subgnn.storage.arrays.read_arrays`.
+    ``arrays`` gives the result as arrays of a file, ``read`` the result of a file, whose checksum was compared.
     """
     if cache_limit() == 0:
         return compute()
@@ -133,11 +125,7 @@ def lookup(path: Path, read: Callable[[], Result]) -> Result | None:
 
 
 def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
-    """Remove the files unused for longest until ``size`` more bytes fit, and leftovers of killed processes.
-
-    Args:
-        replaces: the file that the new one replaces; it does not count.
-    """
+    """Remove the files unused for longest until ``size`` more bytes fit, and leftovers of killed processes."""
     entries = [entry for entry in cache_entries() if entry.path != replaces]
     total = size + sum(entry.size for entry in entries)
     for entry in entries:
@@ -150,11 +138,7 @@ def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
 
 
 def store(path: Path, parts: Parts) -> bool:
-    """Make room for a file of the cache and write it; if that fails, warn and continue.
-
-    Returns:
-        Whether it was written.
-    """
+    """Make room for a file of the cache and write it; if that fails, warn and return False."""
     limit, size = cache_limit(), sum(memoryview(part).nbytes for part in parts)
     if size > limit:
         what = f"{path}: not kept: {size / 1e6:,.0f} MB, more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"

@@ -43,13 +43,8 @@ _LOCK_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.\d+\.[0-9a-f]
 def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Write a file or a folder under a temporary name beside ``path``, and rename it to ``path`` once it is complete.
 
-    Temporary files of processes that were killed while they wrote ``path`` are removed.
-
-    Yields:
-        The temporary path.
-
-    Raises:
-        DataError: if ``path`` exists, is not an empty folder, and ``overwrite`` is off; or if it cannot be written.
+    Temporary files of processes that were killed while they wrote ``path`` are removed. An existing file or folder that
+    is not empty is refused unless ``overwrite``.
     """
     remove_leftovers(path.parent, path.name)
     refuse_existing(path, overwrite=overwrite)
@@ -77,10 +72,7 @@ def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """Create a temporary folder beside ``path``, and remove it at the end of the block.
-
-    The folder of a process that was killed is removed when the next process starts.
-    """
+    """A temporary folder beside ``path`` for the block; the next process removes that of a killed one."""
     new = [parent for parent in path.parents if not parent.exists()]
     try:
         with _own_folder(path) as folder:
@@ -152,13 +144,10 @@ def _own_sibling(path: Path) -> Iterator[str]:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files of killed processes of this machine from a folder.
+    """Remove the temporary files of killed processes of this machine from a folder: all, or those of one name.
 
     Whether a process is alive is known from its lock, never from its number. If it was killed while it replaced a
     folder, the old folder is restored.
-
-    Args:
-        name: only leftovers of this file or folder; by default of any.
     """
     wanted = None if name is None else os.fsencode(name)[:_LONGEST_NAME].decode("utf-8", "ignore")
     with suppress(OSError):
@@ -223,11 +212,7 @@ def file_digest(path: Path) -> str:
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
-    """The content of a file of at most ``limit`` bytes.
-
-    Raises:
-        DataError: if it is larger, or cannot be read.
-    """
+    """The content of a file; an error if it has more than ``limit`` bytes or cannot be read."""
     try:
         with path.open("rb") as file:
             content = file.read(limit + 1)
@@ -241,11 +226,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The content of TOML text.
-
-    Raises:
-        UserError: if it is not valid TOML, or nested too deep.
-    """
+    """The content of TOML text; an error if it is not valid, or nested too deep."""
     if _toml_depth(text) > MAX_DEPTH:
         what = f"tables, lists or dotted keys are nested more than {MAX_DEPTH} deep"
         raise UserError(what, where=where, hint="is this the right file?")
@@ -280,14 +261,7 @@ def parse_json(
     what: str = "this is not valid JSON",
     numbers: Callable[[str], Any] | None = None,
 ) -> Any:
-    """The value of JSON text.
-
-    Args:
-        numbers: makes the value of a number from its text; by default an int or a float.
-
-    Raises:
-        DataError: if it is not valid JSON, or nested too deep.
-    """
+    """The value of JSON text; an error if it is invalid or nested too deep. ``numbers`` parses the text of a number."""
     try:
         plain = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(plain, parse_int=numbers, parse_float=numbers)
@@ -303,12 +277,7 @@ def parse_json(
 
 
 def finite(value: Any) -> Any:
-    """The same value with None for numbers that JSON does not have: infinite and undefined ones.
-
-    Example:
-        >>> finite({"auroc": float("nan"), "epochs": [1, 2.5]})
-        {'auroc': None, 'epochs': [1, 2.5]}
-    """
+    """The same value with None for numbers that JSON does not have: infinite and undefined ones."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

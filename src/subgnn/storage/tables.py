@@ -30,10 +30,9 @@ Part = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
+    """A column of a table; None stands for an empty cell.
 
     Args:
-        kind: of its values; None stands for an empty cell.
         width: how many values a cell has, where it has several; in CSV and TSV, each is a column of its own.
     """
 
@@ -81,14 +80,6 @@ def write_table(
 
     Args:
         excel_safe: apply :func:`not_a_formula` to titles and texts of CSV and TSV.
-
-    Example:
-        >>> file = io.BytesIO()
-        >>> write_table(file, "csv", [Column("name"), Column("p", float)], [[["a, b", "c"], [0.25, 1 / 3]]])
-        >>> print(file.getvalue().decode(), end="")
-        name,p
-        "a, b",0.25
-        c,0.333333
     """
     if form == "parquet":
         _write_parquet(file, columns, parts)

@@ -32,9 +32,6 @@ def read_dataset(path: str | Path, *, id_base: int | None = None, labels: LabelF
     Args:
         id_base: the number that ids in text files begin with, where their card does not state it.
         labels: how labels are written in text files; by default what their card says.
-
-    Raises:
-        DataError: the first problem, and how many more there are.
     """
     problems = Problems()
     dataset = read_with_problems(Path(path), ReadOptions(id_base=id_base, labels=labels), problems)

@@ -99,11 +99,7 @@ def _texts(subgraphs: SubgraphSet) -> dict[str, Strings | None]:
 
 
 def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str, *, again: str) -> Dataset:
-    """The dataset that :func:`pack_dataset` packed, with all checks of a bundle but that of the checksum.
-
-    Args:
-        again: what to do about a damaged file.
-    """
+    """The dataset that :func:`pack_dataset` packed, with all checks of a bundle but that of the checksum."""
     try:
         dataset = _build(arrays, content, where)
         _check_structure(dataset, where)
@@ -114,11 +110,7 @@ def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], whe
 
 
 def read_bundle(path: Path) -> Dataset:
-    """Open a bundle, whose arrays stay in the file; it is verified unless the cache says that it was.
-
-    Raises:
-        DataError: if it is damaged, or its content is not a valid dataset.
-    """
+    """Open a bundle, whose arrays stay in the file; it is verified unless the cache says that it was."""
     file = read_arrays(path, _BUNDLE, mapped="r", verify=False)
     if file.status.st_size <= _LARGE or cache_limit() == 0:
         return _verified(file)

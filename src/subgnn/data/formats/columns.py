@@ -75,19 +75,7 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Titles of columns, where the caller names them; None to guess. The case of a title is ignored.
-
-    Args:
-        source, target: the ends of an edge.
-        weight: the weight of an edge; a column called ``weight`` by default.
-        type, time: the type of an edge, and its time.
-        subgraph: the name of a subgraph.
-        node: a node of a subgraph, or the list of them.
-        label: the label of a subgraph.
-        split: its split.
-        subgraph_time: its time.
-        node_id: in a table of node attributes, the node.
-    """
+    """Titles of columns, where the caller names them, whatever their case; None to guess."""
 
     source: str | None = None
     target: str | None = None
@@ -102,11 +90,7 @@ class Columns:
     subgraph_time: str | None = None
 
     def find(self, table: Table, role: str, taken: Sequence[str] = ()) -> str | None:
-        """The title of the column for a role: the named one, or the most likely that is not taken by another role.
-
-        Raises:
-            DataError: if the named column is not there.
-        """
+        """The title of the column for a role: the named one, or the most likely that is not taken by another role."""
         given = getattr(self, role)
         if given is not None:
             return _named(table, role, given)
@@ -133,8 +117,7 @@ class Columns:
     ) -> NDArray[Any] | None:
         """The times in the column that was found for a role, if any.
 
-        A column that is only called like times, and was not named by the caller, is taken out of ``found``, with a
-        note.
+        A column that is only called like times, and that the caller did not name, is dropped from ``found``, with a note.
         """
         if role not in found:
             return None
@@ -189,12 +172,7 @@ GUESSED = Columns()
 
 
 def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = ()) -> DataError:
-    """The error for columns that could not be guessed: the options that would take the columns of this table.
-
-    Args:
-        titles: of the columns of the table.
-        roles: that have no column.
-        taken: titles of columns that have a role.
+    """The error for roles without a column: the options that would name columns of this table that are not ``taken``.
 
     Example:
         >>> print(missing("m.csv", ["set", "who", "kind"], ["node"], ["set"]))

@@ -64,12 +64,7 @@ class EdgeList:
 
 @dataclass(frozen=True, slots=True)
 class EdgeFile:
-    """An edge list on disk.
-
-    Args:
-        names: names of nodes, which may be written in place of ids; such a file is read more slowly.
-        id_base: the number that ids begin with.
-    """
+    """An edge list on disk; ``names`` of nodes may be written in place of ids, and such a file is read more slowly."""
 
     path: Path
     names: NodeNames | None = None
@@ -78,13 +73,7 @@ class EdgeFile:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """Where a graph is built on disk, within how much memory, and how progress is reported.
-
-    Args:
-        folder: where temporary files may be written.
-        memory: bytes to work in.
-        on_progress: called with the name of a step, how much of it is done and how much there is.
-    """
+    """Where a graph is built on disk, within how many bytes of memory, and how progress is reported."""
 
     folder: Path
     memory: int = MEMORY

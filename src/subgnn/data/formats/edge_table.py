@@ -28,11 +28,7 @@ _SAMPLE = 1000
 def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids.
 
-    Args:
-        source: a file of any kind that :func:`~subgnn.data.formats.tables.read_table` reads, or a data frame.
-        options: the columns (``columns.source``, ``target``, ``weight``, ``type``, ``time``), by default those with
-            likely titles, and as ends else the first two; ``encoding``; ``directed``. Each guess is told to
-            ``on_note``.
+    Columns that ``options`` do not name are those with likely titles, the ends else the first two; ``on_note`` is told.
     """
     import pyarrow as pa
     from pyarrow import compute

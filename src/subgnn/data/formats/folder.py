@@ -51,11 +51,7 @@ def read_folder(
 
 
 def read_folder_graph(folder: Path) -> Graph:
-    """Read the graph of a dataset folder, which need not have subgraphs.
-
-    Raises:
-        DataError: the first problem, and how many more there are.
-    """
+    """Read the graph of a dataset folder, which need not have subgraphs."""
     problems = Problems()
     dataset = _FolderReader(folder, ReadOptions(), problems).read(None, graph_alone=True)
     problems.stop()
@@ -256,10 +252,9 @@ def is_folder_file(path: Path) -> bool:
 
 
 def folder_id_base(path: Path, graph: Graph) -> int:
-    """The number that ids begin with in the subgraphs.tsv of a dataset folder, which are to be nodes of a graph.
+    """The number that ids begin with in the subgraphs.tsv of a dataset folder, whose ids are to be nodes of a graph.
 
-    Raises:
-        DataError: where that folder names its nodes differently, so that its ids may be those of another graph.
+    A folder that names its nodes differently is refused, as its ids may be those of another graph.
     """
     problems = Problems()
     reader = _FolderReader(path.parent, ReadOptions(labels=LabelFormat()), problems)

@@ -24,7 +24,7 @@ class LabelFormat:
 
     Args:
         task: by default what the labels look like.
-        separator: the text that joins several labels of a subgraph; without a task, the task is multi-label then.
+        separator: joins several labels of a subgraph; without a task, the task is multi-label then.
         whole: without a task and a separator, keep labels whole; otherwise a ``-`` in any of them joins several.
     """
 
@@ -51,9 +51,7 @@ class ReadOptions:
         id_base: the number that node ids begin with; by default what the dataset card says, else 0.
         labels: how labels are written; by default what the dataset card says.
         columns: titles of columns of tables; ``columns.weight`` is also the edge attribute of a graph file.
-        directed: keep the direction of edges.
-        encoding: of text tables; UTF-8 by default. Names of no encoding of text are refused.
-        unknown: what to do with nodes of subgraphs that are not in the graph.
+        encoding: of text tables; UTF-8 by default.
         on_note: called with a line about what was guessed.
         verify: check all of a file, even where it is known to be intact.
     """
@@ -75,15 +73,11 @@ class ReadOptions:
 class FileFormat:
     """A way to store a dataset or a graph; it has a reader for each of these that it can hold.
 
-    Subgraphs of a graph, of any form, are read by :func:`subgnn.data.formats.members.read_members`.
-
     A reader raises :class:`~subgnn.errors.DataError`, or adds to ``problems`` what is wrong and returns None, so that
     ``subgnn data check`` can list every problem of a file.
 
     Args:
         suffixes: endings of names of such files.
-        read_dataset: reads a graph and its subgraphs.
-        read_graph: reads a graph.
         matches: whether a path is of this format; by default whether its name ends in one of the suffixes.
     """
 

@@ -43,17 +43,12 @@ class Members:
     """Subgraphs of a file, in its order, with nodes as text.
 
     Args:
-        where: the file, for messages.
-        names: of the subgraphs; the text of the nodes if they have no names.
+        names: of the subgraphs; the text of the nodes if the file does not name them (``named``).
         texts: the texts of nodes, each once.
         nodes: for each subgraph, places in ``texts``, in the order of the file.
-        labels: a text, or several, for each subgraph; None if the file has none.
-        splits: a text for each subgraph; None if the file has none.
-        rows: the row or line in which each subgraph begins, from 1.
-        unit: ``row`` of a table, or ``line``.
-        named: whether the file names its subgraphs.
+        labels: a text, or several, for each subgraph.
+        rows: the row or line (``unit``) in which each subgraph begins, from 1.
         titles: of the columns that hold none of these.
-        times: of the subgraphs (n,); None if the file has none.
         others: with a row for each subgraph, all columns but those of names and nodes: their values by title.
     """
 
@@ -101,14 +96,8 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS,
     """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
 
     Args:
-        source: a table, long or wide; gene sets (``.gmt``); lines of nodes joined by ``-``; or a data frame.
         graph: of which they are subgraphs; its names tell how a list of nodes is separated.
-        options: ``columns`` (subgraph, node, label, split), ``encoding``, ``id_base``; each guess is told to
-            ``on_note``.
-        labelled: read labels and splits, where there are any; otherwise these columns are ignored.
-
-    Raises:
-        DataError: for a file that is none of these, or in which cells are missing.
+        labelled: read labels, splits and times, where there are any; otherwise these columns are ignored.
     """
     found = _read(source, graph, options, labelled=labelled)
     return found if labelled else replace(found, labels=None, splits=None, times=None)

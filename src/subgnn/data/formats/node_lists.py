@@ -46,12 +46,10 @@ def node_share(cells: Sequence[str], separator: str | None, graph: Graph) -> flo
 def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[str], list[str]]:
     """A function that splits a list of nodes; a name may contain ``-`` in a list that is joined by it.
 
+    It raises a DataError without a place for a list that can be read in two ways, or a ``-`` that lacks a node.
+
     Args:
         ids: digits are ids although nodes have names, as in a dataset folder.
-
-    Raises:
-        DataError: from that function, for a list that can be read in two ways, or has a ``-`` without a node on either
-            side; without a place.
     """
     if separator != "-":
         return lambda cell: [part.strip() for part in cell.split(separator) if part.strip()]

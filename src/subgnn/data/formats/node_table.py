@@ -91,15 +91,8 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     """A graph with the attributes of a table of nodes, and the entries of the dataset card that describe them.
 
     Nodes that only the table has are added, without edges, with a warning. Nodes that it does not have get the mean of
-    each number and no category.
-
-    Args:
-        options: ``columns.node_id``, the column of node ids; by default a likely title, else the first column; a node
-            or numbers in place of titles mean that there is no header line.
-
-    Raises:
-        DataError: for a table of which no node is in the graph, a node that has two rows, or one that is not in a graph
-            whose nodes have no names.
+    each number and no category. The column of node ids is the named one, a likely title, or the first; a node or
+    numbers in place of titles mean that there is no header line.
     """
     table, header = read_table(source, encoding=options.encoding), ""
     title = options.columns.find(table, "node_id")

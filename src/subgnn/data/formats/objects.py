@@ -72,10 +72,7 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
 
 
 def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str | None:
-    """The edge attribute that is called like a weight, if it is a finite number everywhere; a note says so.
-
-    A column of weights in a table of edges is found by the same titles.
-    """
+    """The edge attribute that is called like a weight, if it is a finite number everywhere; a note says so."""
     edges = [data for _, _, data in graph.edges(data=True)]
     title = likely_title(list(dict.fromkeys(str(key) for data in edges for key in data)), "weight")
     if title is None:
@@ -319,7 +316,7 @@ def from_dgl(graph: Any, *, weight: str | None = None, features: str = "feat", d
 
     Args:
         weight: the entry of ``edata`` to keep as weight.
-        features: the entry of ``ndata`` with node features; none where there is no such entry.
+        features: the entry of ``ndata`` with node features, if it is there.
         directed: keep directions; DGL writes an undirected edge as two.
     """
     if not graph.is_homogeneous:
@@ -338,11 +335,7 @@ def from_dgl(graph: Any, *, weight: str | None = None, features: str = "feat", d
 
 
 def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
-    """An igraph graph; its vertex attribute ``name`` has the names of nodes.
-
-    Args:
-        weight: the edge attribute to keep as weight.
-    """
+    """An igraph graph; its vertex attribute ``name`` names the nodes, and ``weight`` is an edge attribute to keep."""
     if weight is not None and weight not in graph.es.attributes():
         hint = choices(weight, graph.es.attributes())
         raise DataError(f"no edge attribute '{weight}'", where="igraph graph", hint=hint)
@@ -358,16 +351,7 @@ def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
 
 
 def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Graph | None:
-    """The graph that an object of a known library is, without weights it does not state; None for any other object.
-
-    Args:
-        on_note: called with a line about weights that are left out.
-
-    Example:
-        >>> import scipy.sparse as sp
-        >>> graph_from_object(sp.coo_array([[0, 1], [1, 0]])).num_edges, graph_from_object("text")
-        (1, None)
-    """
+    """The graph that an object of a known library is, without weights it does not state; None for any other object."""
     readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph], Callable[[Any], object]], ...] = (
         (("adjacency", "is_multigraph"), from_networkx, lambda graph: networkx_weight(graph, ignore)),
         (("edge_index", "num_nodes"), from_pyg, lambda data: None),

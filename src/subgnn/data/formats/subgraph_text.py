@@ -34,8 +34,6 @@ class NodeField:
 
     Args:
         num_nodes: N of the graph; None accepts every id.
-        names: of the nodes.
-        id_base: the number that ids begin with.
     """
 
     def __init__(self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0) -> None:
@@ -43,12 +41,7 @@ class NodeField:
         self._limit = MAX_NODES if num_nodes is None else num_nodes
 
     def parse(self, text: str) -> tuple[NDArray[np.int64], int]:
-        """Sorted nodes, and how many repeats were dropped.
-
-        Raises:
-            DataError: for an empty field, a token that is not a node, or a list that can be read in two ways; without a
-                place, which the caller knows.
-        """
+        """Sorted nodes, and how many repeats were dropped; a DataError has no place, which the caller knows."""
         joined = text.strip()
         if not joined:
             raise DataError("empty subgraph", hint="at least one node is needed")
@@ -129,11 +122,7 @@ class _Rows:
 def read_subgraphs(
     path: Path, problems: Problems, nodes: NodeField, labels: LabelFormat, names: Strings | None = None
 ) -> SubgraphSet | None:
-    """Read labelled subgraphs; what is wrong goes to ``problems``, and None comes back where nothing is usable.
-
-    Args:
-        names: of the subgraphs, in their order.
-    """
+    """Read labelled subgraphs; what is wrong goes to ``problems``, and None comes back where nothing is usable."""
     rows, number = _Rows(), 0
     for number, line in read_lines(path):
         try:

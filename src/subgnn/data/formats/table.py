@@ -26,8 +26,7 @@ class Table:
 
     Args:
         where: the file, or ``table`` for a data frame.
-        data: the columns; in a table with a header line, titled by it.
-        header: the cells of that line; None if titles are stored otherwise, as in Parquet.
+        header: the cells of the first line, which has the titles; None if these are stored otherwise, as in Parquet.
         kind: what the file was read as.
     """
 
@@ -66,11 +65,7 @@ class Table:
         return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
     def cells(self, title: str, noun: str) -> pa.ChunkedArray:
-        """The cells of a column as text without spaces around it; an empty cell is ``""``.
-
-        Args:
-            noun: what the column holds, for errors.
-        """
+        """The cells of a column of ``noun``s as text without spaces around it; an empty cell is ``""``."""
         import pyarrow as pa
         from pyarrow import compute
 

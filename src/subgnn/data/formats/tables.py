@@ -37,12 +37,7 @@ def read_table(source: Source, *, encoding: str | None = None) -> Table:
     """Read a table from a file, whose kind is found by its content, or from a data frame.
 
     The first line of a text table or a sheet is taken as the header; :meth:`Table.without_header` gives it back.
-
-    Args:
-        encoding: of text, as ``text_encoding`` returns it; None: UTF-8, or UTF-16 if the file begins with its mark.
-
-    Raises:
-        DataError: for a file that cannot be read as a table, is not text in that encoding, or unpacks to too much.
+    Without an ``encoding``, text is UTF-8, or UTF-16 if the file begins with its mark.
     """
     import pyarrow as pa
 

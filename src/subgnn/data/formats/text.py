@@ -34,8 +34,7 @@ _NOT_OF_FILES = ("idna", "mbcs", "oem", "punycode", "raw_unicode_escape", "undef
 def unpacked_limit(size: int) -> int:
     """The number of bytes that a compressed file of this size may unpack to.
 
-    Text of graphs unpacks to three to twenty times its size; a file that unpacks to a thousand times was made to fill
-    memory.
+    Text of graphs unpacks to three to twenty times its size; one that unpacks to a thousand times is an attack.
     """
     return _FREE + MAX_RATIO * size
 
@@ -71,11 +70,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def open_unpacked(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
-    """Open a file for reading, unpacked up to :func:`unpacked_limit` where it is gzipped.
-
-    Args:
-        raw: the file itself, opened, where the caller needs its position.
-    """
+    """Open a file, or one that is open already, unpacked up to :func:`unpacked_limit` where it is gzipped."""
     raw = path.open("rb") if raw is None else raw
     begin = raw.read(2)
     raw.seek(0)
@@ -120,13 +115,13 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
-    """The unpacked content of a file in chunks that end where lines do.
+    """The unpacked content of a file in chunks that end where lines do; each is valid until the next one is read.
 
     Args:
         size: bytes of a chunk; the first ones are shorter, and one with a longer line is longer.
 
     Yields:
-        A chunk, valid until the next one is read, and how many bytes of the file on disk have been read.
+        A chunk, and how many bytes of the file on disk have been read.
     """
     with _read_errors(path), path.open("rb") as raw:
         file = open_unpacked(path, raw)
@@ -150,9 +145,8 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
 def text_encoding(name: str | None) -> str | None:
     """The encoding of a text file by one of its names in Python; None for UTF-8, the default.
 
-    Raises:
-        DataError: for an unknown encoding, and codecs that do not decode text files: bytes (hex), host names (idna),
-            source code (unicode_escape), or those of one machine (mbcs).
+    Refused are unknown ones, and codecs that do not decode text files: bytes (hex), host names (idna), source code
+    (unicode_escape), or those of one machine (mbcs).
 
     Example:
         >>> text_encoding("UTF-8"), text_encoding("Windows-1252")
@@ -174,15 +168,7 @@ def text_encoding(name: str | None) -> str | None:
 
 
 def read_lines(path: Path, *, max_line: int = MAX_LINE, encoding: str | None = None) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, without their ends, with their numbers from 1; one line is in memory at a time.
-
-    Args:
-        max_line: bytes that a line may have; characters, if an encoding is given.
-        encoding: as :func:`text_encoding` returns it.
-
-    Raises:
-        DataError: for a file that cannot be read, a line that is too long, or one that is not in that encoding.
-    """
+    """Lines that are not blank, without their ends, with their numbers from 1; one line is in memory at a time."""
     with _read_errors(path), open_unpacked(path) as file:
         text = None if encoding is None else io.TextIOWrapper(file, encoding, newline="\n")
         number = 0

@@ -26,14 +26,7 @@ _DAMAGE = (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryE
 
 
 def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
-    """An .npy file of numbers, mapped into memory; its header must describe the file to the byte.
-
-    Args:
-        what: the content, for errors.
-
-    Raises:
-        DataError: for another or a damaged file, or one that does not hold numbers.
-    """
+    """An .npy file of numbers, mapped into memory; its header must describe the file to the byte."""
     where, hint = str(path), "write it with numpy.save"
     try:
         with path.open("rb") as file:
@@ -103,9 +96,7 @@ def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, i
 class VectorTable:
     """Subgraphs by their vectors, as ``subgnn embed`` writes them.
 
-    Args:
-        names: of the subgraphs, or else the texts of their nodes; row numbers where the file has vectors alone.
-        labels, splits: where the file has such columns.
+    ``names`` are those of the subgraphs, or the texts of their nodes; row numbers where the file has vectors alone.
 
     Shapes:
         vectors: (n, width) float32; NaN for a subgraph without a vector.
@@ -127,9 +118,6 @@ def read_vectors(path: Path) -> VectorTable:
 
     In a table, a column ``vector`` has lists of numbers, or columns ``vector_0``, ``vector_1``, ... have a number each.
     Names are in a column ``name`` or else ``subgraph``, labels in ``label``, splits in ``split``.
-
-    Raises:
-        DataError: for a file without vectors, or with vectors of unequal length.
     """
     where = str(path)
     if path.suffix == ".npy":

@@ -115,25 +115,15 @@ def find_recipe(name: str) -> Recipe:
 
 
 def read_settings(recipe: Recipe, options: dict[str, Any]) -> Any:
-    """The settings of a recipe with some options changed; numbers may be given as text.
-
-    Raises:
-        UserError: for an option that the recipe does not have, or a value that is not a number of its kind.
-    """
+    """The settings of a recipe with some options changed; numbers may be given as text."""
     values = parse_options({"settings": recipe.settings}, options, f"recipe {recipe.name}")
     return recipe.settings(**values["settings"])
 
 
 def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
-    """Draw a synthetic dataset.
+    """Draw the synthetic dataset of that name in :data:`RECIPES`, with some fields of its settings changed.
 
-    Args:
-        name: a key of :data:`RECIPES`.
-        seed: every draw follows from it.
-        **options: fields of the recipe's settings.
-
-    Raises:
-        UserError: for an unknown name or option, and for targets that cannot be met; the message says what can.
+    Targets that cannot be met are refused; the message says what can.
 
     Example:
         >>> d = generate("density", seed=1, num_nodes=500, num_subgraphs=12, subgraph_size=8)

@@ -95,12 +95,6 @@ def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array)
         targets: for each small graph, the node it is attached to: one of the graph, or one of an earlier small graph
             under its new id.
         contacts: for each small graph, its node that the edge begins at, counted within the small graph.
-
-    Example:
-        >>> pair = SmallGraphs.of([(2, [0], [1])])
-        >>> g = staple(Graph.from_edges([0], [1]), pair, targets=np.array([1]), contacts=np.array([0]))
-        >>> g.num_nodes, [a.tolist() for a in g.edges()[:2]]
-        (4, [[0, 1, 2], [1, 2, 3]])
     """
     n = graph.num_nodes
     tails = np.concatenate([n + small.tails, targets])

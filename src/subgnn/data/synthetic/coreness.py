@@ -149,12 +149,6 @@ def duplication_divergence(
     Grown from the edge 0 - 1; connected, for a copy that keeps no edge is drawn again. The number of edges varies
     several-fold from draw to draw: the first few copies decide it. *Differs from the paper:* where ``num_edges`` is
     given, graphs are drawn until one has that many, to within 2 %, which is the model given its number of edges.
-
-    Args:
-        retention: the probability p.
-
-    Raises:
-        DataError: where no draw has about as many edges; the message says how many they have.
     """
     require(0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1")
     if num_edges is None:

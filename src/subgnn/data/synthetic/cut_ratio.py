@@ -112,9 +112,6 @@ def complete_graphs(
     """Complete graphs, thinned at random to densities spread evenly over a range.
 
     The path 0 - 1 - ... - (size - 1) is never thinned, so the graphs are connected.
-
-    Raises:
-        DataError: for densities that no connected graph of this size has.
     """
     if min_density < max_density or min_density != 1.0:
         check_range(min_density, max_density, where="density of the planted graphs", least=2 / size, most=1.0)
@@ -212,9 +209,6 @@ def planting_nodes(
 
     Shapes:
         returns: (count, size) int32.
-
-    Raises:
-        DataError: where so many do not fit; the message says how many do.
     """
     require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
     most = graph.num_nodes * min(max_uses, count) // size
@@ -231,12 +225,7 @@ def planting_nodes(
 
 
 def subgraphs_of_nodes(subgraphs: Ragged, num_nodes: int) -> Ragged:
-    """For each node, the subgraphs it belongs to, in ascending order.
-
-    Example:
-        >>> [row.tolist() for row in subgraphs_of_nodes(Ragged.from_rows([[0, 2], [2]]), 3)]
-        [[0], [], [0, 1]]
-    """
+    """For each node, the subgraphs it belongs to, in ascending order."""
     order = np.argsort(subgraphs.values, kind="stable")
     counts = np.bincount(subgraphs.values, minlength=num_nodes)
     return Ragged.from_lengths(subgraphs.row_ids[order].astype(np.int32), counts)

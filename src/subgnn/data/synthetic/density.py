@@ -95,22 +95,12 @@ def _search_from(graph: tuple[Array, Array], starts: Array, max_depth: int, out:
 
 
 def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: np.random.Generator) -> Ragged:
-    """BFS (paper, appendix B): the first nodes that breadth-first searches from random starts reach.
+    """BFS (paper, appendix B): the first nodes that breadth-first searches from random starts reach, in their order.
 
-    Subgraphs may overlap, and even be equal. The neighbours of a node are visited in the order in which the authors'
-    networkx lists those of a Barabasi-Albert graph: first the older ones, in the order of a small Python set (the id
-    modulo 32), then the newer ones by age. Hubs have small ids, so they tend to come early.
-
-    Args:
-        size: nodes of a subgraph; it has fewer where fewer are within ``max_depth`` hops.
-
-    Returns:
-        ``count`` node sets, each in the order of the search.
-
-    Example:
-        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
-        >>> bfs_subgraphs(path, 1, size=3, max_depth=3, rng=np.random.default_rng(0))[0].tolist()
-        [3, 2, 1]
+    Subgraphs may overlap, and even be equal; one has fewer nodes where fewer are within ``max_depth`` hops. The
+    neighbours of a node are visited in the order in which the authors' networkx lists those of a Barabasi-Albert graph:
+    first the older ones, in the order of a small Python set (the id modulo 32), then the newer ones by age. Hubs have
+    small ids, so they tend to come early.
     """
     require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
     starts = rng.integers(graph.num_nodes, size=count)
@@ -176,29 +166,14 @@ def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.rando
     """Change random edges inside each subgraph in turn until its density is within .01 of its target, or 100 tries.
 
     A try removes a random edge of a subgraph that is too dense; in one that is too sparse, it joins a random pair,
-    which may have an edge already.
-
-    Args:
-        subgraphs: sorted node sets of at least two nodes.
-
-    Shapes:
-        targets: (subgraphs,).
-
-    Returns:
-        The graph, and the tries of each subgraph.
+    which may have an edge already. Returns the graph, and the tries of each subgraph.
     """
     tails, heads, there, tries = _edit(csr(*graph.csr), sets(subgraphs), frozen(targets, np.float64), stream_word(rng))
     return with_edges(graph, tails[~there], heads[~there], removed=(tails[there], heads[there])), tries
 
 
 def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
-    """The largest connected part of a graph and what subgraphs have in it, nodes of both renumbered in one way.
-
-    Example:
-        >>> g, s = largest_part(Graph.from_edges([1, 2], [2, 3], num_nodes=4), Ragged.from_rows([[0, 1], [2, 3]]))
-        >>> g.num_nodes, [row.tolist() for row in s]
-        (3, [[0], [1, 2]])
-    """
+    """The largest connected part of a graph and what subgraphs have in it, nodes of both renumbered in one way."""
     n = graph.num_nodes
     matrix = csr_array((np.ones(len(graph.neighbors), np.int8), graph.neighbors, graph.offsets), shape=(n, n))
     # Every edge is there in both directions, and strong components are found without a transposed copy.

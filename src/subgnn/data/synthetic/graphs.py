@@ -84,9 +84,6 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
 
     A boundary between equal values moves to the nearest place where values differ.
 
-    Raises:
-        DataError: where there are fewer different values than bins.
-
     Example:
         >>> quantile_bins(np.array([0.3, 0.1, 0.9, 0.2]), 2).tolist()
         [1, 0, 1, 0]
@@ -148,32 +145,13 @@ def barabasi_albert_edges(num_nodes: int, m: int, rng: np.random.Generator) -> t
 
 
 def barabasi_albert(num_nodes: int, m: int, rng: np.random.Generator) -> Graph:
-    """A Barabasi-Albert graph of m (num_nodes - m) edges, grown from a star of m + 1 nodes; connected.
-
-    Args:
-        num_nodes: nodes; 0 is the centre of the star.
-        m: edges that each new node adds.
-
-    Example:
-        >>> g = barabasi_albert(10, 2, np.random.default_rng(0))
-        >>> g.num_nodes, g.num_edges
-        (10, 16)
-    """
+    """A connected Barabasi-Albert graph of m (num_nodes - m) edges, grown from a star of m + 1 nodes around node 0."""
     return Graph.from_edges(*barabasi_albert_edges(num_nodes, m, rng), num_nodes=num_nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallGraphs:
-    """Small graphs, their nodes numbered end to end: graph i has the nodes ``offsets[i]`` to ``offsets[i + 1] - 1``.
-
-    Shapes:
-        offsets: (graphs + 1,) int64. tails, heads: (edges,) int64, both ends of an edge in one graph.
-
-    Example:
-        >>> p = SmallGraphs.of([(3, [0, 1], [1, 2]), (2, [0], [1])])
-        >>> p.offsets.tolist(), p.tails.tolist(), p.heads.tolist()
-        ([0, 3, 5], [0, 1, 3], [1, 2, 4])
-    """
+    """Small graphs, their nodes numbered end to end: graph i has the nodes ``offsets[i]`` to ``offsets[i + 1] - 1``."""
 
     offsets: Array
     tails: Array
@@ -212,18 +190,7 @@ def with_edges(
     num_nodes: int | None = None,
     removed: tuple[Array, Array] | None = None,
 ) -> Graph:
-    """The union of the graph and more edges; an edge that is there already stays one edge.
-
-    Args:
-        graph: the graph.
-        tails, heads: the new edges, in either orientation, repeats allowed.
-        num_nodes: how many nodes the result has; by default as many as the graph.
-        removed: tails and heads of edges of the graph to remove.
-
-    Example:
-        >>> with_edges(Graph.from_edges([0], [1]), np.array([1, 1]), np.array([0, 2]), num_nodes=3).num_edges
-        2
-    """
+    """The graph without the edges ``removed``, and with more edges; one that is there already stays one edge."""
     old_tails, old_heads, _ = graph.edges()
     if removed is not None:
         kept = np.ones(len(old_tails), np.bool_)
@@ -243,12 +210,5 @@ def plant(graph: Graph, small: SmallGraphs, nodes: Array) -> Graph:
 
     Args:
         nodes: for every node of the small graphs, the node of the graph it becomes; those of one graph differ.
-
-    Example:
-        A triangle on the path 0 - 1 - 2 - 3 shares two edges with it and adds one.
-
-        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
-        >>> plant(path, SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2])]), np.array([1, 2, 3])).num_edges
-        4
     """
     return with_edges(graph, nodes[small.tails], nodes[small.heads])
