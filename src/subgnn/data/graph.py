@@ -289,7 +289,7 @@ class Graph:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of all that numbers are computed from: edges with all they have, features and orientation; not names."""
+        """SHA-256 of all that numbers are computed from: edges with all they have, features, orientation; not names."""
         return self.known_hash or self.compute_hash()
 
     @property

@@ -117,7 +117,7 @@ class Columns:
     ) -> NDArray[Any] | None:
         """The times in the column that was found for a role, if any.
 
-        A column that is only called like times, and that the caller did not name, is dropped from ``found``, with a note.
+        A column that is only called like times, and not named by the caller, is dropped from ``found``, with a note.
         """
         if role not in found:
             return None

@@ -40,38 +40,20 @@ class Recipe:
     version: int = 1
 
 
+_DENSITY = "label: quantile bin of the density of the induced subgraph, 0 the lowest; subgraphs by breadth-first search"
+_CUT_RATIO = "label: quantile bin of the cut ratio, 0 the lowest; subgraphs are nearly complete graphs, planted"
+_CORENESS = (
+    "label: quantile bin of the mean core number inside the induced subgraph, 0 the lowest; "
+    "subgraphs are duplication-divergence graphs, planted"
+)
+_COMPONENT = "label: single or multiple connected components; subgraphs are Barabasi-Albert graphs, stapled"
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
-            "density",
-            DensitySettings,
-            make_density,
-            "label: quantile bin of the density of the induced subgraph, 0 the lowest; "
-            "subgraphs by breadth-first search",
-            version=2,
-        ),
-        Recipe(
-            "cut-ratio",
-            CutRatioSettings,
-            make_cut_ratio,
-            "label: quantile bin of the cut ratio, 0 the lowest; subgraphs are nearly complete graphs, planted",
-        ),
-        Recipe(
-            "coreness",
-            CorenessSettings,
-            make_coreness,
-            "label: quantile bin of the mean core number inside the induced subgraph, 0 the lowest; "
-            "subgraphs are duplication-divergence graphs, planted",
-            version=2,
-        ),
-        Recipe(
-            "component",
-            ComponentSettings,
-            make_component,
-            "label: single or multiple connected components; subgraphs are Barabasi-Albert graphs, stapled",
-            version=2,
-        ),
+        Recipe("density", DensitySettings, make_density, _DENSITY, version=2),
+        Recipe("cut-ratio", CutRatioSettings, make_cut_ratio, _CUT_RATIO),
+        Recipe("coreness", CorenessSettings, make_coreness, _CORENESS, version=2),
+        Recipe("component", ComponentSettings, make_component, _COMPONENT, version=2),
     )
 }
 
@@ -81,12 +63,8 @@ def assemble(recipe: Recipe, settings: Any, seed: int) -> Dataset:
     draft = recipe.make(settings, seed)
     classes, codes = np.unique(np.array(draft.labels), return_inverse=True)
     splits = stratified_split(codes, FRACTIONS, stream(seed, f"synthetic/{recipe.name}/splits"))
-    subgraphs = SubgraphSet.from_lists(
-        list(draft.subgraphs),
-        num_nodes=draft.graph.num_nodes,
-        labels=draft.labels,
-        splits=[SPLITS[s] for s in splits],
-    )
+    num_nodes, names = draft.graph.num_nodes, [SPLITS[split] for split in splits]
+    subgraphs = SubgraphSet.from_lists(list(draft.subgraphs), num_nodes=num_nodes, labels=draft.labels, splits=names)
     ranges = {
         str(name): {
             key: [float(values[codes == k].min()), float(values[codes == k].max())]

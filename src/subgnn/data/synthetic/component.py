@@ -62,8 +62,7 @@ class ComponentSettings:
     def __post_init__(self) -> None:
         check_subgraphs(self.num_subgraphs, 2)
         require(0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted")
-        what = f"{self.min_components} to {self.max_components} components"
-        hint = "multiple means at least 2, and an ascending range"
+        what, hint = f"{self.min_components} to {self.max_components} components", "at least 2, and an ascending range"
         require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
         what = f"m from {self.min_m} to {self.max_m} for components of {self.component_size} nodes"
         hint = f"an ascending range within 1 to {self.component_size - 1} is accepted"
@@ -76,14 +75,6 @@ class ComponentSettings:
 def _spread_evenly(low: int, high: int, count: int, rng: np.random.Generator) -> Array:
     """Each whole number of low..high about as often, in random order."""
     return rng.permutation(np.resize(np.arange(low, high + 1), count))
-
-
-def _targets(starts: Array, settings: ComponentSettings, rng: np.random.Generator) -> Array:
-    """The node that each component is stapled to; ``starts`` is how many stapled nodes come before its subgraph."""
-    earlier = (rng.random(len(starts)) < settings.chained) & (starts > 0)
-    place = rng.random(len(starts))
-    on_base = (place * settings.num_nodes).astype(np.int64)
-    return np.where(earlier, settings.num_nodes + (place * starts).astype(np.int64), on_base)
 
 
 def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array) -> Graph:
@@ -99,7 +90,7 @@ def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array)
     n = graph.num_nodes
     tails = np.concatenate([n + small.tails, targets])
     heads = np.concatenate([n + small.heads, n + small.offsets[:-1] + contacts])
-    return with_edges(graph, tails, heads, num_nodes=n + small.num_nodes)
+    return with_edges(graph, tails, heads, more_nodes=small.num_nodes)
 
 
 def make_component(settings: ComponentSettings, seed: int) -> Draft:
@@ -109,18 +100,17 @@ def make_component(settings: ComponentSettings, seed: int) -> Draft:
     single = min(max(round(settings.single * settings.num_subgraphs), 1), settings.num_subgraphs - 1)
     several = _spread_evenly(settings.min_components, settings.max_components, settings.num_subgraphs - single, draws)
     counts = draws.permutation(np.concatenate([np.ones(single, np.int64), several]))
-
     total, size = int(counts.sum()), settings.component_size
     grow = stream(seed, "synthetic/component/pieces")
     ms = _spread_evenly(settings.min_m, settings.max_m, total, grow).tolist()
     small = SmallGraphs.of((size, *barabasi_albert_edges(size, m, grow)) for m in ms)
-
-    staples = stream(seed, "synthetic/component/staples")
-    starts = np.repeat(size * (np.cumsum(counts) - counts), counts)
-    graph = staple(
-        base, small, targets=_targets(starts, settings, staples), contacts=staples.integers(size, size=total)
-    )
-
+    draws = stream(seed, "synthetic/component/staples")
+    starts = np.repeat(size * (np.cumsum(counts) - counts), counts)  # stapled nodes before the subgraph of a component
+    earlier = (draws.random(total) < settings.chained) & (starts > 0)
+    place = draws.random(total)
+    begin, room = np.where(earlier, base.num_nodes, 0), np.where(earlier, starts, base.num_nodes)
+    targets = begin + (place * room).astype(np.int64)
+    graph = staple(base, small, targets=targets, contacts=draws.integers(size, size=total))
     nodes = np.arange(base.num_nodes, graph.num_nodes, dtype=np.int32)
     subgraphs = Ragged.from_lengths(nodes, size * counts)
     components = induced_components(*graph.csr, subgraphs).counts

@@ -20,12 +20,11 @@ from subgnn.data.graph import Graph
 from subgnn.data.synthetic.graphs import (
     Draft,
     SmallGraphs,
-    bin_names,
+    binned,
     check_counts,
     check_range,
     class_sizes,
     plant,
-    quantile_bins,
     require,
     stream_word,
 )
@@ -77,8 +76,7 @@ class CorenessSettings:
         check_range(self.min_core, self.highest_core, where="core number", least=1.0, most=self.subgraph_size - 1)
         most = self.num_nodes // self.subgraph_size
         what = f"{self.num_subgraphs:,} subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes:,}"
-        hint = f"they share no node, so at most {most:,} are possible"
-        require(self.num_subgraphs <= most, what, where="num_subgraphs", hint=hint)
+        require(self.num_subgraphs <= most, what, where="num_subgraphs", hint=f"no node is shared: at most {most:,}")
         require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
 
     @property
@@ -87,11 +85,9 @@ class CorenessSettings:
         return self.subgraph_size - 1 if self.max_core is None else self.max_core
 
     @property
-    def wanted_edges(self) -> int | None:
-        """Edges of the base graph; None for any number."""
-        if self.base_edges is None and (self.num_nodes, self.retention) == (_PAPER_NODES, _PAPER_RETENTION):
-            return _PAPER_BASE_EDGES
-        return self.base_edges
+    def core_sums(self) -> tuple[int, int]:
+        """The sums of core numbers that are accepted."""
+        return int(np.ceil(self.min_core * self.subgraph_size)), int(self.highest_core * self.subgraph_size)
 
 
 @compiled
@@ -131,16 +127,6 @@ def copy_and_diverge(num_nodes: int, retention: float, most: int, key: np.uint64
     return ends[: 2 * count : 2].copy(), ends[1 : 2 * count : 2].copy(), count
 
 
-def _check_growth(num_nodes: int, retention: float) -> None:
-    """Refuse at once what would grow beyond all memory: n nodes get about n^(2p) / Gamma(2p + 2) edges and more."""
-    ladder = np.arange(1, 101) / 100
-    edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
-    fitting = ladder[edges <= MAX_COPIED_EDGES]
-    what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
-    hint = f"up to {fitting.max(initial=0.0):g} is possible for so many nodes"
-    require(retention <= fitting.max(initial=0.0), what, where="retention", hint=hint)
-
-
 def duplication_divergence(
     num_nodes: int, retention: float, rng: np.random.Generator, *, num_edges: int | None = None
 ) -> Graph:
@@ -152,14 +138,18 @@ def duplication_divergence(
     """
     require(0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1")
     if num_edges is None:
-        _check_growth(num_nodes, retention)
+        # Refused at once is what would grow beyond all memory: n nodes get about n^(2p) / Gamma(2p + 2) edges and more.
+        ladder = np.arange(1, 101) / 100
+        edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
+        highest = ladder[edges <= MAX_COPIED_EDGES].max(initial=0.0)
+        what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
+        require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible for so many nodes")
         tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, stream_word(rng))
         what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
         require(count >= 0, what, where="retention", hint="lower it, or take fewer nodes or another seed")
         return Graph.from_edges(tails, heads, num_nodes=num_nodes)
     least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
-    what = f"{num_edges:,} edges for {num_nodes:,} nodes"
-    hint = f"{num_nodes - 1:,} to {MAX_COPIED_EDGES:,} is accepted"
+    what, hint = f"{num_edges:,} edges for {num_nodes:,} nodes", f"accepted: {num_nodes - 1:,} to {MAX_COPIED_EDGES:,}"
     require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
     seen = []
     for _ in range(_MAX_DRAWS):
@@ -184,15 +174,14 @@ class DegreeBlocks:
 
     def __init__(self, graph: Graph, size: int, rng: np.random.Generator, *, mixing: float) -> None:
         degree = np.log(np.diff(graph.offsets))
-        order = np.argsort(degree + mixing * rng.standard_normal(len(degree)), kind="stable")
+        self._order = np.argsort(degree + mixing * rng.standard_normal(len(degree)), kind="stable")
+        self._place = np.argsort(self._order)
         self._graph, self._rng, self._size = graph, rng, size
-        self._order = order
-        self._place = np.empty(len(order), np.int64)
-        self._place[order] = np.arange(len(order))
-        self._used = np.zeros(len(order) // self._size + 1, np.bool_)
+        self.used = np.zeros(len(degree) // size + 1, np.bool_)
+        """Blocks whose nodes are excluded from later exchanges."""
 
     def __len__(self) -> int:
-        return len(self._order) // self._size
+        return len(self.used) - 1
 
     def nodes(self, block: int) -> Array | None:
         """The nodes of a block, the first two joined by an edge; a node is exchanged with another block if need be."""
@@ -201,27 +190,17 @@ class DegreeBlocks:
         for node in self._rng.permutation(members):
             near = self._rng.permutation(self._graph.neighbors_of(int(node)))
             rows = self._place[near] // self._size
-            here, elsewhere = near[rows == block], near[(rows != block) & ~self._used[rows]]
-            if len(here):
-                return self._ordered(members, int(node), int(here[0]))
-            if len(elsewhere):
-                partner = int(elsewhere[0])
-                self._exchange(int(self._rng.choice(members[members != node])), partner)
-                return self._ordered(members, int(node), partner)
+            here, elsewhere = near[rows == block], near[(rows != block) & ~self.used[rows]]
+            if not len(here) and not len(elsewhere):
+                continue
+            partner = (here if len(here) else elsewhere)[0]
+            if not len(here):
+                pair = np.array([self._rng.choice(members[members != node]), partner])
+                places = self._place[pair]
+                self._order[places], self._place[pair] = pair[::-1], places[::-1]
+            rest = self._rng.permutation(members[(members != node) & (members != partner)])
+            return np.concatenate([[node, partner], rest])
         return None
-
-    def reserve(self, block: int) -> None:
-        """Exclude the nodes of a block from later exchanges."""
-        self._used[block] = True
-
-    def _exchange(self, first: int, second: int) -> None:
-        a, b = self._place[first], self._place[second]
-        self._order[a], self._order[b] = second, first
-        self._place[first], self._place[second] = b, a
-
-    def _ordered(self, members: Array, first: int, second: int) -> Array:
-        rest = self._rng.permutation(members[(members != first) & (members != second)])
-        return np.concatenate([[first, second], rest])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,8 +243,7 @@ def _draw(
     graph: tuple[Array, Array], nodes: Array, retention: float, sums: tuple[int, int], key: np.uint64
 ) -> tuple[Array, Array, int, int, int]:
     """Draw graphs until the nodes, with the edges they have already, get a sum of core numbers within ``sums``."""
-    (offsets, neighbors), (low, high) = graph, sums
-    size = len(nodes)
+    (offsets, neighbors), (low, high), size = graph, sums, len(nodes)
     own = np.zeros((size, size), np.bool_)
     for i in range(size):
         for j in range(size):
@@ -292,22 +270,19 @@ def draw_core_graph(
 
     Its edge 0 - 1 comes to lie on the first two nodes.
     """
-    tails, heads, total, least, most = _draw(
-        csr(*graph.csr), frozen(nodes, np.int32), retention, sums, stream_word(rng)
-    )
+    nodes, word = frozen(nodes, np.int32), stream_word(rng)
+    tails, heads, total, least, most = _draw(csr(*graph.csr), nodes, retention, sums, word)
     return CoreGraph(tails, heads, int(total), (int(least), int(most)))
 
 
 def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CoreGraph]]:
     """Blocks of nodes, and for each a graph to plant whose mean core number is accepted."""
-    rng = stream(seed, "synthetic/coreness/sites")
-    graphs_rng = stream(seed, "synthetic/coreness/pieces")
-    accepted = _core_sums(settings)
-    blocks = DegreeBlocks(graph, settings.subgraph_size, rng, mixing=settings.mixing)
+    rng, graphs_rng = stream(seed, "synthetic/coreness/sites"), stream(seed, "synthetic/coreness/pieces")
+    size, accepted = settings.subgraph_size, settings.core_sums
+    blocks = DegreeBlocks(graph, size, rng, mixing=settings.mixing)
     found: list[tuple[Array, CoreGraph]] = []
     most, least = accepted
-    order = rng.permutation(len(blocks))
-    chosen, spare = np.split(order, [settings.num_subgraphs])
+    chosen, spare = np.split(rng.permutation(len(blocks)), [settings.num_subgraphs])
     # Nodes of low degree have few neighbours to take in: they go first, while all are free.
     for block in [*np.sort(chosen).tolist(), *np.sort(spare).tolist()]:
         nodes = blocks.nodes(block)
@@ -316,24 +291,19 @@ def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Arr
         drawn = draw_core_graph(graph, nodes, retention=settings.subgraph_retention, sums=accepted, rng=graphs_rng)
         least, most = min(least, drawn.seen[0]), max(most, drawn.seen[1])
         if len(drawn.tails):
-            blocks.reserve(block)
+            blocks.used[block] = True
             found.append((nodes, drawn))
         if len(found) == settings.num_subgraphs:
             shuffled = rng.permutation(len(found)).tolist()
             return [found[i][0] for i in shuffled], [found[i][1] for i in shuffled]
-    size = settings.subgraph_size
-    raise DataError(
-        f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted with mean core numbers from "
+    planted, wanted = (
+        f"{len(found):,} of {settings.num_subgraphs:,}",
         f"{settings.min_core:g} to {settings.highest_core:g}",
-        where="core number",
-        hint=f"graphs drawn here have {least / size:g} to {most / size:g}; widen the range, change "
-        "subgraph_retention, or ask for fewer subgraphs",
     )
-
-
-def _core_sums(settings: CorenessSettings) -> tuple[int, int]:
-    size = settings.subgraph_size
-    return int(np.ceil(settings.min_core * size)), int(settings.highest_core * size)
+    what = f"{planted} subgraphs could be planted with mean core numbers from {wanted}"
+    repair = "widen the range, change subgraph_retention, or ask for fewer subgraphs"
+    hint = f"graphs drawn here have {least / size:g} to {most / size:g}; {repair}"
+    raise DataError(what, where="core number", hint=hint)
 
 
 def _separate(
@@ -348,12 +318,11 @@ def _separate(
     for cut, end in pairwise(bounds):
         below, highest = int(sums[order[cut - 1]]), int(sums[order[end - 1]])
         for i in order[cut:end][sums[order[cut:end]] == below].tolist():
-            top = highest if end < len(sums) else _core_sums(settings)[1]
-            wanted = (below + 1, top)
+            wanted = (below + 1, highest if end < len(sums) else settings.core_sums[1])
             out[i] = draw_core_graph(graph, blocks[i], retention=settings.subgraph_retention, sums=wanted, rng=rng)
             if not len(out[i].tails):
-                size = settings.subgraph_size
-                what = f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes"
+                mean = below / settings.subgraph_size
+                what = f"too many subgraphs have the mean core number {mean:g} for {settings.bins} classes"
                 hint = "use fewer bins, larger subgraphs, or widen the range"
                 raise DataError(what, where="core number", hint=hint)
     return out
@@ -361,12 +330,10 @@ def _separate(
 
 def make_coreness(settings: CorenessSettings, seed: int) -> Draft:
     """Draw a CORENESS graph and its subgraphs."""
-    base = duplication_divergence(
-        settings.num_nodes,
-        settings.retention,
-        stream(seed, "synthetic/coreness/base"),
-        num_edges=settings.wanted_edges,
-    )
+    num_edges, draws = settings.base_edges, stream(seed, "synthetic/coreness/base")
+    if num_edges is None and (settings.num_nodes, settings.retention) == (_PAPER_NODES, _PAPER_RETENTION):
+        num_edges = _PAPER_BASE_EDGES
+    base = duplication_divergence(settings.num_nodes, settings.retention, draws, num_edges=num_edges)
     blocks, drawn = _plan(base, settings, seed)
     drawn = _separate(base, blocks, drawn, settings, seed)
     size = settings.subgraph_size
@@ -374,5 +341,4 @@ def make_coreness(settings: CorenessSettings, seed: int) -> Draft:
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
     cores = induced_core_numbers(*graph.csr, subgraphs)
     mean_core = np.bincount(cores.row_ids, cores.values) / size
-    labels = bin_names(quantile_bins(mean_core, settings.bins, where="core number"))
-    return Draft(graph, subgraphs, labels, {"mean_core_number": mean_core})
+    return binned(graph, subgraphs, "mean_core_number", mean_core, bins=settings.bins, where="core number")

@@ -20,12 +20,11 @@ from subgnn.data.synthetic.graphs import (
     Draft,
     SmallGraphs,
     barabasi_albert,
-    bin_names,
+    binned,
     check_counts,
     check_range,
     class_sizes,
     plant,
-    quantile_bins,
     require,
     stream_word,
     with_edges,
@@ -86,39 +85,27 @@ class CutRatioSettings:
 
 
 def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) -> NDArray[np.int64]:
-    """Whole numbers spread evenly over low..high, ascending, so that no value occurs in two bins.
-
-    Raises:
-        DataError: where the range has too few whole numbers.
-
-    Example:
-        >>> spread_targets(0, 5, count=6, bins=3, where="edges").tolist()
-        [0, 1, 2, 3, 4, 5]
-    """
+    """Whole numbers spread evenly over low..high, ascending, so that no value occurs in two bins."""
     room = high - low + 1
-    what = f"{room} possible values for {bins} bins"
     hint = f"at most {max(room, 1)} bins, or a wider range of targets"
-    require(room >= bins, what, where=where, hint=hint)
+    require(room >= bins, f"{room} possible values for {bins} bins", where=where, hint=hint)
     edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
-    sizes = class_sizes(count, bins)
-    return np.concatenate(
-        [np.linspace(edges[k], edges[k + 1] - 1, sizes[k]).round().astype(np.int64) for k in range(bins)]
-    )
+    parts = zip(edges[:-1], edges[1:] - 1, class_sizes(count, bins), strict=True)
+    return np.concatenate([np.linspace(first, last, size).round().astype(np.int64) for first, last, size in parts])
 
 
 def complete_graphs(
-    count: int, size: int, rng: np.random.Generator, *, min_density: float = 1.0, max_density: float = 1.0
+    count: int, size: int, rng: np.random.Generator, *, densities: tuple[float, float] = (1.0, 1.0)
 ) -> SmallGraphs:
     """Complete graphs, thinned at random to densities spread evenly over a range.
 
     The path 0 - 1 - ... - (size - 1) is never thinned, so the graphs are connected.
     """
-    if min_density < max_density or min_density != 1.0:
-        check_range(min_density, max_density, where="density of the planted graphs", least=2 / size, most=1.0)
+    if densities != (1.0, 1.0):
+        check_range(*densities, where="density of the planted graphs", least=2 / size, most=1.0)
     left, right = np.triu_indices(size, 1)
-    optional = np.flatnonzero(right - left > 1)
-    path = np.flatnonzero(right - left == 1)
-    edges = np.rint(rng.uniform(min_density, max_density, count) * len(left)).astype(np.int64)
+    optional, path = np.flatnonzero(right - left > 1), np.flatnonzero(right - left == 1)
+    edges = np.rint(rng.uniform(*densities, count) * len(left)).astype(np.int64)
     graphs = []
     for wanted in edges.tolist():
         kept = np.concatenate([path, rng.choice(optional, max(0, wanted - len(path)), replace=False)])
@@ -143,27 +130,10 @@ def _may_join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> boo
 
 
 @compiled
-def _join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> None:
-    uses, subgraphs, met = usage
-    for j in range(uses[node]):
-        met[subgraphs[node, j]] = attempt
-
-
-@compiled
-def _record(members: Array, usage: tuple[Array, Array, Array], s: int) -> None:
-    """Make a set of nodes subgraph s."""
-    uses, subgraphs, _ = usage
-    for i in range(len(members)):
-        node = members[i]
-        subgraphs[node, uses[node]] = s
-        uses[node] += 1
-
-
-@compiled
 def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int, key: np.uint64, out: Array) -> Any:
     """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found."""
     n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
-    usage = (np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64))
+    uses, subgraphs, met = np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64)
     taken = np.zeros(n, np.int64)
     attempt = 0
     for s in range(count):
@@ -178,8 +148,9 @@ def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int
                     first = out[s, 0]
                     u = neighbors[offsets[first] + uniform_below(state, offsets[first + 1] - offsets[first])]
                 degree = offsets[u + 1] - offsets[u]
-                if 0 < degree <= max_degree and taken[u] != attempt and _may_join(u, usage, attempt):
-                    _join(u, usage, attempt)
+                if 0 < degree <= max_degree and taken[u] != attempt and _may_join(u, (uses, subgraphs, met), attempt):
+                    for j in range(uses[u]):
+                        met[subgraphs[u, j]] = attempt
                     out[s, found], taken[u] = u, attempt
                     found += 1
                     if found == size:
@@ -188,24 +159,21 @@ def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int
                 break
         if found < size:
             return s
-        _record(out[s], usage, s)
+        for i in range(size):
+            node = out[s, i]
+            subgraphs[node, uses[node]] = s
+            uses[node] += 1
     return count
 
 
 def planting_nodes(
-    graph: Graph,
-    count: int,
-    *,
-    size: int,
-    rng: np.random.Generator,
-    max_uses: int = 1,
-    max_degree: int | None = None,
+    graph: Graph, count: int, *, size: int, rng: np.random.Generator, max_uses: int, max_degree: int
 ) -> NDArray[np.int32]:
     """Sets of ``size`` random nodes for :func:`plant`; the first two of a set are joined by an edge of the graph.
 
     Args:
         max_uses: how many sets a node may belong to; any two sets share one node at most.
-        max_degree: nodes of greater degree are left out; by default none.
+        max_degree: nodes of greater degree are left out.
 
     Shapes:
         returns: (count, size) int32.
@@ -214,21 +182,13 @@ def planting_nodes(
     most = graph.num_nodes * min(max_uses, count) // size
     what = f"{count:,} subgraphs of {size} nodes on {graph.num_nodes:,} nodes, each in {max_uses} at most"
     require(count <= most, what, where="num_subgraphs", hint=f"at most {most:,} are possible")
-    limit = graph.num_nodes if max_degree is None else max_degree
     out = np.empty((count, size), np.int32)
-    found = _draw_nodes(*csr(*graph.csr), max_uses, limit, stream_word(rng), out)
+    found = _draw_nodes(*csr(*graph.csr), max_uses, max_degree, stream_word(rng), out)
     if found < count:
         what = f"{found:,} of {count:,} subgraphs of {size} nodes could be found to plant on"
         hint = f"ask for {f'{found:,} or for ' if found else ''}smaller ones, or allow more nodes, more uses a node"
         raise DataError(what, where="num_subgraphs", hint=hint)
     return out
-
-
-def subgraphs_of_nodes(subgraphs: Ragged, num_nodes: int) -> Ragged:
-    """For each node, the subgraphs it belongs to, in ascending order."""
-    order = np.argsort(subgraphs.values, kind="stable")
-    counts = np.bincount(subgraphs.values, minlength=num_nodes)
-    return Ragged.from_lengths(subgraphs.row_ids[order].astype(np.int32), counts)
 
 
 @compiled
@@ -327,18 +287,11 @@ def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.ra
 
     An edge leads from a random node of a subgraph to a random node outside, and counts for every subgraph that either
     end belongs to.
-
-    Raises:
-        DataError: where there are not enough pairs left; the message says how many edges could be added.
-
-    Example:
-        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
-        >>> g = add_border_edges(path, Ragged.from_rows([[0, 1]]), np.array([2]), np.random.default_rng(0))
-        >>> g.num_edges
-        5
     """
-    belongs = subgraphs_of_nodes(subgraphs, graph.num_nodes)
-    free = np.flatnonzero(belongs.lengths == 0)
+    order = np.argsort(subgraphs.values, kind="stable")
+    counts = np.bincount(subgraphs.values, minlength=graph.num_nodes)
+    belongs = Ragged.from_lengths(subgraphs.row_ids[order].astype(np.int32), counts)  # the subgraphs of each node
+    free = np.flatnonzero(counts == 0)
     short = np.array(missing, np.int64)
     members = (*sets(belongs), frozen(free, np.int64))
     tails, heads = _draw_border_edges(csr(*graph.csr), sets(subgraphs), members, short, stream_word(rng))
@@ -361,9 +314,7 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
     for _ in range(_PLANTINGS):
         limit = int(targets[-1]) // _HUB_SHARE
         nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=settings.max_uses, max_degree=limit)
-        small = complete_graphs(
-            count, size, graphs_rng, min_density=settings.min_density, max_density=settings.max_density
-        )
+        small = complete_graphs(count, size, graphs_rng, densities=(settings.min_density, settings.max_density))
         grown = plant(graph, small, nodes.reshape(-1))
         subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
         leaving = shapes(*grown.csr, subgraphs).cut_edges
@@ -389,5 +340,4 @@ def make_cut_ratio(settings: CutRatioSettings, seed: int) -> Draft:
     graph, subgraphs, missing = _planted(graph, settings, targets, seed)
     graph = add_border_edges(graph, subgraphs, missing, stream(seed, "synthetic/cut-ratio/edges"))
     cut_ratio = shapes(*graph.csr, subgraphs).cut_ratio
-    labels = bin_names(quantile_bins(cut_ratio, settings.bins, where="cut ratio"))
-    return Draft(graph, subgraphs, labels, {"cut_ratio": np.asarray(cut_ratio)})
+    return binned(graph, subgraphs, "cut_ratio", cut_ratio, bins=settings.bins, where="cut ratio")

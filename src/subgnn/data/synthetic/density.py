@@ -22,10 +22,9 @@ from subgnn.data.graph import Graph
 from subgnn.data.synthetic.graphs import (
     Draft,
     barabasi_albert,
-    bin_names,
+    binned,
     check_counts,
     check_range,
-    quantile_bins,
     require,
     stream_word,
     with_edges,
@@ -37,7 +36,7 @@ from subgnn.kernels.induced import contains, lower_bound
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
-_SET_SLOTS = 32  # slots of a Python set of 5 to 18 integers  # slots of a Python set of 5 to 18 integers
+_SET_SLOTS = 32  # slots of a Python set of 5 to 18 integers
 TOLERANCE = 0.01
 MAX_TRIES = 100
 _MAX_SIZE = 2_000  # in larger subgraphs, 100 tries barely change the density
@@ -193,13 +192,8 @@ def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
 def make_density(settings: DensitySettings, seed: int) -> Draft:
     """Draw a DENSITY graph and its subgraphs."""
     graph = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/density/base"))
-    found = bfs_subgraphs(
-        graph,
-        settings.num_subgraphs,
-        size=settings.subgraph_size,
-        max_depth=settings.max_depth,
-        rng=stream(seed, "synthetic/density/subgraphs"),
-    )
+    size, depth, starts = settings.subgraph_size, settings.max_depth, stream(seed, "synthetic/density/subgraphs")
+    found = bfs_subgraphs(graph, settings.num_subgraphs, size=size, max_depth=depth, rng=starts)
     subgraphs = Ragged.from_rows([np.sort(row) for row in found])
     draws = stream(seed, "synthetic/density/targets")
     # Each target occurs, and the rest are drawn: even a few subgraphs have all classes.
@@ -211,5 +205,4 @@ def make_density(settings: DensitySettings, seed: int) -> Draft:
     hint = "use more nodes, fewer subgraphs, or another seed"
     require(bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint)
     density = shapes(*graph.csr, subgraphs).density
-    labels = bin_names(quantile_bins(density, settings.bins, where="density"))
-    return Draft(graph, subgraphs, labels, {"density": density})
+    return binned(graph, subgraphs, "density", density, bins=settings.bins, where="density")

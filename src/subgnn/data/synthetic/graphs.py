@@ -1,7 +1,7 @@
 """What recipes of synthetic datasets share: checks of settings, labels, base graphs and planting (paper, appendix B).
 
 Barabasi-Albert: each new node adds m edges to nodes drawn in proportion to their degree. PLANT lays small graphs on
-nodes of a graph. A :class:`~subgnn.data.graph.Graph` is immutable: every function returns a new one.
+nodes of a graph.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ class Draft:
     properties: dict[str, Array]
 
 
+def binned(graph: Graph, subgraphs: Ragged, name: str, values: Array, *, bins: int, where: str) -> Draft:
+    """A draft whose labels are the quantile bins of a property: 0 is the lowest."""
+    labels = [str(bin) for bin in quantile_bins(values, bins, where=where).tolist()]
+    return Draft(graph, subgraphs, labels, {name: np.asarray(values)})
+
+
 def require(condition: bool, what: str, *, where: str, hint: str) -> None:
     """Raise :class:`DataError` unless the condition holds."""
     if not condition:
@@ -48,35 +54,27 @@ def require(condition: bool, what: str, *, where: str, hint: str) -> None:
 def check_subgraphs(num_subgraphs: int, bins: int) -> None:
     """Refuse fewer subgraphs than classes or splits."""
     least = max(bins, len(SPLITS))
-    what = f"{num_subgraphs} subgraphs for {bins} classes"
     hint = f"at least {least} are needed, one a class and one a split"
-    require(num_subgraphs >= least, what, where="num_subgraphs", hint=hint)
+    require(num_subgraphs >= least, f"{num_subgraphs} subgraphs for {bins} classes", where="num_subgraphs", hint=hint)
 
 
 def check_counts(num_nodes: int, num_subgraphs: int, subgraph_size: int, bins: int) -> None:
     """Check the four numbers that every binned recipe has."""
     require(bins >= 2, f"{bins} bins", where="bins", hint="at least 2 are needed to tell subgraphs apart")
     check_subgraphs(num_subgraphs, bins)
-    what = f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}"
-    hint = f"2 to {num_nodes - 1} is accepted"
+    what, hint = f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}", f"2 to {num_nodes - 1} is accepted"
     require(2 <= subgraph_size < num_nodes, what, where="subgraph_size", hint=hint)
 
 
 def check_range(low: float, high: float, *, where: str, least: float, most: float) -> None:
     """Check that targets are an ascending range within what the property can be."""
-    what = f"targets from {low:g} to {high:g}"
     hint = f"an ascending range within {least:g} to {most:g} is accepted"
-    require(least <= low < high <= most, what, where=where, hint=hint)
+    require(least <= low < high <= most, f"targets from {low:g} to {high:g}", where=where, hint=hint)
 
 
 def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
     """The number of subgraphs in each bin, equal to within one."""
     return np.diff(np.arange(bins + 1, dtype=np.int64) * count // bins)
-
-
-def bin_names(bins: NDArray[np.int64]) -> list[str]:
-    """Class names of bins: 0 is the lowest."""
-    return [str(b) for b in bins.tolist()]
 
 
 def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -> NDArray[np.int64]:
@@ -92,8 +90,10 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     """
     order = np.argsort(values, kind="stable")
     steps = np.flatnonzero(np.diff(values[order])) + 1
-    what = f"{len(steps) + 1} different values for {bins} bins"
-    hint = "use fewer bins, a wider range of targets, or more subgraphs"
+    what, hint = (
+        f"{len(steps) + 1} different values for {bins} bins",
+        "use fewer bins, a wider range, or more subgraphs",
+    )
     require(len(steps) + 1 >= bins, what, where=where, hint=hint)
     cuts, used = np.empty(bins - 1, np.int64), 0
     for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
@@ -137,10 +137,8 @@ def attach_preferentially(num_nodes: int, m: int, key: np.uint64) -> tuple[Array
 def barabasi_albert_edges(num_nodes: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Tails and heads of a Barabasi-Albert graph."""
     require(1 <= m < num_nodes, f"m is {m} for {num_nodes} nodes", where="m", hint="1 to num_nodes - 1 is accepted")
-    most = MAX_EDGES // m
-    require(
-        num_nodes <= most, f"{num_nodes:,} nodes of {m} edges", where="num_nodes", hint=f"at most {most:,} with this m"
-    )
+    what, hint = f"{num_nodes:,} nodes of {m} edges", f"at most {MAX_EDGES // m:,} with this m"
+    require(num_nodes <= MAX_EDGES // m, what, where="num_nodes", hint=hint)
     return attach_preferentially(num_nodes, m, stream_word(rng))
 
 
@@ -177,32 +175,22 @@ class SmallGraphs:
         return len(self.offsets) - 1
 
 
-def _keys(tails: Array, heads: Array, num_nodes: int) -> Array:
-    """One number for each edge, the same in both orientations."""
-    return np.minimum(tails, heads).astype(np.int64) * num_nodes + np.maximum(tails, heads)
-
-
 def with_edges(
-    graph: Graph,
-    tails: Array,
-    heads: Array,
-    *,
-    num_nodes: int | None = None,
-    removed: tuple[Array, Array] | None = None,
+    graph: Graph, tails: Array, heads: Array, *, more_nodes: int = 0, removed: tuple[Array, Array] | None = None
 ) -> Graph:
     """The graph without the edges ``removed``, and with more edges; one that is there already stays one edge."""
     old_tails, old_heads, _ = graph.edges()
     if removed is not None:
+
+        def keys(tails: Array, heads: Array) -> Array:  # one number for each edge, the same in both orientations
+            return np.minimum(tails, heads).astype(np.int64) * graph.num_nodes + np.maximum(tails, heads)
+
         kept = np.ones(len(old_tails), np.bool_)
-        n = graph.num_nodes
-        kept[np.searchsorted(_keys(old_tails, old_heads, n), _keys(*removed, n))] = False
+        kept[np.searchsorted(keys(old_tails, old_heads), keys(*removed))] = False
         old_tails, old_heads = old_tails[kept], old_heads[kept]
-    offsets, neighbors, _, _ = undirected_csr(
-        np.concatenate([old_tails, tails]),
-        np.concatenate([old_heads, heads]),
-        graph.num_nodes if num_nodes is None else num_nodes,
-    )
-    return Graph(offsets=offsets, neighbors=neighbors)
+    ends = np.concatenate([old_tails, tails]), np.concatenate([old_heads, heads])
+    offsets, neighbors, _, _ = undirected_csr(*ends, graph.num_nodes + more_nodes)
+    return Graph(offsets, neighbors)
 
 
 def plant(graph: Graph, small: SmallGraphs, nodes: Array) -> Graph:
