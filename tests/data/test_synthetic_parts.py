@@ -47,12 +47,6 @@ def test_a_barabasi_albert_graph_has_m_edges_a_new_node(num_nodes: int, m: int) 
     assert older == [m] * (num_nodes - m - 1)
 
 
-@pytest.mark.parametrize("m", [0, 10])
-def test_barabasi_albert_refuses_an_m_that_does_not_fit(m: int) -> None:
-    with pytest.raises(DataError, match="1 to num_nodes - 1"):
-        barabasi_albert(10, m, rng())
-
-
 def test_a_duplication_divergence_graph_is_connected_and_bipartite() -> None:
     for retention in (0.1, 0.5, 0.9):
         graph = duplication_divergence(300, retention, rng())
@@ -68,16 +62,10 @@ def test_a_duplication_divergence_graph_comes_with_the_edges_asked_for() -> None
         assert 2_940 <= graph.num_edges <= 3_060
 
 
-@pytest.mark.parametrize(("wanted", "says"), [(30_000, "half of them have"), (5, "399 to 50,000,000 is accepted")])
+@pytest.mark.parametrize(("wanted", "says"), [(30_000, "half of them have"), (5, "accepted: 399 to 50,000,000")])
 def test_edges_that_no_draw_has_are_refused(wanted: int, says: str) -> None:
     with pytest.raises(DataError, match=says):
         duplication_divergence(400, 0.3, rng(), num_edges=wanted)
-
-
-@pytest.mark.parametrize("retention", [0.0, 1.5])
-def test_retention_is_a_probability(retention: float) -> None:
-    with pytest.raises(DataError, match="above 0, up to 1"):
-        duplication_divergence(10, retention, rng())
 
 
 def test_planting_is_the_union_of_nodes_and_edges() -> None:
@@ -98,7 +86,7 @@ def test_complete_graphs_are_thinned_but_connected() -> None:
     whole = complete_graphs(2, 4, rng())
     assert len(whole) == 2
     assert len(whole.tails) == 12
-    thin = complete_graphs(50, 10, rng(), min_density=0.2, max_density=0.6)
+    thin = complete_graphs(50, 10, rng(), densities=(0.2, 0.6))
     graph = Graph.from_edges(thin.tails, thin.heads, num_nodes=thin.num_nodes)
     parts = sorted(map(sorted, nx.connected_components(as_networkx(graph))))
     assert parts == [list(range(10 * i, 10 * i + 10)) for i in range(50)]
@@ -189,7 +177,7 @@ def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
 
 def test_border_edges_are_added_exactly_and_nothing_inside_moves() -> None:
     graph = barabasi_albert(200, 4, rng())
-    sites = planting_nodes(graph, 12, size=6, max_uses=3, rng=rng())
+    sites = planting_nodes(graph, 12, size=6, max_uses=3, max_degree=200, rng=rng())
     subgraphs = Ragged.from_rows(np.sort(sites, axis=1))
     before = shapes(*graph.csr, subgraphs)
     missing = np.arange(12) * 7
@@ -245,7 +233,7 @@ def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
         if site is None:
             continue
         assert int(site[1]) in graph.neighbors_of(int(site[0]))
-        blocks.reserve(block)
+        blocks.used[block] = True
         piece = draw_core_graph(graph, site, retention=0.7, sums=(18, 30), rng=rng(str(block)))
         planted = plant(graph, SmallGraphs.of([(12, piece.tails, piece.heads)]), site)
         cores = induced_core_numbers(*planted.csr, Ragged.from_rows([np.sort(site)]))
@@ -263,13 +251,3 @@ def test_core_numbers_that_no_piece_gives_leave_no_piece() -> None:
     piece = draw_core_graph(graph, site, retention=0.7, sums=(12 * 11, 12 * 11), rng=rng())
     assert len(piece.tails) == 0
     assert piece.seen[1] < 12 * 11
-
-
-def test_degree_blocks_bring_nodes_of_like_degree_together() -> None:
-    graph = barabasi_albert(1_000, 3, rng())
-    degree = np.diff(graph.offsets)
-    sorted_blocks = DegreeBlocks(graph, 10, rng(), mixing=0.0)
-    low, high = sorted_blocks.nodes(0), sorted_blocks.nodes(len(sorted_blocks) - 1)
-    assert low is not None
-    assert high is not None
-    assert np.median(degree[low]) < np.median(degree[high])

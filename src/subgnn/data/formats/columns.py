@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from subgnn.data.formats.table import Table
+from subgnn.data.formats.tables import Table
 from subgnn.errors import DataError, choices, excerpt
 
 _SHOWN = 12

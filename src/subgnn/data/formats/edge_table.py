@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from subgnn.data.formats.columns import are_ends, described, likely_title, missing, naming_options
 from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
-from subgnn.data.formats.table import Table
-from subgnn.data.formats.tables import Source, read_table
+from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.graph import Graph
 from subgnn.data.strings import MISSING, NodeNames, is_id, is_missing, is_number, parse_number
 from subgnn.data.values import MAX_TYPES

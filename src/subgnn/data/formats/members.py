@@ -24,8 +24,7 @@ from subgnn.data.formats.folder import folder_id_base, is_folder_file
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.node_lists import find_separator, is_known, node_share, splitter
 from subgnn.data.formats.subgraph_text import read_times
-from subgnn.data.formats.table import Table, UnequalRows
-from subgnn.data.formats.tables import Source, read_table
+from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.strings import is_id, is_missing

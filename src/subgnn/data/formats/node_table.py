@@ -20,8 +20,7 @@ from subgnn.data.dataset import Problems
 from subgnn.data.formats.columns import missing
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.node_lists import is_known
-from subgnn.data.formats.table import Table
-from subgnn.data.formats.tables import Source, read_table
+from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, find_node, has_leading_zero, is_id, is_missing, parse_number

@@ -11,13 +11,18 @@ import csv as plain_csv
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from subgnn.data.formats.table import Table, UnequalRows, reason
+import numpy as np
+from numpy.typing import NDArray
+
 from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
-from subgnn.errors import DataError, extra_package
+from subgnn.data.strings import parse_number
+from subgnn.data.values import check_times, parse_times
+from subgnn.errors import DataError, choices, excerpt, extra_package
 from subgnn.storage.files import parse_json
 
 if TYPE_CHECKING:
@@ -25,12 +30,178 @@ if TYPE_CHECKING:
 
 Source = Path | str | Any
 """A path; or a data frame: anything that ``pyarrow.table`` accepts."""
-ACCEPTED = "CSV, TSV, Parquet, Excel (.xlsx) or JSON lines"
+ACCEPTED = "accepted: CSV, TSV, Parquet, Excel (.xlsx) or JSON lines"
 _SAMPLE = 2**16
 _DELIMITERS = "\t,;|"
 _BY_NAME = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_EXCEL = 20_000_000
+_FILL = "fill or drop empty cells"
+
+
+class UnequalRows(DataError):
+    """A text whose rows have unequal numbers of columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table, its columns by title; a cell is text, or a list of texts.
+
+    Args:
+        where: the file, or ``table`` for a data frame.
+        header: the cells of the first line, which has the titles; None if these are stored otherwise, as in Parquet.
+        kind: what the file was read as.
+    """
+
+    where: str
+    data: pa.Table
+    header: tuple[str, ...] | None = None
+    kind: str = "table"
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of the columns."""
+        return cast("list[str]", self.data.column_names)
+
+    def __len__(self) -> int:
+        return int(self.data.num_rows)
+
+    def place(self, row: int) -> str:
+        """The place of a row, counted from 0, for messages, which count from 1."""
+        return f"{self.where}: row {row + 1}"
+
+    def without_header(self) -> Table:
+        """The table with its first line as a row like the others, and columns called ``column 1`` and so on."""
+        import pyarrow as pa
+
+        if self.header is None:
+            return self
+        titles = [f"column {i + 1}" for i in range(len(self.header))]
+        first = pa.table([[cell] for cell in self.header], names=titles)
+        return Table(self.where, pa.concat_tables([first, self.data.rename_columns(titles)]), None, self.kind)
+
+    def is_list(self, title: str) -> bool:
+        """Whether the cells of a column are lists."""
+        import pyarrow as pa
+
+        return _is_any(self._column(title).type, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+    def cells(self, title: str, noun: str) -> pa.ChunkedArray:
+        """The cells of a column of ``noun``s as text without spaces around it; an empty cell is ``""``."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = self._column(title)
+        if pa.types.is_dictionary(column.type):
+            column = compute.cast(column, column.type.value_type)
+        return self._text(column, noun)
+
+    def lists(self, title: str, noun: str) -> list[list[str]]:
+        """The cells of a column of lists."""
+        from pyarrow import compute
+
+        column = self._column(title)
+        lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
+        values = iter(self._text(compute.list_flatten(column), noun).to_pylist())
+        return [[next(values) for _ in range(length)] for length in lengths]
+
+    def filled(self, title: str, noun: str) -> pa.ChunkedArray:
+        """The cells of a column, none of which may be empty."""
+        from pyarrow import compute
+
+        cells = self.cells(title, noun)
+        empty = np.asarray(compute.equal(cells, ""))
+        if empty.any():
+            missing = f"the {noun} is missing" if noun in ("label", "split") else f"no {noun}"
+            raise DataError(missing, where=self.place(int(np.argmax(empty))), hint=_FILL)
+        return cells
+
+    def numbers(self, title: str) -> NDArray[np.float64]:
+        """A column of weights: numbers that are finite in 32 bits; a decimal comma is accepted."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = self._column(title)
+        try:
+            if _is_any(column.type, pa.types.is_string, pa.types.is_large_string):
+                column = compute.utf8_trim_whitespace(column)
+                if self.kind == ";":
+                    column = compute.replace_substring(column, ",", ".")
+            values = np.asarray(compute.cast(column, pa.float64()), np.float64)
+        except pa.ArrowException as error:
+            row = next((i for i, cell in enumerate(column.to_pylist()) if parse_number(str(cell)) is None), None)
+            told = reason(error) if row is None else f"row {row + 1}: {excerpt(str(column[row].as_py()))}"
+            what = f"column '{title}' is not all numbers ({told})"
+            raise DataError(what, where=self.where, hint="a weight is a finite number; fill or drop others") from None
+        with np.errstate(over="ignore"):
+            bad = ~np.isfinite(values.astype(np.float32))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"weight {values[row]}", where=self.place(row), hint="weights must be finite numbers")
+        return values
+
+    def times(self, title: str) -> NDArray[Any]:
+        """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = self._column(title)
+        if column.null_count:
+            row = int(np.argmax(np.asarray(compute.is_null(column))))
+            raise DataError("no time", where=self.place(row), hint=_FILL)
+        if _is_any(column.type, pa.types.is_temporal, pa.types.is_integer, pa.types.is_floating):
+            return check_times(column.to_numpy(), len(self), where=f"{self.where}: column '{title}'")
+        cells = self.filled(title, "time").combine_chunks().dictionary_encode()
+        try:
+            known = parse_times(cells.dictionary.to_pylist())
+        except DataError as error:
+            row = int(np.argmax(np.asarray(cells.indices) == int(error.where)))
+            raise DataError(error.what, where=self.place(row), hint=error.hint) from None
+        return np.asarray(known[np.asarray(cells.indices)])
+
+    def _column(self, title: str) -> pa.ChunkedArray:
+        count = self.titles.count(title)
+        if count == 0:
+            raise DataError(f"no column '{title}'", where=self.where, hint=choices(title, self.titles))
+        if count > 1:
+            what = f"two columns are called {excerpt(title)}"
+            raise DataError(what, where=self.where, hint="name each one differently")
+        return self.data.column(title)
+
+    def _text(self, column: Any, noun: str) -> Any:
+        """A column of text or whole numbers (of any numbers where it is a label or an attribute) as trimmed text."""
+        import pyarrow as pa
+        from pyarrow import compute, types
+
+        kind, any_number = column.type, noun in ("label", "attribute")
+        what = f"the {noun} column has type {kind}"
+        texts = types.is_string, types.is_large_string, types.is_integer, types.is_null, types.is_boolean
+        if types.is_floating(kind) and not any_number:
+            # pandas turns a column of whole numbers with an empty cell into real ones.
+            values = np.asarray(compute.fill_null(column, 0.0))
+            exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)  # from here on, not every whole number is one of them
+            if not (np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < exact)).all():
+                hint = f"text or integers are accepted; as real numbers, whole ones below {exact:.0f}"
+                raise DataError(what, where=self.where, hint=hint)
+            column = compute.cast(column, pa.int64())
+        elif not _is_any(kind, *texts, types.is_floating):
+            hint = f"text or {'numbers' if any_number else 'integers'} are accepted"
+            raise DataError(what, where=self.where, hint=hint)
+        try:
+            text = compute.cast(column, pa.string())
+            text.validate(full=True)
+        except pa.ArrowException as error:
+            raise DataError(f"the {noun} column is not text ({reason(error)})", where=self.where) from None
+        return compute.utf8_trim_whitespace(compute.fill_null(text, ""))
+
+
+def _is_any(kind: pa.DataType, *tests: Any) -> bool:
+    return any(test(kind) for test in tests)
+
+
+def reason(error: Exception) -> str:
+    """The message of a library, on one line and without raw bytes."""
+    return ascii(" ".join(str(error).split())[:100])[1:-1]
 
 
 def read_table(source: Source, *, encoding: str | None = None) -> Table:
@@ -62,9 +233,8 @@ def read_table(source: Source, *, encoding: str | None = None) -> Table:
             what = f"this is not text in {encoding or 'UTF-8'}"
             hint = "save it as UTF-8" if encoding else "pass --encoding latin-1 if it is from Excel or Windows"
             raise DataError(what, where=str(path), hint=hint) from None
-        what = f"this cannot be read as a table ({reason(error)})"
         kind = UnequalRows if "Expected" in str(error) and "columns" in str(error) else DataError
-        raise kind(what, where=str(path), hint=f"accepted: {ACCEPTED}") from None
+        raise kind(f"this cannot be read as a table ({reason(error)})", where=str(path), hint=ACCEPTED) from None
 
 
 def _from_frame(frame: Any) -> Table:
@@ -75,9 +245,9 @@ def _from_frame(frame: Any) -> Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         what = f"a {type(frame).__name__} is not a table ({reason(error)})"
         raise DataError(what, where="table", hint="a path or a data frame is accepted") from None
-    data = pa.table([_without_views(column) for column in data.columns], names=data.column_names)
     # pandas stores its index as a column of this name, where it is not a plain range.
-    return Table("table", data.drop_columns([t for t in data.column_names if t.startswith("__index_level_")]))
+    titles = [title for title in data.column_names if not title.startswith("__index_level_")]
+    return Table("table", pa.table([_without_views(data.column(title)) for title in titles], names=titles))
 
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -117,51 +287,44 @@ def _read_excel(path: Path) -> Table:
     """The first sheet of a workbook, with cells as they are stored; values of formulas, not formulas."""
     with extra_package("openpyxl", extra="excel", feature="a workbook of Excel"):
         import openpyxl
+    rows, cells = [], 0
     try:
         check_unpacked(path)
         with path.open("rb") as file:  # by its path, a workbook of another name would be refused
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            rows = [[_excel_text(cell) for cell in row] for row in _bounded(book.worksheets[0].values, str(path))]
+            for row in book.worksheets[0].values:
+                cells += len(row)
+                if cells > _MAX_EXCEL:  # one far cell makes a sheet of 17 thousand million cells
+                    hint = "delete what stands far outside of the table, or save it as CSV"
+                    raise DataError(f"a sheet of more than {_MAX_EXCEL:,} cells", where=str(path), hint=hint)
+                last = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
+                rows.append([_excel_text(cell) for cell in row[:last]])
     except DataError:
         raise
     except Exception as error:  # of any kind, from a damaged file
         what = f"this cannot be read as a workbook of Excel ({type(error).__name__})"
-        raise DataError(what, where=str(path), hint=f"accepted: {ACCEPTED}") from None
+        raise DataError(what, where=str(path), hint=ACCEPTED) from None
     rows = [row for row in rows if any(row)]
     if not rows:
         raise DataError("the first sheet is empty", where=str(path), hint="a header and rows below it are needed")
     width = 1 + max(i for row in rows for i, cell in enumerate(row) if cell)
-    padded = [(row + [""] * width)[:width] for row in rows]
-    return _with_header(str(path), padded[0], [list(c) for c in zip(*padded[1:], strict=True)] or [[]] * width, "xlsx")
-
-
-def _bounded(rows: Iterator[Sequence[Any]], where: str) -> Iterator[Sequence[Any]]:
-    """Rows without the empty cells at their ends: one far cell makes a sheet of 17 thousand million cells."""
-    cells = 0
-    for row in rows:
-        cells += len(row)
-        if cells > _MAX_EXCEL:
-            hint = "delete what stands far outside of the table, or save it as CSV"
-            raise DataError(f"a sheet of more than {_MAX_EXCEL:,} cells", where=where, hint=hint)
-        last = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
-        yield row[:last]
+    return _from_rows(str(path), [(row + [""] * width)[:width] for row in rows], "xlsx")
 
 
 def _excel_text(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
-    return str(value).strip()
+    return "" if value is None else str(value).strip()
 
 
-def _with_header(where: str, header: Sequence[str], columns: Sequence[Sequence[str]], kind: str) -> Table:
+def _from_rows(where: str, rows: Sequence[Sequence[str]], kind: str) -> Table:
+    """A table of rows of one length, the first of which is the header."""
     import pyarrow as pa
 
+    below = [cells for _, *cells in zip(*rows, strict=True)]
     # pa.array imports pandas, where it is installed.
-    cells = [pa.array(column, pa.string()) if column else pa.nulls(0, pa.string()) for column in columns]
-    data = pa.table(cells, names=[cell.strip() for cell in header])
-    return Table(where, data, tuple(header), kind)
+    columns = [pa.array(cells, pa.string()) if cells else pa.nulls(0, pa.string()) for cells in below]
+    return Table(where, pa.table(columns, names=[cell.strip() for cell in rows[0]]), tuple(rows[0]), kind)
 
 
 def _read_json_lines(path: Path) -> Table:
@@ -170,27 +333,22 @@ def _read_json_lines(path: Path) -> Table:
 
     columns: dict[str, list[Any]] = {}
     for count, (number, line) in enumerate(read_lines(path)):
-        row = parse_json(line, f"{path}:{number}", "a JSON object in each line is accepted", numbers=str)
+        where = f"{path}:{number}"
+        row = parse_json(line, where, "a JSON object in each line is accepted", numbers=str)
         if not isinstance(row, dict):
-            what = f"a JSON {type(row).__name__}"
-            raise DataError(what, where=f"{path}:{number}", hint="an object in each line is accepted")
+            raise DataError(f"a JSON {type(row).__name__}", where=where, hint="an object in each line is accepted")
         for key in row.keys() - columns.keys():
             columns[key] = [None] * count
         for key, column in columns.items():
-            column.append(_json_cell(row.get(key), f"{path}:{number}"))
-    kinds = {key: pa.list_(pa.string()) if _any_list(column) else pa.string() for key, column in columns.items()}
-    arrays = {
-        key: pa.array(_as_lists(column) if _any_list(column) else column, kinds[key]) for key, column in columns.items()
-    }
+            column.append(_json_cell(row.get(key), where))
+    arrays = {}
+    for key, column in columns.items():
+        kind = pa.string()
+        if any(isinstance(cell, list) for cell in column):
+            column = [cell if isinstance(cell, list) or cell is None else [cell] for cell in column]
+            kind = pa.list_(kind)
+        arrays[key] = pa.array(column, kind)
     return Table(str(path), pa.table(arrays), kind="json lines")
-
-
-def _any_list(column: list[Any]) -> bool:
-    return any(isinstance(cell, list) for cell in column)
-
-
-def _as_lists(column: list[Any]) -> list[list[str] | None]:
-    return [cell if isinstance(cell, list) or cell is None else [cell] for cell in column]
 
 
 def _json_cell(value: Any, where: str) -> str | list[str] | None:
@@ -216,9 +374,9 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
         return _read_spaced(path, skipped, encoding)
     header = next(plain_csv.reader(lines, delimiter=delimiter), None)
     if header is None:
-        raise DataError("the file is empty", where=str(path), hint=f"accepted: {ACCEPTED}")
+        raise DataError("the file is empty", where=str(path), hint=ACCEPTED)
     if len(lines) == 1:
-        return _with_header(str(path), header, [[]] * len(header), delimiter)
+        return _from_rows(str(path), [header], delimiter)
     # Ids are text: 007 and 7 are two nodes, and ids may have any number of digits.
     titles = [f"f{i}" for i in range(len(header))]
     convert = csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.string()), strings_can_be_null=False)
@@ -250,12 +408,10 @@ def _comments(lines: Sequence[str]) -> int:
     leading = 0
     while leading < len(lines) and lines[leading].startswith(("%", "#")):
         leading += 1
-    if not leading or leading == len(lines):
+    if not leading or leading == len(lines) or lines[leading - 1][1:2].isdigit():  # rows that begin with row numbers
         return 0
-    below = lines[leading]
-    same = any(below.count(d) and lines[leading - 1].count(d) == below.count(d) for d in _DELIMITERS)
-    rows = lines[leading - 1][1:2].isdigit()  # a row number
-    return 0 if rows else leading - same
+    above, below = lines[leading - 1 : leading + 1]
+    return leading - any(below.count(d) and above.count(d) == below.count(d) for d in _DELIMITERS)
 
 
 def find_delimiter(lines: Sequence[str], path: Path) -> str:
@@ -283,5 +439,4 @@ def _read_spaced(path: Path, skipped: int, encoding: str) -> Table:
         if len(cells) != len(rows[0]):
             what = f"{len(cells)} columns, but {len(rows[0])} in the first row"
             raise UnequalRows(what, where=f"{path}:{number}", hint="separate columns by tabs or commas")
-    columns = [list(column) for column in zip(*rows[1:], strict=True)] or [[] for _ in rows[0]]
-    return _with_header(str(path), rows[0], columns, " ")
+    return _from_rows(str(path), rows, " ")

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.table import Table, reason
-from subgnn.data.formats.tables import read_table
+from subgnn.data.formats.tables import Table, read_table, reason
 from subgnn.errors import DataError
 
 _HEADER = 128

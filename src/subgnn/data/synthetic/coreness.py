@@ -296,11 +296,8 @@ def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Arr
         if len(found) == settings.num_subgraphs:
             shuffled = rng.permutation(len(found)).tolist()
             return [found[i][0] for i in shuffled], [found[i][1] for i in shuffled]
-    planted, wanted = (
-        f"{len(found):,} of {settings.num_subgraphs:,}",
-        f"{settings.min_core:g} to {settings.highest_core:g}",
-    )
-    what = f"{planted} subgraphs could be planted with mean core numbers from {wanted}"
+    wanted = f"mean core numbers from {settings.min_core:g} to {settings.highest_core:g}"
+    what = f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted with {wanted}"
     repair = "widen the range, change subgraph_retention, or ask for fewer subgraphs"
     hint = f"graphs drawn here have {least / size:g} to {most / size:g}; {repair}"
     raise DataError(what, where="core number", hint=hint)

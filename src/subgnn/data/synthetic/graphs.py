@@ -90,11 +90,8 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     """
     order = np.argsort(values, kind="stable")
     steps = np.flatnonzero(np.diff(values[order])) + 1
-    what, hint = (
-        f"{len(steps) + 1} different values for {bins} bins",
-        "use fewer bins, a wider range, or more subgraphs",
-    )
-    require(len(steps) + 1 >= bins, what, where=where, hint=hint)
+    hint = "use fewer bins, a wider range of targets, or more subgraphs"
+    require(len(steps) + 1 >= bins, f"{len(steps) + 1} different values for {bins} bins", where=where, hint=hint)
     cuts, used = np.empty(bins - 1, np.int64), 0
     for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
         possible = steps[used : len(steps) - (bins - 2 - k)]
