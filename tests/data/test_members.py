@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, Graph, NodeNames
-from subgnn.data.formats.columns import Columns
-from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.members import read_members
-from subgnn.data.formats.node_lists import find_separator
+from subgnn.data.formats.format import Columns, ReadOptions
+from subgnn.data.formats.members import find_separator, read_members
 from subgnn.data.read_tables import match_nodes
 
 NAMES = ["TP53", "BAX", "HLA-A", "B2M", "x y", "a,b", "-5", "007", "7", "Ünal", "CASP9", "12"]

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from subgnn import DataError, DataWarning, Graph, NodeNames, read_dataset
-from subgnn.data.formats.columns import Columns
-from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.formats.node_table import MAX_CATEGORIES, read_attributes
 from tests.cli.command import call
 

@@ -147,8 +147,7 @@ class TableOptions:
 
     def reading(self, id_base: int | None, on_note: Callable[[str], None]) -> ReadOptions:
         """The options as the readers of files take them."""
-        from subgnn.data.formats.columns import Columns
-        from subgnn.data.formats.format import ReadOptions
+        from subgnn.data.formats.format import Columns, ReadOptions
 
         columns = Columns(
             source=self.source,

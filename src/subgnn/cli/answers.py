@@ -56,8 +56,7 @@ class FileOptions:
 
     def files(self, subgraphs: Path, out: Path) -> tuple[Files, list[str]]:
         """The files that a command reads and writes, and a list that gets the notes about what was guessed."""
-        from subgnn.data.formats.columns import Columns
-        from subgnn.data.formats.format import ReadOptions
+        from subgnn.data.formats.format import Columns, ReadOptions
         from subgnn.inference.answers import Files
 
         notes: list[str] = []

@@ -210,6 +210,17 @@ class Graph:
             raise DataError(f"{excerpt(written)} {what}", where="graph", hint=hint)
         return node
 
+    def find(self, written: str) -> tuple[int | None, bool]:
+        """The node of a text, as :func:`find_node` gives it, and whether it was found in another case only."""
+        node = find_node(written, self.num_nodes, self.names)
+        if node is not None or self.names is None:
+            return node, False
+        return self.names.find_ignoring_case(written), True
+
+    def knows(self, written: str) -> bool:
+        """Whether a text is a node, or several, if need be in another case."""
+        return self.find(written)[0] is not None
+
     def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
         """tails, heads and weights, each edge once; an undirected one from its smaller end."""
         tails = np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.offsets))

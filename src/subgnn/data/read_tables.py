@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE
-from subgnn.data.formats.columns import missing
 from subgnn.data.formats.edge_table import read_edges
 from subgnn.data.formats.folder import FOLDER, read_folder_graph
-from subgnn.data.formats.format import LabelFormat, ReadOptions, Unknown
+from subgnn.data.formats.format import LabelFormat, ReadOptions, Unknown, missing
 from subgnn.data.formats.members import Members, no_label, read_members
 from subgnn.data.formats.node_table import read_attributes
 from subgnn.data.formats.objects import graph_from_object
@@ -27,7 +26,7 @@ from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
-from subgnn.data.strings import Strings, find_node
+from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
 from subgnn.errors import DataError, DataWarning, choices, excerpt
 from subgnn.ragged import Ragged
@@ -236,25 +235,20 @@ def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -
     places = np.empty(len(members.texts), np.int64)
     by_case: dict[str, str] = {}
     for i, text in enumerate(members.texts):
-        node = find_node(text, graph.num_nodes, graph.names)
-        if node is None and graph.names is not None:
-            node = graph.names.find_ignoring_case(text)
-            if node is not None and node >= 0:
-                by_case[text] = graph.names[node]
+        node, in_another_case = graph.find(text)
         if node is not None and node < 0:
             raise _several(members, i, graph)
+        if node is not None and in_another_case and graph.names is not None:
+            by_case[text] = graph.names[node]
         places[i] = -1 if node is None else node
     found = _collect(members, places, by_case, graph)
     if found.unknown and unknown == "error":
-        hint = f"correct {_them(found.unknown)}, or pass --unknown drop to leave {_them(found.unknown)} out"
+        them = "it" if len(found.unknown) == 1 else "them"
+        hint = f"correct {them}, or pass --unknown drop to leave {them} out"
         first = int(np.argmax(found.dropped > 0))
         where = members.place(first) if len(members) > 1 else members.where
         raise DataError(found.unknown_text(), where=where, hint=hint + _about_ids(list(found.unknown), graph))
     return found
-
-
-def _them(unknown: dict[str, int]) -> str:
-    return "it" if len(unknown) == 1 else "them"
 
 
 def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str], graph: Graph) -> Matched:

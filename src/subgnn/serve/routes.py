@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.format import Columns
 from subgnn.errors import UserError, choices
 from subgnn.inference.search import Choice
 from subgnn.ragged import Ragged

@@ -17,8 +17,7 @@ from pyarrow import parquet
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, create_form_parser
 
-from subgnn.data.formats.columns import Columns
-from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.answers import AnswerTable, Query, prediction_table

@@ -10,8 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.columns import are_ends, described, likely_title, missing, naming_options
-from subgnn.data.formats.format import FileFormat, ReadOptions
+from subgnn.data.formats.format import (
+    FileFormat,
+    ReadOptions,
+    are_ends,
+    described,
+    likely_title,
+    missing,
+    naming_options,
+)
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.graph import Graph

@@ -1,21 +1,199 @@
-"""The interface of a dataset format: which paths it accepts, and what it reads from them."""
+"""The interface of a dataset format, and what a caller states about a file: columns of tables, how labels are written.
+
+The column of a table for a role is named by the caller, or guessed from likely titles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset, Problems
-from subgnn.data.formats.columns import GUESSED, Columns
+from subgnn.data.formats.tables import Table
 from subgnn.data.formats.text import text_encoding
 from subgnn.data.graph import Graph
+from subgnn.errors import DataError, choices, excerpt
 from subgnn.parallel.progress import ignore
 from subgnn.task import TaskName
 
 Unknown = Literal["error", "drop"]
 """What to do with nodes that are not in the graph."""
+_SHOWN = 12
+_ENDS = ("source target", "src dst", "source destination", "from to", "u v", "tail head", "start end")
+_PAIRS = (
+    *((a, b) for a, b in (pair.split() for pair in (*_ENDS, "sender receiver", "payer payee"))),
+    ("official_symbol_interactor_a", "official_symbol_interactor_b"),
+    ("interactor_a", "interactor_b"),
+    *(
+        (f"{word}{join}{a}", f"{word}{join}{b}")
+        for join in ("", "_")
+        for word in ("node", "gene", "protein", "symbol", "id")
+        for a, b in ("12", "ab")
+    ),
+)
+
+
+class _Role(NamedTuple):
+    """What a column may hold: its name in messages, the option that names it, and likely titles, the best first."""
+
+    noun: str
+    option: str
+    likely: tuple[str, ...]
+
+
+_GENES = "gene_symbol hgnc_symbol symbol gene_name gene_id gene genes entrez_id entrez"
+_SETS = "subgraph subgraph_id subgraph_name gene_set geneset gene_set_name set_name set_id set pathway pathway_id"
+_GROUPS = "pathway_name term term_id module community cluster complex group group_id case case_id name id"
+_MEMBERS = f"node nodes node_id node_ids node_name member members {_GENES} protein proteins protein_id uniprot"
+_TIMES = "time timestamp date datetime"
+_ROLES = {
+    role: _Role(noun, option, tuple(likely.split()))
+    for role, noun, option, likely in (
+        ("source", "source", "--source", " ".join(a for a, _ in _PAIRS)),
+        ("target", "target", "--target", " ".join(b for _, b in _PAIRS)),
+        ("weight", "weight", "--weight", "weight weights edge_weight"),
+        ("type", "edge type", "--edge-type", "type relation etype edge_type relation_type"),
+        ("time", "edge time", "--edge-time", _TIMES),
+        ("subgraph", "subgraph", "--subgraph-column", f"{_SETS} {_GROUPS}"),
+        ("node", "node", "--node-column", f"{_MEMBERS} account user user_id item"),
+        ("label", "label", "--label-column", "label labels class category y outcome target"),
+        ("split", "split", "--split-column", "split partition subset fold"),
+        ("subgraph_time", "time", "--time-column", _TIMES),
+        ("node_id", "node", "--node-id", f"id node node_id name node_name {_GENES}"),
+    )
+}
+_NODE_WORDS = {
+    word
+    for role in ("source", "target", "node", "node_id")
+    for title in (*_ROLES[role].likely, "partner", "ensembl")
+    for word in title.split("_")
+    if len(word) > 1
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Titles of columns, where the caller names them, whatever their case; None to guess."""
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    subgraph: str | None = None
+    node: str | None = None
+    label: str | None = None
+    split: str | None = None
+    node_id: str | None = None
+    type: str | None = None
+    time: str | None = None
+    subgraph_time: str | None = None
+
+    def find(self, table: Table, role: str, taken: Sequence[str] = ()) -> str | None:
+        """The title of the column for a role: the named one, or the most likely that is not taken by another role."""
+        given = getattr(self, role)
+        if given is None:
+            return likely_title([title for title in table.titles if title not in taken], role)
+        if given in table.titles:
+            return str(given)
+        same = [title for title in table.titles if title.casefold() == given.strip().casefold()]
+        if len(same) == 1:
+            return same[0]
+        what = f"no column {excerpt(given)}" if not same else f"{len(same)} columns are called {excerpt(given)}"
+        raise DataError(what, where=table.where, hint=choices(given, table.titles))
+
+    def find_ends(self, table: Table) -> tuple[str, str] | None:
+        """The columns of a table of edges: those named, a pair of likely titles, or else the first two."""
+        if self.source is None and self.target is None:
+            known = {_plain(title): title for title in reversed(table.titles)}
+            pair = next(((known[a], known[b]) for a, b in _PAIRS if a in known and b in known), None)
+            if pair is not None:
+                return pair
+        source = None if self.source is None else self.find(table, "source")
+        target = None if self.target is None else self.find(table, "target")
+        rest = [title for title in table.titles[:2] if title not in (source, target)]
+        if (source is None) + (target is None) > len(rest):
+            return None
+        # The target is the second column, unless that is the source.
+        target = target or (rest[-1] if source is None else rest[0] if source in table.titles[:2] else rest[-1])
+        return source or rest[0], target
+
+    def read_times(
+        self, table: Table, role: str, found: dict[str, str], on_note: Callable[[str], None]
+    ) -> NDArray[Any] | None:
+        """The times in the column that was found for a role, if any.
+
+        A column that is only called like times, and not named by the caller, is dropped from ``found``, with a note.
+        """
+        if role not in found:
+            return None
+        try:
+            return table.times(found[role])
+        except DataError as error:
+            if self.explicit(role):
+                raise
+            on_note(f"{table.where}: column '{found.pop(role)}' is not used: {error.what}")
+            return None
+
+    def explicit(self, *roles: str) -> bool:
+        """Whether the caller names the column of one of these roles."""
+        return any(getattr(self, role) is not None for role in roles)
+
+
+def _plain(title: str) -> str:
+    """A title in lower case, with one ``_`` for all between letters and digits."""
+    return re.sub(r"[\W_]+", "_", title.strip().casefold()).strip("_")
+
+
+def likely_title(titles: Sequence[str], role: str) -> str | None:
+    """The most likely of these titles for a role; None if there is none."""
+    known = {_plain(title): title for title in reversed(titles)}
+    return next((known[likely] for likely in _ROLES[role].likely if likely in known), None)
+
+
+def are_ends(titles: Sequence[str], ids: Sequence[str]) -> bool:
+    """Whether two texts are likely titles of the ends of an edge: usual words, and not like the ids below them.
+
+    Example:
+        >>> are_ends(["Gene symbol 1", "partner"], ["TP53"]), are_ends(["gene1", "gene2"], ["gene7"])
+        (True, False)
+    """
+    plain = [_plain(title) for title in titles]
+    usual = tuple(plain) in _PAIRS or all(_NODE_WORDS & set(re.split("[_12]", title)) for title in plain)
+    shapes = {re.sub("[0-9]+", "", _plain(text)) for text in ids}
+    return usual and not any(re.sub("[0-9]+", "", title) in shapes for title in plain)
+
+
+def naming_options(titles: Sequence[str], roles: Sequence[str]) -> str:
+    """The options that name these columns."""
+    quoted = [title if re.fullmatch(r"[\w.-]+", title) else f'"{title}"' for title in titles]
+    return " ".join(f"{_ROLES[role].option} {title}" for role, title in zip(roles, quoted, strict=True))
+
+
+def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = ()) -> DataError:
+    """The error for roles without a column: the options that would name columns of this table that are not ``taken``.
+
+    Example:
+        >>> print(missing("m.csv", ["set", "who", "kind"], ["node"], ["set"]))
+        m.csv: which column holds the nodes? its columns are set, who, kind; name it: --node-column who
+    """
+    free = [title for title in titles if title not in taken]
+    options = naming_options([free[i] if i < len(free) else "COLUMN" for i in range(len(roles))], roles)
+    nouns = " and ".join(f"{_ROLES[role].noun}s" for role in roles)
+    shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
+    what = f"which column holds the {nouns}? its columns are {shown}"
+    return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
+
+
+def described(table: Table, found: Mapping[str, str]) -> str:
+    """One line about the columns that were guessed, by role; empty if each is called what it is."""
+    if all(_plain(title) in (role, _ROLES[role].noun) for role, title in found.items()):
+        return ""
+    parts = ", ".join(f"{_ROLES[role].noun} from '{title}'" for role, title in found.items())
+    return f"{table.where}: {parts}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +236,7 @@ class ReadOptions:
 
     id_base: int | None = None
     labels: LabelFormat | None = None
-    columns: Columns = GUESSED
+    columns: Columns = field(default_factory=Columns)
     directed: bool = False
     encoding: str | None = None
     unknown: Unknown = "error"

@@ -19,21 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Problems
-from subgnn.data.formats.columns import Columns, described, missing
 from subgnn.data.formats.folder import folder_id_base, is_folder_file
-from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.node_lists import find_separator, is_known, node_share, splitter
+from subgnn.data.formats.format import Columns, ReadOptions, described, missing
 from subgnn.data.formats.subgraph_text import read_times
 from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import is_id, is_missing
+from subgnn.data.strings import find_node, is_id, is_missing, split_names
 from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
 _MAX_GUESSED = 200  # columns whose cells are looked at
 _SAMPLE = 100
+_SEPARATORS = (";", "|", ",", " ", "-")
 _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
 
 
@@ -79,16 +78,13 @@ class Members:
     def take(self, subgraphs: Sequence[int] | NDArray[np.int64]) -> Members:
         """The chosen subgraphs, in the given order."""
         chosen = [int(i) for i in subgraphs]
-        return replace(
-            self,
-            names=[self.names[i] for i in chosen],
-            nodes=self.nodes.take(np.asarray(chosen, np.int64)),
-            labels=None if self.labels is None else [self.labels[i] for i in chosen],
-            splits=None if self.splits is None else [self.splits[i] for i in chosen],
-            rows=[self.rows[i] for i in chosen],
-            others={title: [values[i] for i in chosen] for title, values in self.others.items()},
-            times=None if self.times is None else self.times[chosen],
-        )
+        columns = {"names": self.names, "labels": self.labels, "splits": self.splits, "rows": self.rows}
+        taken: dict[str, Any] = {
+            name: None if column is None else [column[i] for i in chosen] for name, column in columns.items()
+        }
+        others = {title: [values[i] for i in chosen] for title, values in self.others.items()}
+        times = None if self.times is None else self.times[chosen]
+        return replace(self, **taken, nodes=self.nodes.take(chosen), others=others, times=times)
 
 
 def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True) -> Members:
@@ -110,22 +106,21 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         return _from_lines(path, graph, options, ids_from=folder_id_base(path, graph), labelled=labelled)
     if path.name.removesuffix(".gz").endswith(".gmt"):
         return _from_gene_sets(path, options)
+    table: Table | None = None
     try:
         table = read_table(path, encoding=options.encoding)
-    except UnequalRows:
-        first = _first_lines(path, options)
+    except UnequalRows as error:
+        unequal = error
+    titled = table is not None and (table.header is None or options.columns.find(table, "node") is not None)
+    if table is None or not (titled or options.columns.explicit("subgraph", "label", "split")):
+        first = [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
-        if _begins_with_nodes(first, graph):
+        cell = first[0].split("\t")[0].strip()
+        if (table is not None and len(table.titles) == 1) or _is_list_of_nodes(cell, graph) > 0:
             return _from_lines(path, graph, options, labelled=labelled)
-        raise
-    node = options.columns.find(table, "node")
-    if node is None and table.header is not None and not options.columns.explicit("subgraph", "label", "split"):
-        first = _first_lines(path, options)
-        if _looks_like_gene_sets(first, graph):
-            return _from_gene_sets(path, options)
-        if len(table.titles) == 1 or _begins_with_nodes(first, graph):
-            return _from_lines(path, graph, options, labelled=labelled)
+    if table is None:
+        raise unequal
     return _from_table(table, graph, options, labelled=labelled)
 
 
@@ -134,12 +129,10 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     node = columns.find(table, "node")
     if node is None:
         node = _column_of_nodes(table, graph, columns)
-        if node and table.header is not None and node_share([node], find_separator([node], graph), graph) == 1:
+        if node and table.header is not None and _is_list_of_nodes(node, graph) == 1:
             what = f"no header line: the first line has {excerpt(node)} above other nodes"
-            hint = (
-                "write titles above the rows, as subgraph, node, label, split; or pass --node-column if it is a title"
-            )
-            raise DataError(what, where=table.where, hint=hint)
+            titles = "write titles above the rows, as subgraph, node, label, split"
+            raise DataError(what, where=table.where, hint=f"{titles}; or pass --node-column if it is a title")
     if node is not None:
         found["node"] = node
     for role in ("subgraph", "label", "split", "subgraph_time") if labelled else ("subgraph",):
@@ -153,8 +146,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
         hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
         raise DataError("no subgraphs", where=table.where, hint=hint)
     times = columns.read_times(table, "subgraph_time", found, options.on_note)
-    order: list[str] = ["subgraph", "node", "label", "split", "subgraph_time"]
-    ordered = {role: found[role] for role in order if role in found}
+    ordered = {role: found[role] for role in ("subgraph", *found) if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
@@ -174,16 +166,14 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
         return _long(table, found, names, cells, times)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
-    split = splitter(separator, graph)
-    lists = [_split_at(split, cell, table.place(i)) for i, cell in enumerate(cells)]
+    lists = _split_all(cells, separator, graph, table.place)
     return replace(_wide(table, found, names, cells, lists), times=times)
 
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
     """The column with the largest share of nodes of the graph, at least half; a title that is named is another's."""
     named = {str(each).casefold() for each in (columns.subgraph, columns.label, columns.split) if each is not None}
-    shares = {}
-    titles = table.titles
+    shares, titles = {}, table.titles
     for title in titles[:_MAX_GUESSED]:
         if titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
             continue
@@ -198,10 +188,9 @@ def _long(
     table: Table, found: dict[str, str], names: list[str], cells: list[str], times: NDArray[Any] | None
 ) -> Members:
     """A row for each membership; a subgraph is as old as its latest row."""
-    first: dict[str, int] = {}
+    first, texts = dict[str, int](), dict[str, int]()
     subgraphs = np.fromiter((first.setdefault(name, len(first)) for name in names), np.int64, len(names))
     begins = np.unique(subgraphs, return_index=True)[1]
-    texts: dict[str, int] = {}
     codes = np.fromiter((texts.setdefault(cell, len(texts)) for cell in cells), np.int32, len(cells))
     nodes = Ragged.from_lengths(codes[np.argsort(subgraphs, kind="stable")], np.bincount(subgraphs))
     values: dict[str, list[Any]] = {}
@@ -243,33 +232,23 @@ def _wide(
     twice = next((title for title, count in Counter(table.titles).items() if count > 1), None)
     if twice is not None:
         raise DataError(f"two columns are called {excerpt(twice)}", where=table.where, hint="name each one differently")
-    texts, nodes = _encode(lists)
-    return Members(
-        table.where,
-        cells if names is None else names,
-        texts,
-        nodes,
-        labels,
-        splits,
-        rows=range(1, len(lists) + 1),
-        named=names is not None,
-        titles=_unused(table, found),
-        others={
-            title: [None if cell is None else str(cell) for cell in table.data.column(title).to_pylist()]
-            for title in table.titles
-            if title not in (found["node"], found.get("subgraph"))
-        },
-    )
+    others = {
+        title: [None if cell is None else str(cell) for cell in table.data.column(title).to_pylist()]
+        for title in table.titles
+        if title not in (found["node"], found.get("subgraph"))
+    }
+    called, rows = cells if names is None else names, range(1, len(lists) + 1)
+    made = Members(table.where, called, *_encode(lists), labels, splits, rows, named=names is not None)
+    return replace(made, titles=_unused(table, found), others=others)
 
 
 def _named_again(table: Table, names: list[str]) -> DataError:
     """The error for a name that two rows have, each of which is a whole subgraph."""
     first = dict[str, int]()
     row = next(i for i, name in enumerate(names) if first.setdefault(name, i) < i)
-    what = (
-        f"the subgraph {excerpt(names[row])} again, which is in row {first[names[row]] + 1}, and its nodes are a list"
-    )
-    return DataError(what, where=table.place(row), hint="give each row a name of its own, or write a row for each node")
+    before = f"which is in row {first[names[row]] + 1}, and its nodes are a list"
+    hint = "give each row a name of its own, or write a row for each node"
+    return DataError(f"the subgraph {excerpt(names[row])} again, {before}", where=table.place(row), hint=hint)
 
 
 def _unused(table: Table, found: dict[str, str]) -> list[str]:
@@ -296,30 +275,27 @@ def _encode(lists: Iterable[Sequence[str]]) -> tuple[list[str], Ragged]:
 
 def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
     """GMT: in each line a name, a description and genes, separated by tabs; a description may be the label."""
-    names, about, lists, lines = dict[str, int](), [], [], []
+    names, about, lists = dict[str, int](), [], []
     for number, line in read_lines(path, encoding=options.encoding):
-        cells = [cell.strip() for cell in line.split("\t")]
+        cells, where = [cell.strip() for cell in line.split("\t")], f"{path}:{number}"
         genes = [cell for cell in cells[2:] if cell]
         if not genes:
             hint = "accepted: a name, a description and nodes, separated by tabs"
-            raise DataError("a set without nodes", where=f"{path}:{number}", hint=hint)
+            raise DataError("a set without nodes", where=where, hint=hint)
         if names.setdefault(cells[0], number) != number:
             what = f"the set {excerpt(cells[0])} again, which is in line {names[cells[0]]}"
-            raise DataError(what, where=f"{path}:{number}", hint="a line is a whole set: give each a name of its own")
+            raise DataError(what, where=where, hint="a line is a whole set: give each a name of its own")
         about.append(cells[1])
         lists.append(genes)
-        lines.append(number)
     if not names:
         raise DataError("no subgraphs", where=str(path), hint="a line for each set is needed")
-    label = options.columns.label
+    label, others = options.columns.label, {"description": about}
     if label is not None and label.casefold() != "description":
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
-    texts, nodes = _encode(lists)
-    labels, others = about if label else None, {"description": about}
-    return Members(
-        str(path), list(names), texts, nodes, labels, None, lines, "line", titles=list(others), others=others
-    )
+    labels, lines = about if label else None, list(names.values())
+    found = Members(str(path), list(names), *_encode(lists), labels, None, lines, "line")
+    return replace(found, titles=list(others), others=others)
 
 
 def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:
@@ -328,18 +304,7 @@ def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:
     if not cells or min(map(len, cells)) < 3:
         return False
     genes = [text.strip() for row in cells for text in row[2:] if text.strip()]
-    known = is_known(graph)
-    return 2 * sum(map(known, genes)) > len(genes) and not all(known(row[0].strip()) for row in cells)
-
-
-def _begins_with_nodes(lines: Sequence[str], graph: Graph) -> bool:
-    """Whether the first column of the first line is a node of the graph, or a list of nodes."""
-    cell = lines[0].split("\t")[0].strip()
-    return node_share([cell], find_separator([cell], graph), graph) > 0
-
-
-def _first_lines(path: Path, options: ReadOptions) -> list[str]:
-    return [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
+    return 2 * sum(map(graph.knows, genes)) > len(genes) and not all(graph.knows(row[0].strip()) for row in cells)
 
 
 def _from_lines(
@@ -362,27 +327,82 @@ def _from_lines(
     if separator != "-":
         called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
         options.on_note(f"{path}: a subgraph in each line, its nodes separated by {called}")
-    split = splitter(separator, graph, ids=ids_from is not None)
-    lists = [_split_at(split, field, f"{path}:{number}") for field, number in zip(fields, lines, strict=True)]
+
+    def place(row: int) -> str:
+        return f"{path}:{lines[row]}"
+
+    lists = _split_all(fields, separator, graph, place, ids=ids_from is not None)
     if ids_from is not None or base:
         prefix = "#" if graph.names is None else graph.names.row_prefix
         lists = [[f"{prefix}{int(t) - base}" if is_id(t) and int(t) >= base else t for t in row] for row in lists]
     width = min(map(len, cells))
-    texts, nodes = _encode(lists)
-    labels = [row[1] for row in cells] if width > 1 else None
-    splits = [row[2] for row in cells] if width > 2 else None
+    labels, splits = ([row[i] for row in cells] if width > i else None for i in (1, 2))
     problems, times = Problems(), None
     if labelled and width > 3:
-        times = read_times([row[3] for row in cells], lambda i: f"{path}:{lines[i]}", problems)
+        times = read_times([row[3] for row in cells], place, problems)
     problems.stop()
-    return Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
+    return Members(str(path), fields, *_encode(lists), labels, splits, lines, "line", named=False, times=times)
 
 
-def _split_at(split: Callable[[str], list[str]], cell: str, where: str) -> list[str]:
-    try:
-        found = split(cell)
-    except DataError as error:
-        raise DataError(error.what, where=where, hint=error.hint) from None
-    if not found:
-        raise DataError("empty subgraph", where=where, hint="at least one node is needed")
+def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
+    """The separator by which most parts of the cells are nodes of the graph; None if whole cells are.
+
+    Where no part is a node, it is the first that occurs in half of the cells.
+    """
+    candidates = (None, *(s for s in _SEPARATORS if any(s in cell for cell in cells)))
+    shares = {separator: node_share(cells, separator, graph) for separator in candidates}
+    best = max(candidates, key=lambda separator: shares[separator])
+    if shares[best] > 0:
+        return best
+    return next((s for s in _SEPARATORS if 2 * sum(s in cell for cell in cells) >= len(cells)), None)
+
+
+def node_share(cells: Sequence[str], separator: str | None, graph: Graph) -> float:
+    """The share of the parts of cells that are nodes; a cell that can be read in two ways has no parts."""
+    parts: list[str] = []
+    for cell in cells:
+        with suppress(DataError):
+            parts += [cell] if separator is None else _split(cell, separator, graph)
+    return sum(map(graph.knows, parts)) / max(1, len(parts))
+
+
+def _is_list_of_nodes(text: str, graph: Graph) -> float:
+    """The share of nodes in a text that is a node, or a list of nodes."""
+    return node_share([text], find_separator([text], graph), graph)
+
+
+def _split(cell: str, separator: str, graph: Graph, *, ids: bool = False) -> list[str]:
+    """The nodes of a list; a name may contain ``-`` in a list that is joined by it.
+
+    Args:
+        ids: digits are ids although nodes have names, as in a dataset folder.
+    """
+    if separator != "-":
+        return [part.strip() for part in cell.split(separator) if part.strip()]
+    if not cell.strip():
+        return []
+
+    def exact(text: str) -> bool:
+        return (ids and is_id(text)) or find_node(text, graph.num_nodes, graph.names) is not None
+
+    dashes = 0 if graph.names is None else graph.names.most_dashes
+    parts = split_names(cell, exact, dashes)
+    if dashes and not all(map(exact, parts)):
+        parts = split_names(cell, graph.knows, dashes)
+    return [part.strip() for part in parts]
+
+
+def _split_all(
+    cells: Sequence[str], separator: str, graph: Graph, place: Callable[[int], str], *, ids: bool = False
+) -> list[list[str]]:
+    """The nodes of each list; ``place`` names that of a list for errors."""
+    found = []
+    for row, cell in enumerate(cells):
+        try:
+            nodes = _split(cell, separator, graph, ids=ids)
+        except DataError as error:
+            raise DataError(error.what, where=place(row), hint=error.hint) from None
+        if not nodes:
+            raise DataError("empty subgraph", where=place(row), hint="at least one node is needed")
+        found.append(nodes)
     return found

@@ -9,21 +9,19 @@ zeros.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Problems
-from subgnn.data.formats.columns import missing
-from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.node_lists import is_known
+from subgnn.data.formats.format import ReadOptions, missing
 from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, Strings, find_node, has_leading_zero, is_id, is_missing, parse_number
+from subgnn.data.strings import NodeNames, Strings, has_leading_zero, is_id, is_missing, parse_number
 from subgnn.data.values import plausible_nodes
 from subgnn.errors import DataError, DataWarning, excerpt
 
@@ -32,8 +30,7 @@ MAX_FEATURES = 1024
 _DEFAULTS = ReadOptions()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Feature:
+class _Feature(NamedTuple):
     """The features of a column: a row for each row of the table, and how they were made."""
 
     values: NDArray[np.float32]
@@ -97,7 +94,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     title = options.columns.find(table, "node_id")
     if title is None and table.header is not None and table.titles[0]:
         numbers = any(parse_number(cell) is not None for cell in table.titles[1:])
-        if numbers or is_known(graph)(table.titles[0]):
+        if numbers or graph.knows(table.titles[0]):
             table, header = table.without_header(), "no header line; "
     title = title or table.titles[0]
     ids = table.filled(title, "node").to_pylist()
@@ -106,11 +103,14 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     graph, rows = _rows_of(graph, ids, table)
     features: list[_Feature] = []
     texts: dict[str, list[str]] = {}
-    odd: list[str] = []
+    odd = ""
     for each in (each for each in table.titles if each != title):
         cells = table.cells(each, "attribute").to_pylist()
-        made = None if _is_id(each) else _numbers(each, cells, table) or _categories(each, cells)
-        odd += [] if _is_id(each) or (made is not None and made.card["kind"] == "number") else _odd_cell(each, cells)
+        # A title says that the column identifies nodes, so that its numbers measure nothing.
+        is_key = each.casefold() == "id" or each.casefold().endswith(("_id", " id")) or each.endswith("ID")
+        made = None if is_key else _numbers(each, cells, table) or _categories(each, cells)
+        if not is_key and (made is None or made.card["kind"] != "number"):
+            odd += _odd_cell(each, cells)
         if made is None:
             texts[each] = ["" if is_missing(cell) else cell for cell in cells]
         else:
@@ -122,7 +122,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     graph = _with_names(graph, rows, texts)
     absent = graph.num_nodes - len(rows)
     without = f"; {absent:,} nodes have no row" if absent else ""
-    options.on_note(f"{table.where}: {header}node from '{title}'; {_described(features, texts)}{without}{''.join(odd)}")
+    options.on_note(f"{table.where}: {header}node from '{title}'; {_described(features, texts)}{without}{odd}")
     if not features:
         return graph, {}
     values = np.zeros((graph.num_nodes, width), np.float32)
@@ -137,18 +137,16 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
     by_case: dict[str, str] = {}
     taken: dict[int, int] = {}
     for i, text in enumerate(ids):
-        node = find_node(text, graph.num_nodes, graph.names)
-        if node is None and graph.names is not None:
-            node = graph.names.find_ignoring_case(text)
-            if node is not None and node >= 0:
-                by_case[text] = graph.names[node]
-        if node is None and graph.names is None:
-            hint = f"nodes of this graph are row numbers, from 0 to {graph.num_nodes - 1}"
-            raise DataError(f"node {excerpt(text)} is not in the graph", where=table.place(i), hint=hint)
-        if node is not None and node < 0:
-            raise DataError(f"{excerpt(text)} names several nodes", where=table.place(i), hint="write one as #12")
+        node, in_another_case = graph.find(text)
         if node is None:
+            if graph.names is None:
+                hint = f"nodes of this graph are row numbers, from 0 to {graph.num_nodes - 1}"
+                raise DataError(f"node {excerpt(text)} is not in the graph", where=table.place(i), hint=hint)
             node = added.setdefault(text, graph.num_nodes + len(added))
+        elif node < 0:
+            raise DataError(f"{excerpt(text)} names several nodes", where=table.place(i), hint="write one as #12")
+        elif in_another_case and graph.names is not None:
+            by_case[text] = graph.names[node]
         if taken.setdefault(node, i) != i:
             raise DataError(f"node {excerpt(text)} again", where=table.place(i), hint="a row for each node is needed")
         rows[i] = node
@@ -173,11 +171,6 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
     return graph, rows
 
 
-def _is_id(title: str) -> bool:
-    """Whether a title says that the column identifies nodes, so that its numbers measure nothing."""
-    return title.casefold() == "id" or title.casefold().endswith(("_id", " id")) or title.endswith("ID")
-
-
 def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
     """Standardised numbers; None if there is something else in the column."""
     present = np.array([not is_missing(cell) for cell in cells])
@@ -196,11 +189,11 @@ def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
     return _Feature(values, card)
 
 
-def _odd_cell(title: str, cells: list[str]) -> list[str]:
+def _odd_cell(title: str, cells: list[str]) -> str:
     """The cell that keeps a column, most of whose cells are numbers, from being one of numbers; none for any other."""
     texts = [cell for cell in cells if not is_missing(cell)]
     others = [cell for cell in texts if parse_number(cell) is None or has_leading_zero(cell)]
-    return [f"; {excerpt(others[0])} in '{title}' is not a number"] if 0 < 2 * len(others) < len(texts) else []
+    return f"; {excerpt(others[0])} in '{title}' is not a number" if 0 < 2 * len(others) < len(texts) else ""
 
 
 def _categories(title: str, cells: list[str]) -> _Feature | None:
@@ -208,11 +201,7 @@ def _categories(title: str, cells: list[str]) -> _Feature | None:
     found = sorted({cell for cell in cells if not is_missing(cell)})
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
         return None
-    place = {value: i for i, value in enumerate(found)}
-    values = np.zeros((len(cells), len(found)), np.float32)
-    for row, cell in enumerate(cells):
-        if cell in place:
-            values[row, place[cell]] = 1
+    values = (np.array(cells)[:, None] == np.array(found)).astype(np.float32)
     return _Feature(values, {"column": title, "kind": "category", "values": found})
 
 
@@ -238,13 +227,5 @@ def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:
         lacking = feature.card.get("missing")
         mean = f" ({lacking:,} missing, taken as the mean)" if lacking else ""
         kinds[feature.card["kind"]].append(feature.card["column"] + mean)
-    parts = [
-        f"{noun} {', '.join(titles)}"
-        for noun, titles in (
-            ("standardised numbers", kinds["number"]),
-            ("categories", kinds["category"]),
-            ("names", list(texts)),
-        )
-        if titles
-    ]
-    return "; ".join(parts) or "no attributes"
+    named = {"standardised numbers": kinds["number"], "categories": kinds["category"], "names": list(texts)}
+    return "; ".join(f"{noun} {', '.join(titles)}" for noun, titles in named.items() if titles) or "no attributes"

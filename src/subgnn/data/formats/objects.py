@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.columns import likely_title
+from subgnn.data.formats.format import likely_title
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels
