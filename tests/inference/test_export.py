@@ -16,9 +16,9 @@ from subgnn.api.train_recipe import train
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.recipes import find_recipe
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run, write_export
+from subgnn.inference.export import export_run
 from subgnn.inference.open import EXPORT, open_run
-from subgnn.storage.arrays import read_arrays
+from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.run_dir import CHECKPOINT
 from tests.inference.explained import PAIRED
 from tests.training.examples import dataset, recipe
@@ -188,7 +188,7 @@ def rewritten(file: Path, out: Path, change) -> Path:
     content = json.loads(opened.metadata["content"])
     arrays = {name: np.array(array) for name, array in opened.arrays.items()}
     change(arrays, content)
-    write_export(out, arrays, content)
+    write_parts(out, encode_arrays(arrays, EXPORT, content))
     return out
 
 

@@ -1,14 +1,13 @@
 """Answers about the subgraphs of a user's table, joined to its rows: predictions and vectors.
 
-The table is read by the one reader of tables (:func:`~subgnn.data.formats.members.read_members`), and answers are a
-table again (:mod:`subgnn.storage.tables`), with a row for each subgraph in the order of the input. After the columns of
-the answer come the name of the subgraph, if it has one, the nodes that were dropped, if unknown ones may be, and the
-other columns of the input, if it has a row for each subgraph.
+Answers are a table again (:mod:`subgnn.storage.tables`), in the order of the input. After the columns of the answer
+come the name of the subgraph, if it has one, the nodes that were dropped, if unknown ones may be, and the other columns
+of the input, if it has a row for each subgraph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,14 @@ from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
 from subgnn.task import task_of
 
-NPY = ".npy"
+_NPY = ".npy"
 _DEFAULTS = ReadOptions()
-_OWN, _CLASS, _GIVEN = "subgraph_", "class_", "given_"  # put before a title that an earlier column has
+_OWN, _CLASS, _GIVEN = "subgraph_", "class_", "given_"
+
+Prefixed = tuple[Column, str]
+"""A column, and what is put before its title if an earlier column has the same."""
+Joined = list[tuple[Column, str, Sequence[Any]]]
+"""Columns that come after an answer: each with its prefix and the values of all subgraphs."""
 
 
 def chunk_size(recipe: Recipe | ModelSpec) -> int:
@@ -63,15 +67,9 @@ class Query:
 
     @classmethod
     def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Query:
-        """Read a file or a data frame.
-
-        Raises:
-            DataError: for what is not a table of subgraphs; and for nodes that are not in the graph, unless
-                ``options.unknown`` drops them.
-        """
+        """Read a file or a data frame; nodes that are not in the graph are an error unless ``options`` drop them."""
         members = read_members(source, graph, options, labelled=False)
-        matched = match_nodes(members, graph, unknown=options.unknown)
-        return cls(members, matched, options.unknown == "drop")
+        return cls(members, match_nodes(members, graph, unknown=options.unknown), options.unknown == "drop")
 
     def __len__(self) -> int:
         return len(self.members)
@@ -99,15 +97,12 @@ class Query:
             there = np.flatnonzero(nodes.lengths > 0)
             yield rows, there, nodes.take(there)
 
-    def joined(self) -> list[tuple[Column, str, Sequence[Any]]]:
-        """The columns that come after an answer: each with a prefix for a title that is taken, and all its values."""
-        found: list[tuple[Column, str, Sequence[Any]]] = []
-        if self.members.named:
-            found.append((Column("name"), _OWN, self.members.names))
+    def joined(self) -> Joined:
+        """The columns that come after an answer."""
+        found: Joined = [(Column("name"), _OWN, self.members.names)] if self.members.named else []
         if self.drops:
             found.append((Column("dropped"), _OWN, [";".join(self.dropped(row)) for row in range(len(self))]))
-        found += [(Column(title), _GIVEN, values) for title, values in self.members.others.items()]
-        return found
+        return found + [(Column(title), _GIVEN, values) for title, values in self.members.others.items()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,19 +114,17 @@ class AnswerTable:
 
     @classmethod
     def of(
-        cls, query: Query, own: list[tuple[Column, str]], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
+        cls, query: Query, own: list[Prefixed], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
     ) -> AnswerTable:
-        """The columns of an answer between the subgraph and what is joined to it.
+        """A row for each subgraph.
 
         Args:
-            own: the columns of the answer, each with a prefix for a title that is taken.
+            own: the columns of the answer.
             answer: the values of these columns for some subgraphs.
             size: how many subgraphs to answer at once.
         """
         query.refuse_empty()
         joined = query.joined()
-        columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
-        titles = distinct((column.title, prefix) for column, prefix in columns)
 
         def parts() -> Iterator[Part]:
             for rows, there, nodes in query.parts(size):
@@ -142,7 +135,36 @@ class AnswerTable:
                     *(column[rows.start : rows.stop] for _, _, column in joined),
                 ]
 
-        return cls([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
+        return cls(_columns(own, joined), parts())
+
+    @classmethod
+    def of_lists(
+        cls, own: list[Column], joined: Joined, batches: Iterable[list[tuple[int, str, list[Sequence[Any]]]]]
+    ) -> AnswerTable:
+        """Several rows for each subgraph; one with empty cells where there is no answer.
+
+        Args:
+            batches: the number of a subgraph, its text, and the values of the columns for each answer.
+        """
+        empty = [[None] * len(own)]
+
+        def parts() -> Iterator[Part]:
+            for batch in batches:
+                rows = [
+                    (text, *answer, *(values[row] for _, _, values in joined))
+                    for row, text, answers in batch
+                    for answer in answers or empty
+                ]
+                yield list(zip(*rows, strict=True))
+
+        return cls(_columns([(column, "") for column in own], joined), parts())
+
+
+def _columns(own: list[Prefixed], joined: Joined) -> list[Column]:
+    """The subgraph, the columns of the answer and what is joined to it, with titles that differ."""
+    columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
+    titles = distinct((column.title, prefix) for column, prefix in columns)
+    return [replace(column, title=title) for (column, _), title in zip(columns, titles, strict=True)]
 
 
 def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
@@ -172,19 +194,18 @@ def prediction_table(predictor: Predictor, query: Query, *, top: int | None = No
     if top is not None:
         if task.real:
             raise UserError("the labels are values, not classes", where="--top", hint="leave it out")
-        most = min(top, len(classes))
-        pairs = [(Column(f"class_{k + 1}"), Column(f"probability_{k + 1}", float)) for k in range(most)]
+        top = min(top, len(classes))
+        pairs = [(Column(f"class_{k + 1}"), Column(f"probability_{k + 1}", float)) for k in range(top)]
         own = [(Column("label"), ""), *((column, "") for pair in pairs for column in pair)]
 
     def answer(nodes: Ragged) -> list[Sequence[Any]]:
         scores = predictor.probabilities(nodes)
-        labels = [predictor.label_text(row) for row in scores]
+        found: list[Sequence[Any]] = [[predictor.label_text(row) for row in scores]]
         if top is None:
-            return [labels, *scores.T.tolist()]
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+            return [*found, *scores.T.tolist()]
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
         ranked = np.take_along_axis(scores, order, axis=1)
-        found: list[Sequence[Any]] = [labels]
-        for k in range(most):
+        for k in range(top):
             found += [[classes[c] for c in order[:, k]], ranked[:, k].tolist()]
         return found
 
@@ -197,9 +218,8 @@ def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
     first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
     width = predictor.embeddings(first).shape[1]
 
-    def answer(nodes: Ragged) -> list[Sequence[Any]]:
-        vectors: Any = predictor.embeddings(nodes)
-        return [vectors]
+    def answer(nodes: Ragged) -> list[Any]:
+        return [predictor.embeddings(nodes)]
 
     return AnswerTable.of(query, [(Column("vector", float, width), "")], answer, chunk_size(predictor.spec))
 
@@ -225,20 +245,17 @@ class Files:
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
         """The format of the output by its name, TSV on the standard output; None for one of ``others``.
 
+        An output that exists and is not to be replaced is refused, and ``excel_safe`` if it is not CSV or TSV.
+
         Args:
             default: for other endings; without it they are refused.
             others: endings of files that are not tables, which are accepted as well.
-
-        Raises:
-            DataError: for another ending, for ``excel_safe`` if the output is not CSV or TSV, and for an output that
-                exists and is not to be replaced.
         """
         suffix = self.out.suffix
-        found = "tsv" if self.out == STDOUT else FORMATS.get(suffix, default)
+        found = None if suffix in others else "tsv" if self.out == STDOUT else FORMATS.get(suffix, default)
         if found is None and suffix not in others:
             hint = f"accepted: {', '.join([*others, *FORMATS])}, or - for the standard output"
             raise DataError(f"unknown kind of file '{suffix}'", where=str(self.out), hint=hint)
-        found = None if suffix in others else found
         if self.excel_safe and found not in ("csv", "tsv"):
             raise DataError(f"{self.out} is neither CSV nor TSV", where="--excel-safe", hint="leave it out")
         if self.out != STDOUT:
@@ -262,11 +279,7 @@ class Files:
 
 
 def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:
-    """Write :func:`prediction_table`; TSV unless the name of the output says otherwise.
-
-    Returns:
-        The number of subgraphs.
-    """
+    """Write :func:`prediction_table`; TSV unless the name of the output says otherwise. Returns how many subgraphs."""
     form = files.output_format(default="tsv")
     predictor = open_run(run, files.data).predictor
     query = files.read(predictor.graph)
@@ -275,12 +288,8 @@ def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int
 
 
 def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
-    """Write :func:`vector_table`, or the vectors alone as .npy.
-
-    Returns:
-        The shape of the vectors.
-    """
-    form = files.output_format(others=[NPY])
+    """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
+    form = files.output_format(others=[_NPY])
     predictor = open_run(run, files.data).predictor
     return _write_vectors(predictor, files.read(predictor.graph), files, form)
 
@@ -296,7 +305,7 @@ def write_embeddings_without_labels(
     Returns:
         The shape of the vectors.
     """
-    form = files.output_format(others=[NPY])
+    form = files.output_format(others=[_NPY])
     if model is not None:
         refuse_existing(model, overwrite=files.overwrite)
     query = files.read(graph)

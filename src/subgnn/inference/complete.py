@@ -10,14 +10,12 @@ Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (doc
 set so that, over all nodes, as many members are expected as were left out. So a score is the probability that a node
 belongs to a subgraph that has lost a fifth of its members. Its log odds are the sum of the constant and of one term a
 feature, w_i (x_i - mean of x_i over nodes), which tell what carries it.
-
-:func:`complete_file` completes the subgraphs of a file: a table with a row for each suggested node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ from subgnn.data.formats.members import Members
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
-from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Files, Query
 from subgnn.inference.completion_features import GROUPS, NAMES, Floats, PairFeatures
@@ -41,7 +38,7 @@ from subgnn.rng import stream
 from subgnn.storage.arrays import Format
 from subgnn.storage.cache import cache_path, cached
 from subgnn.storage.files import json_digest
-from subgnn.storage.tables import Column, Part, distinct
+from subgnn.storage.tables import Column
 
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
@@ -84,11 +81,7 @@ class Ranker:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any], where: str) -> Ranker:
-        """From :meth:`arrays`, checked.
-
-        Raises:
-            DataError: where they are others.
-        """
+        """From :meth:`arrays`, checked."""
         shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
         if {name: array.shape for name, array in arrays.items()} != shapes or not all(
             array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()
@@ -119,11 +112,7 @@ class Completion:
 
 
 class Completer:
-    """Known subgraphs of a graph, and a model of what belongs to a subgraph.
-
-    Args:
-        features: over the graph and the known subgraphs.
-    """
+    """Known subgraphs of a graph, and a model of what belongs to a subgraph."""
 
     def __init__(self, features: PairFeatures, ranker: Ranker) -> None:
         self.features, self.ranker = features, ranker
@@ -138,9 +127,6 @@ class Completer:
             graph: undirected.
             groups: a number for each known subgraph; those of a group are not used to complete each other while the
                 model is fitted, as they are too similar. By default each is its own.
-
-        Raises:
-            DataError: if no known subgraph has two nodes, or none has nodes outside of it.
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
@@ -158,11 +144,7 @@ class Completer:
 
     @classmethod
     def of_run(cls, opened: OpenedRun, where: str) -> Completer:
-        """The model of a run's dataset: of its training and validation subgraphs.
-
-        Raises:
-            DataError: for an exported run that was opened without its dataset.
-        """
+        """The model of a run's dataset: of its training and validation subgraphs."""
         subgraphs = opened.known()
         if subgraphs is None:
             what = "an exported run holds no known subgraphs to complete others by"
@@ -206,67 +188,54 @@ def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[
     return np.sort(mixed[count:]), np.sort(mixed[:count])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Examples:
+def _examples(
+    features: PairFeatures, groups: NDArray[np.int64], draws: np.random.Generator
+) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Pairs of a subgraph and a node: features, whether the node was left out, and how many pairs each stands for."""
-
-    table: Floats
-    belongs: NDArray[np.bool_]
-    counts: Floats
-
-    @classmethod
-    def of(cls, features: PairFeatures, groups: NDArray[np.int64], draws: np.random.Generator) -> _Examples:
-        known, num_nodes = features.known, features.graph.num_nodes
-        usable = np.flatnonzero((known.lengths > 1) & (known.lengths < num_nodes))
-        if not len(usable):
-            what = "no known subgraph has two nodes, and nodes outside of it, to learn from"
-            raise DataError(what, where="complete", hint="give a dataset with other subgraphs")
-        chosen = np.sort(draws.permutation(usable)[:_MOST_SUBGRAPHS])
-        pairs = [leave_out(known[row], draws) for row in chosen]
-        tables, belongs, counts = [], [], []
-        queries = features.queries(Ragged.from_rows(rest for rest, _ in pairs))
-        for row, (_, left), query in zip(chosen, pairs, queries, strict=True):
-            unused = np.flatnonzero(groups == groups[row])
-            place = np.zeros(num_nodes, np.int8)  # 0 elsewhere, 1 near, 2 in the subgraph
-            place[features.near(query, unused=unused)] = 1
-            place[known[row]] = 2
-            near, elsewhere = np.flatnonzero(place == 1), np.flatnonzero(place == 0)
-            some, others = (_drawn(nodes, most, draws) for nodes, most in ((near, _NEAR), (elsewhere, _ELSEWHERE)))
-            tables.append(features.table(query, np.concatenate([left, some, others]), unused=unused))
-            belongs.append(np.repeat([True, False], [len(left), len(some) + len(others)]))
-            stands = [1, len(near) / max(1, len(some)), len(elsewhere) / max(1, len(others))]
-            counts.append(np.repeat(stands, [len(left), len(some), len(others)]))
-        return cls(*map(np.concatenate, (tables, belongs, counts)))
-
-
-def _drawn(nodes: NDArray[np.int64], most: int, draws: np.random.Generator) -> NDArray[np.int64]:
-    """At most so many of the nodes, each once."""
-    return nodes if len(nodes) <= most else draws.choice(nodes, most, replace=False)
+    known, num_nodes = features.known, features.graph.num_nodes
+    usable = np.flatnonzero((known.lengths > 1) & (known.lengths < num_nodes))
+    if not len(usable):
+        what = "no known subgraph has two nodes, and nodes outside of it, to learn from"
+        raise DataError(what, where="complete", hint="give a dataset with other subgraphs")
+    chosen = np.sort(draws.permutation(usable)[:_MOST_SUBGRAPHS])
+    pairs = [leave_out(known[row], draws) for row in chosen]
+    tables, belongs, counts = [], [], []
+    queries = features.queries(Ragged.from_rows(rest for rest, _ in pairs))
+    for row, (_, left), query in zip(chosen, pairs, queries, strict=True):
+        unused = np.flatnonzero(groups == groups[row])
+        place = np.zeros(num_nodes, np.int8)  # 0 elsewhere, 1 near, 2 in the subgraph
+        place[features.near(query, unused=unused)] = 1
+        place[known[row]] = 2
+        near, elsewhere = np.flatnonzero(place == 1), np.flatnonzero(place == 0)
+        some, others = (
+            nodes if len(nodes) <= most else draws.choice(nodes, most, replace=False)
+            for nodes, most in ((near, _NEAR), (elsewhere, _ELSEWHERE))
+        )
+        tables.append(features.table(query, np.concatenate([left, some, others]), unused=unused))
+        belongs.append(np.repeat([True, False], [len(left), len(some) + len(others)]))
+        stands = [1, len(near) / max(1, len(some)), len(elsewhere) / max(1, len(others))]
+        counts.append(np.repeat(stands, [len(left), len(some), len(others)]))
+    return np.concatenate(tables), np.concatenate(belongs), np.concatenate(counts)
 
 
 def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
     from scipy.optimize import brentq
     from scipy.special import expit
 
-    found = _Examples.of(features, groups, stream(seed, "completion"))
-    outside = ~found.belongs
-    means = np.average(found.table[outside], axis=0, weights=found.counts[outside])
-    deviations = found.table.std(axis=0)
+    table, belongs, counts = _examples(features, groups, stream(seed, "completion"))
+    means = np.average(table[~belongs], axis=0, weights=counts[~belongs])
+    deviations = table.std(axis=0)
     deviations[deviations < 1e-9] = 1  # a feature that is constant, as overlaps of disjoint subgraphs, has no weight
-    table = (found.table - means) / deviations
-    belongs, roots = found.belongs[:, None].astype(np.float64), np.sqrt(found.counts)[:, None]
-    weight = fit_linear(table, belongs, 1.0, loss="logistic", weights=roots)[0][:, 0]
-    scores, wanted = table @ weight, np.count_nonzero(found.belongs)
-    bias = brentq(lambda constant: found.counts @ expit(scores + constant) - wanted, -1000, 1000)
+    table = (table - means) / deviations
+    targets, roots = belongs[:, None].astype(np.float64), np.sqrt(counts)[:, None]
+    weight = fit_linear(table, targets, 1.0, loss="logistic", weights=roots)[0][:, 0]
+    scores, wanted = table @ weight, np.count_nonzero(belongs)
+    bias = brentq(lambda constant: counts @ expit(scores + constant) - wanted, -1000, 1000)
     return Ranker(weight / deviations, means, float(bias))
 
 
 def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOptions = _DEFAULTS) -> NDArray[np.int64]:
-    """The nodes of a file with one a line (before its first tab), or of a list; sorted, each once.
-
-    Raises:
-        DataError: for nodes that are not in the graph, unless ``options.unknown`` drops them; and if none is left.
-    """
+    """The nodes of a file with one a line (before its first tab), or of a list; sorted, each once."""
     where = str(source) if isinstance(source, Path) else "among"
     if isinstance(source, Path):
         texts = [line.split("\t")[0].strip() for _, line in read_lines(source, encoding=options.encoding)]
@@ -281,33 +250,26 @@ def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOpt
     return matched.nodes[0].astype(np.int64)
 
 
-def _rows(names: NodeNames | None, found: Completion) -> list[tuple[Any, ...]]:
-    """The suggested nodes of one subgraph, with the values of :data:`_OWN`."""
-    nodes = [str(node) if names is None else names.written(node) for node in found.nodes.tolist()]
-    numbers = (found.probabilities.tolist(), found.links.tolist(), found.reasons, *found.contributions.T.tolist())
-    return list(zip(range(1, len(nodes) + 1), nodes, *numbers, strict=True))
-
-
 def completion_table(
     completer: Completer, query: Query, *, top: int, among: NDArray[np.int64] | None = None
 ) -> AnswerTable:
     """Suggested nodes, a row each, the likeliest of a subgraph first; one without a node where there is none."""
     query.refuse_empty()
-    joined, names = query.joined(), completer.features.graph.names
+    names = completer.features.graph.names
     shown = None if names is None else names.readable()
-    columns = [(Column("subgraph"), ""), *((column, "") for column in _OWN), *((c, prefix) for c, prefix, _ in joined)]
-    titles = distinct((column.title, prefix) for column, prefix in columns)
 
-    def parts() -> Iterator[Part]:
+    def rows_of(found: Completion) -> list[Sequence[Any]]:
+        nodes = [str(node) if shown is None else shown.written(node) for node in found.nodes.tolist()]
+        numbers = (found.probabilities.tolist(), found.links.tolist(), found.reasons, *found.contributions.T.tolist())
+        return list(zip(range(1, len(nodes) + 1), nodes, *numbers, strict=True))
+
+    def batches() -> Iterator[list[tuple[int, str, list[Sequence[Any]]]]]:
         for rows, there, nodes in query.parts(COLUMNS):
             answers, known = completer.complete(nodes, top=top, among=among), set(there.tolist())
             for place, row in enumerate(rows):
-                own = _rows(shown, next(answers)) if place in known else []
-                rest = [values[row] for _, _, values in joined]
-                listed = [(query.text(row), *some, *rest) for some in own or [(None,) * len(_OWN)]]
-                yield list(zip(*listed, strict=True))
+                yield [(row, query.text(row), rows_of(next(answers)) if place in known else [])]
 
-    return AnswerTable([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
+    return AnswerTable.of_lists(_OWN, query.joined(), batches())
 
 
 def complete_file(run: Path, files: Files, *, top: int, among: Path | None = None) -> tuple[AnswerTable, int]:

@@ -66,12 +66,7 @@ class Query:
 
 
 class PairFeatures:
-    """Computes features of pairs.
-
-    Args:
-        graph: undirected.
-        known: known subgraphs.
-    """
+    """Computes features of pairs, in an undirected graph with known subgraphs."""
 
     def __init__(self, graph: Graph, known: Ragged) -> None:
         self.graph, self.known = graph, known
@@ -110,11 +105,7 @@ class PairFeatures:
         return nodes[~np.isin(nodes, query.nodes)]
 
     def near(self, query: Query, *, unused: NDArray[np.int64] = _NONE) -> NDArray[np.int64]:
-        """The nodes that a walk from S reaches, and those of known subgraphs that overlap S; sorted.
-
-        Args:
-            unused: known subgraphs that are left out.
-        """
+        """The nodes that a walk from S reaches, and those of known subgraphs that overlap S, but the unused; sorted."""
         overlaps = self._overlaps(query.nodes)
         overlaps[unused] = 0
         members = self.known.take(np.flatnonzero(overlaps)).values
@@ -125,15 +116,7 @@ class PairFeatures:
         return self._links(subgraph)[nodes]
 
     def table(self, query: Query, nodes: NDArray[np.int64], *, unused: NDArray[np.int64] = _NONE) -> Floats:
-        """The features of nodes.
-
-        Args:
-            nodes: not in S.
-            unused: known subgraphs that are left out.
-
-        Shapes:
-            returns: (nodes, features), in the order of :data:`NAMES`.
-        """
+        """The features of nodes outside of S (nodes, features), as :data:`NAMES`, without the unused subgraphs."""
         size, ratios, sizes = len(query.nodes), query.ratios.astype(np.float64), np.maximum(self.known.lengths, 1)
         overlaps = self._overlaps(query.nodes)
         unused = np.union1d(unused, np.flatnonzero((overlaps == size) & (2 * size >= sizes)))

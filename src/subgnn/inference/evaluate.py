@@ -20,11 +20,7 @@ from subgnn.task import task_of
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult:
-    """Score a finished run on a split of its dataset: its result, with these metrics of the split.
-
-    Args:
-        data: the dataset; by default where the run read it.
-    """
+    """Score a finished run on a split of its dataset: its result, with these metrics of the split."""
     whole = open_run(out, data)
     subgraphs = whole.split(split, str(data or out))
     scored = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
@@ -47,9 +43,6 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "aut
 
     Args:
         select_by: of the run; ``recall@k`` is then among the metrics.
-
-    Raises:
-        DataError: for labels of another kind than the run's, or that it does not know.
     """
     spec = predictor.spec
     found, known = subgraphs.task.replace("multi-class", "binary"), spec.task.replace("multi-class", "binary")

@@ -30,13 +30,12 @@ from subgnn.inference.explanation import (
     Outputs,
     Values,
     differences,
-    names_of,
     to_values,
 )
 from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun
-from subgnn.inference.predictor import Predictor
+from subgnn.inference.predictor import Predictor, names_of
 from subgnn.kernels import induced_components
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.graph import Graph
 from subgnn.inference.predictor import Predictor
 from subgnn.task import TaskName, task_of
 
@@ -28,11 +27,6 @@ _DIGITS = 6
 def to_values(numbers: NDArray[np.floating[Any]]) -> Values:
     """An array as plain numbers."""
     return tuple(float(number) for number in numbers)
-
-
-def names_of(graph: Graph, nodes: Sequence[int]) -> tuple[str, ...]:
-    """Nodes as a file of subgraphs lists them: by name, or by id if the graph has no names."""
-    return tuple(str(node) if graph.names is None else graph.names.written(node) for node in nodes)
 
 
 def target_scale(predictor: Predictor) -> float:

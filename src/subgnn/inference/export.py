@@ -82,21 +82,12 @@ def export_run(
         alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
         of_graph, about["graph"] = pack_dataset(Dataset(opened.result.dataset, graph, alone))
         arrays |= {f"graph.{name}": array for name, array in of_graph.items()}
-    write_export(out, arrays, about, overwrite=overwrite)
+    write_parts(out, encode_arrays(arrays, EXPORT, about), overwrite=overwrite)
     return {"bytes": out.stat().st_size, "graph_hash": checkpoint.spec.graph_hash, "with_graph": with_graph}
 
 
-def write_export(out: Path, arrays: Arrays, about: dict[str, Any], *, overwrite: bool = False) -> None:
-    """Write the arrays of an exported run and the rest of it."""
-    write_parts(out, encode_arrays(arrays, EXPORT, about), overwrite=overwrite)
-
-
 class Program(nn.Module):
-    """A network whose node and anchor vectors are constants.
-
-    Args:
-        model: over all nodes that may be met.
-    """
+    """A network, over all nodes of the graph, whose node and anchor vectors are constants."""
 
     def __init__(self, model: SubGNN) -> None:
         super().__init__()
@@ -224,11 +215,7 @@ def _example(predictor: Predictor) -> Ragged:
 
 
 def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite: bool = False) -> dict[str, Any]:
-    """Write the network of a finished run as a .pt2 file, which ``torch.export.load`` reads.
-
-    Returns:
-        Its size in bytes and the names of its inputs.
-    """
+    """Write the network of a finished run as a .pt2 file; returns its size in bytes and the names of its inputs."""
     if out.suffix != ".pt2":
         raise UserError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .pt2")
     predictor = open_run(run, data).predictor

@@ -30,11 +30,11 @@ from subgnn.inference.explanation import (
     ChannelContribution,
     ComponentContribution,
     Values,
-    names_of,
     target_scale,
     to_values,
 )
 from subgnn.inference.masking import Masking, SubgraphInputs
+from subgnn.inference.predictor import names_of
 
 _STEPS = (64, 256, 1024)
 _SMALL_RESIDUAL = 5e-3  # of the largest difference of logits

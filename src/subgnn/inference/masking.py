@@ -21,9 +21,8 @@ from subgnn.inference.explanation import (
     Compare,
     Outputs,
     Values,
-    names_of,
 )
-from subgnn.inference.predictor import Predictor
+from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.subgnn.batches import Batch, Inputs
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.measure import Prepared

@@ -54,15 +54,6 @@ class Nearest:
     Args:
         known: (m, width).
         method: compare all, or use an index of faiss; ``auto`` is exact up to :data:`EXACT_VECTORS`.
-
-    Raises:
-        DataError: for infinite numbers.
-        UserError: if faiss is needed and not installed.
-
-    Example:
-        >>> places, distances = Nearest(np.eye(3), distance="euclidean").find([[0.0, 2.0, 0.5]], top=2)
-        >>> places.tolist(), distances.round(3).tolist()
-        ([[1, 2]], [[1.118, 2.062]])
     """
 
     def __init__(self, known: NDArray[Any], *, distance: Distance = "centred", method: Method = "auto") -> None:
@@ -100,12 +91,7 @@ class Nearest:
         return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
     def find(self, queries: Any, top: int = 10) -> Found:
-        """The nearest known vectors of each query; equal distances by place.
-
-        Raises:
-            DataError: for queries of another width.
-            UserError: for ``top`` below 1.
-        """
+        """The nearest known vectors of each query; equal distances by place."""
         if top < 1:
             raise UserError(f"{top} neighbours", where="top", hint="accepted: 1 or more")
         vectors = self.check(queries)
@@ -126,11 +112,7 @@ class Nearest:
         return places, distances
 
     def check(self, queries: Any) -> NDArray[np.float32]:
-        """Queries as 32 bit numbers.
-
-        Raises:
-            DataError: for what is not a table of numbers as wide as the known vectors.
-        """
+        """Queries as 32 bit numbers; they must be as wide as the known vectors."""
         vectors = _checked(queries, "queries")
         if vectors.shape[1] != self.known.shape[1]:
             what = f"vectors of {vectors.shape[1]} numbers, and known ones of {self.known.shape[1]}"

@@ -36,13 +36,7 @@ from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.result import RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, read_arrays
-from subgnn.training.run_dir import (
-    CHECKPOINT,
-    as_trained,
-    check_subgraphs,
-    dataset_path,
-    read_subgraph_keys,
-)
+from subgnn.training.run_dir import CHECKPOINT, as_trained, check_subgraphs, dataset_path, read_subgraph_keys
 from subgnn.versions import versions
 
 EXPORT = Format(
@@ -70,12 +64,7 @@ class OpenedRun:
     trained_with: Keys | None = None
 
     def split(self, name: str, where: str) -> SubgraphSet:
-        """The subgraphs of a split, to be scored; they must be those the run was trained with.
-
-        Raises:
-            DataError: without a dataset, if node sets, labels or splits have changed, and for the validation split of a
-                run that was fitted to it.
-        """
+        """The subgraphs of a split to score: as the run was trained with them, and not val if it was fitted to val."""
         if self.subgraphs is None or self.trained_with is None:
             hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
@@ -89,10 +78,9 @@ class OpenedRun:
     def known(self) -> SubgraphSet | None:
         """The subgraphs of the dataset, to be shown or searched; a warning says if they have changed since training."""
         if self.subgraphs is not None and self.trained_with is not None:
+            hint = "those of the dataset are shown"
             try:
-                check_subgraphs(
-                    self.trained_with, self.subgraphs, self.result.dataset, "those of the dataset are shown"
-                )
+                check_subgraphs(self.trained_with, self.subgraphs, self.result.dataset, hint)
             except DataError as error:
                 warnings.warn(str(error), DataWarning, stacklevel=3)
         return self.subgraphs
@@ -118,9 +106,6 @@ def open_run(
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
         read: reads a dataset.
         predictor: makes the predictor from a checkpoint and a graph.
-
-    Raises:
-        DataError: if the run is not finished or damaged, or its graph is missing or another one.
     """
     if path.is_file():
         return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
@@ -182,10 +167,7 @@ def _under(arrays: Arrays, prefix: str) -> Arrays:
 
 
 def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) -> Tables:
-    """The node embeddings of an export by hash, which must be those the run was trained with.
-
-    They are named ``vectors``, ``vectors.1``, ...
-    """
+    """The node embeddings of an export (``vectors``, ``vectors.1``, ...) by hash: those the run was trained with."""
     given = [array for name, array in arrays.items() if name.partition(".")[0] == "vectors"]
     tables = {vectors_hash(table): table for table in given if table.ndim == 2 and len(table) == num_nodes}
     needed = checkpoint.tables()
@@ -198,15 +180,7 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
 
 
 def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0) -> OpenedRun:
-    """A model that gives vectors, and no predictions, fitted to subgraphs without labels.
-
-    Args:
-        subgraphs: sets of nodes, none of them empty.
-        seed: of the draw of references where there are more subgraphs than those.
-
-    Raises:
-        UserError: for a recipe whose vectors are learned from labels.
-    """
+    """A model that gives vectors, and no predictions, fitted to subgraphs without labels, none of them empty."""
     model = model_of(recipe)
     if model.vectors_need_labels:
         free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]

@@ -46,9 +46,6 @@ class Predictor:
         cache: store what is computed of the training subgraphs in the cache folder, for the next time.
         where: what the checkpoint was read from, for errors; the file by default.
         again: what to do about a checkpoint that does not fit.
-
-    Raises:
-        DataError: if the graph is another one, or the checkpoint does not fit its settings.
     """
 
     def __init__(
@@ -85,25 +82,14 @@ class Predictor:
         return self.spec.members
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Logits; standardised values for regression.
-
-        Shapes:
-            returns: (n, outputs).
-
-        Raises:
-            UserError: for a model that was fitted without labels.
-        """
+        """Logits (n, outputs); standardised values for regression."""
         if self.spec.task == "unlabelled":
             hint = "take its vectors (embed), or train the recipe on labelled subgraphs"
             raise UserError("the model was fitted without labels, and predicts none", where="predict", hint=hint)
         return self.fitted.outputs(subgraphs)
 
     def rows(self, subgraphs: Subgraphs) -> Ragged:
-        """Subgraphs as rows of node ids; nodes may be given by id or by name.
-
-        Raises:
-            DataError: for a node that is not in the graph, and for an empty subgraph.
-        """
+        """Subgraphs as rows of node ids; nodes may be given by id or by name."""
         if isinstance(subgraphs, SubgraphSet):
             return subgraphs.nodes
         if isinstance(subgraphs, Ragged):
@@ -113,19 +99,11 @@ class Predictor:
         return SubgraphSet.from_lists(lists, num_nodes=graph.num_nodes).nodes
 
     def probabilities(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
-        """Class probabilities; for regression the value, in units of the label.
-
-        Shapes:
-            returns: (n, classes) or (n, 1).
-        """
+        """Class probabilities (n, classes); for regression the value, in units of the label (n, 1)."""
         return self.scores(self.outputs(self.rows(subgraphs)))
 
     def scores(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Probabilities, or values in units of the label, from :meth:`outputs`.
-
-        Shapes:
-            outputs: (n, outputs). returns: (n, classes) or (n, 1).
-        """
+        """Probabilities, or values in units of the label, from :meth:`outputs`."""
         scores = task_of(self.spec.task).probabilities(torch.from_numpy(outputs)).numpy()
         target = self.spec.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
@@ -136,11 +114,7 @@ class Predictor:
         return self.fitted.thresholds
 
     def label_text(self, scores: NDArray[np.float32]) -> str:
-        """The label of a subgraph as text: a class; several labels as in subgraphs.tsv; or a value.
-
-        Shapes:
-            scores: (classes,) or (1,), as :meth:`scores` gives them.
-        """
+        """The label of a subgraph as text, from its row of :meth:`scores`: a class, several classes, or a value."""
         task, classes = task_of(self.spec.task), self.spec.classes
         (found,) = task.decide(scores[None], self.thresholds)
         names = task.names(found, classes)
@@ -151,11 +125,7 @@ class Predictor:
         return [self.label_text(scores) for scores in self.probabilities(subgraphs)]
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """z_S, the vector of each subgraph, as the head receives it, by the first network and draw of anchors.
-
-        Shapes:
-            returns: (n, width).
-        """
+        """z_S (n, width), as the head receives it, by the first network and draw of anchors."""
         return self.fitted.vectors(subgraphs)
 
     def embed(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
@@ -178,10 +148,7 @@ class Predictor:
         return max(names, key=shares.__getitem__, default=None)
 
     def with_channels(self) -> Predictor | None:
-        """The predictor whose channels and anchors explain predictions: this one, or that of a portfolio's member.
-
-        None where there are no channels.
-        """
+        """The predictor whose channels and anchors explain predictions: this one, a portfolio's member, or None."""
         member = self.member_with_channels
         if member is not None:
             return self.part(member)
@@ -199,12 +166,12 @@ class Predictor:
 
     @torch.no_grad()
     def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
-        """Mean vector of subgraphs by each network with channels and draw of anchors: the reference of explanations.
+        """The reference of explanations: the mean vector of subgraphs, by each network with channels and each draw.
 
-        Of more than 256 subgraphs, as many are taken, evenly spaced.
+        Of more than 256 subgraphs, 256 are taken, evenly spaced. None for a model without channels.
 
         Shapes:
-            returns: (networks x draws, width), or None for a model without channels.
+            returns: (networks x draws, width).
         """
         source = self.with_channels()
         if source is None:
@@ -214,6 +181,11 @@ class Predictor:
         means = [network.embed(inputs.whole).mean(dim=0) for network, inputs, _ in measured.combinations()]
         found: NDArray[np.float32] = torch.stack(means).float().cpu().numpy()
         return found
+
+
+def names_of(graph: Graph, nodes: Sequence[int]) -> tuple[str, ...]:
+    """Nodes as a file of subgraphs lists them: by name, or by id if the graph has no names."""
+    return tuple(str(node) if graph.names is None else graph.names.written(node) for node in nodes)
 
 
 def _hashed(graph: Graph) -> Graph:

@@ -13,7 +13,7 @@ import hashlib
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, DataWarning
-from subgnn.inference.answers import AnswerTable, Files, Query, chunk_size
+from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
 from subgnn.inference.nearest import Distance, Found, Method, Nearest
 from subgnn.inference.open import open_run
-from subgnn.inference.predictor import Predictor
+from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
 from subgnn.models.interface import BATCH
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
-from subgnn.storage.tables import Column, Part, distinct
+from subgnn.storage.tables import Column
 
 _STORED = Format(
     name="subgnn-subgraph-vectors",
@@ -108,15 +108,12 @@ class KnownSubgraphs:
                     self._parts.append(self._predictor.embeddings(nodes.take(part)))
                     if done + len(part) == len(nodes):
                         self._vectors, self._parts = np.concatenate(self._parts), []
-                        self._store(nodes, self._vectors)
+                        if cache_limit():
+                            store(self._path(nodes), encode_arrays({"vectors": self._vectors}, _STORED))
             return self._vectors is not None
 
     def find(self, subgraphs: Ragged, choice: Choice) -> Found:
-        """The nearest known subgraphs, by their places in the dataset, and distances.
-
-        Raises:
-            DataError: if no subgraph is known.
-        """
+        """The nearest known subgraphs, by their places in the dataset, and distances."""
         places, nearest = self.prepare(choice)
         found, distances = nearest.find(self._predictor.embeddings(subgraphs), choice.top)
         return np.where(found >= 0, places[found], -1), distances
@@ -140,11 +137,8 @@ class KnownSubgraphs:
         subgraphs, graph = self.subgraphs, self._predictor.graph
         if subgraphs is None:
             raise DataError("no labelled subgraphs", where="search", hint=_DATA_HINT)
-        if subgraphs.names is not None:
-            name = subgraphs.names[place]
-        else:
-            names = graph.names
-            name = "-".join(str(v) if names is None else names.written(v) for v in subgraphs.nodes[place].tolist())
+        nodes, names = subgraphs.nodes[place].tolist(), subgraphs.names
+        name = "-".join(names_of(graph, nodes)) if names is None else names[place]
         label = subgraphs.label_text(place) or None
         return {"row": place, "nearest": name, "label": label, "split": self.split(place)}
 
@@ -156,8 +150,7 @@ class KnownSubgraphs:
     def _path(self, nodes: Ragged) -> Path:
         arrays, content = pack(self._predictor.checkpoint)
         head = encode_arrays(arrays, _STORED, content)[0]  # which has a checksum of it all
-        key = hashlib.sha256(bytes(head) + nodes.digest.encode())
-        return cache_path("subgraph_vectors", key.hexdigest())
+        return cache_path("subgraph_vectors", hashlib.sha256(bytes(head) + nodes.digest.encode()).hexdigest())
 
     def _stored(self, nodes: Ragged) -> NDArray[np.float32] | None:
         if cache_limit() == 0:
@@ -165,17 +158,12 @@ class KnownSubgraphs:
         path = self._path(nodes)
 
         def read() -> NDArray[np.float32]:
-            file = read_arrays(path, _STORED)
-            found = file.arrays.get("vectors")
+            found = read_arrays(path, _STORED).arrays.get("vectors")
             if found is None or found.ndim != 2 or len(found) != len(nodes) or found.dtype != np.float32:
                 raise DataError("it does not fit the subgraphs", where=str(path))
             return found
 
         return lookup(path, read)
-
-    def _store(self, nodes: Ragged, vectors: NDArray[np.float32]) -> None:
-        if cache_limit():
-            store(self._path(nodes), encode_arrays({"vectors": vectors}, _STORED))
 
 
 _COLUMNS = [
@@ -188,18 +176,20 @@ _COLUMNS = [
 ]
 
 
+Hits = list[dict[str, Any]]
+"""The subgraphs found for a query, nearest first: the columns of the answer by title."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchAnswers:
     """The nearest known subgraphs of each query, which are found part by part while they are read.
 
     Args:
-        joined: columns that come after the answers, as in :meth:`Query.joined`.
-        parts: for some queries at a time, their numbers, their texts, and for each the subgraphs found, nearest first:
-            the columns of the answer by title.
+        batches: for some queries at a time, their numbers, their texts and what was found.
     """
 
-    joined: list[tuple[Column, str, Sequence[Any]]]
-    parts: Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]
+    joined: Joined
+    batches: Iterator[list[tuple[int, str, Hits]]]
 
     @classmethod
     def of_subgraphs(cls, known: KnownSubgraphs, query: Query, choice: Choice) -> SearchAnswers:
@@ -207,16 +197,16 @@ class SearchAnswers:
         query.refuse_empty()
         known.prepare(choice)
 
-        def parts() -> Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]:
+        def batches() -> Iterator[list[tuple[int, str, Hits]]]:
             for rows, there, nodes in query.parts(known.part):
-                found: list[list[dict[str, Any]]] = [[] for _ in rows]
+                found: list[Hits] = [[] for _ in rows]
                 if len(there):
                     answers = hits(*known.find(nodes, choice), known.describe)
                     for place, some in zip(there.tolist(), answers, strict=True):
                         found[place] = some
-                yield rows, [query.text(row) for row in rows], found
+                yield [(row, query.text(row), some) for row, some in zip(rows, found, strict=True)]
 
-        return cls(query.joined(), parts())
+        return cls(query.joined(), batches())
 
     @classmethod
     def of_vectors(cls, known: VectorTable, queries: VectorTable, choice: Choice) -> SearchAnswers:
@@ -230,42 +220,31 @@ class SearchAnswers:
         nearest = _prepared(known.vectors, choice)
         nearest.check(queries.vectors)
 
-        def parts() -> Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]:
+        def batches() -> Iterator[list[tuple[int, str, Hits]]]:
             for begin in range(0, len(queries.vectors), BATCH):
                 rows = range(begin, min(begin + BATCH, len(queries.vectors)))
-                found = nearest.find(queries.vectors[rows.start : rows.stop], choice.top)
-                yield rows, list(queries.names[rows.start : rows.stop]), list(hits(*found, describe))
+                found = hits(*nearest.find(queries.vectors[rows.start : rows.stop], choice.top), describe)
+                yield [(row, queries.names[row], some) for row, some in zip(rows, found, strict=True)]
 
-        return cls([], parts())
+        return cls([], batches())
 
     def table(self) -> AnswerTable:
         """A row for each subgraph found; one without a subgraph for a query without nodes in the graph."""
-        columns = [(Column("subgraph"), ""), *((column, "") for column in _COLUMNS)]
-        columns += [(column, prefix) for column, prefix, _ in self.joined]
-        titles = distinct((column.title, prefix) for column, prefix in columns)
+        titles = [column.title for column in _COLUMNS]
 
-        def parts() -> Iterator[Part]:
-            for rows, texts, found in self.parts:
-                lines = [
-                    [
-                        text,
-                        *(hit.get(column.title) for column in _COLUMNS),
-                        *(values[row] for _, _, values in self.joined),
-                    ]
-                    for row, text, some in zip(rows, texts, found, strict=True)
-                    for hit in some or [{}]
-                ]
-                yield [list(column) for column in zip(*lines, strict=True)]
+        def cells(found: Hits) -> list[Sequence[Any]]:
+            return [[hit[title] for title in titles] for hit in found]
 
-        return AnswerTable([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
+        batches = ([(row, text, cells(found)) for row, text, found in batch] for batch in self.batches)
+        return AnswerTable.of_lists(_COLUMNS, self.joined, batches)
 
     def to_json(self) -> list[dict[str, Any]]:
         """All answers, as values that JSON can hold."""
         names = next((values for column, _, values in self.joined if column.title == "name"), None)
         return [
-            {"subgraph": text, **({} if names is None else {"name": names[row]}), "nearest": some}
-            for rows, texts, found in self.parts
-            for row, text, some in zip(rows, texts, found, strict=True)
+            {"subgraph": text, **({} if names is None else {"name": names[row]}), "nearest": found}
+            for batch in self.batches
+            for row, text, found in batch
         ]
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.strings import Strings, find_node
 from subgnn.errors import excerpt
+from subgnn.inference.predictor import names_of
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import Limits
 from subgnn.serve.responses import Refusal
@@ -119,7 +120,7 @@ class NodeIndex:
 
     def name(self, node: int) -> str:
         """The text that identifies a node in a request: its name, or its row number."""
-        return str(node) if self._graph.names is None else self._graph.names.written(node)
+        return names_of(self._graph, [node])[0]
 
     @property
     def row_prefix(self) -> str:
