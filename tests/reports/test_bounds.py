@@ -11,9 +11,9 @@ import torch
 from subgnn import Graph
 from subgnn.api.train_recipe import train
 from subgnn.data.layout import lay_out
-from subgnn.reports.classes import class_charts, class_rows
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.predictions import confusion_values, drawing_values
+from subgnn.reports.scores import class_charts, class_rows
 from tests.training.examples import dataset, recipe
 
 from .reading import drawn, read

@@ -30,9 +30,9 @@ from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
-from subgnn.reports.classes import class_charts
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.reports.vectors import principal_axes
+from subgnn.reports.figures import principal_axes
+from subgnn.reports.scores import class_charts
 from subgnn.result import RESULTS, read_result
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.training.examples import CHANNELS, dataset, recipe

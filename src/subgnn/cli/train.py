@@ -139,7 +139,7 @@ def print_result(result: RunResult) -> None:
     title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if result.threshold is not None:
-        from subgnn.reports.thresholds import threshold_notes, threshold_table
+        from subgnn.reports.scores import threshold_notes, threshold_table
 
         print_table(*threshold_table(result.threshold))
         print_notes(threshold_notes(result.threshold))

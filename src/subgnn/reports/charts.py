@@ -143,12 +143,7 @@ def number_axes(
     log: bool = False,
     x_ticks: Sequence[tuple[float, str]] | None = None,
 ) -> Axes:
-    """Axes over two ranges of numbers.
-
-    Args:
-        log: the y axis is logarithmic.
-        x_ticks: by default round numbers.
-    """
+    """Axes over two ranges of numbers; the y axis may be logarithmic, and ticks of x are round numbers by default."""
     up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
     y_ticks = _numbers(up)
     along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT)

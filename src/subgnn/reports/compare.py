@@ -97,9 +97,6 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
 
     They are sorted by dataset and task, and then by validation score, the best first: test scores are there to report,
     not to choose by.
-
-    Raises:
-        DataError: where there is no finished run.
     """
     runs, problems = [], []
     for path in find_runs(folder):
@@ -161,17 +158,12 @@ def _scale(runs: Sequence[ComparedRun]) -> tuple[float, float]:
 
 def _link(run: ComparedRun, out: Path) -> str:
     """The relative address of a run's page; empty where there is none."""
-    if not (run.path / PAGE).is_file():
-        return ""
-    return "./" + quote(Path(os.path.relpath(run.path / PAGE, out.parent)).as_posix())
+    page = run.path / PAGE
+    return "./" + quote(Path(os.path.relpath(page, out.parent)).as_posix()) if page.is_file() else ""
 
 
 def score_chart(dataset: str, runs: Sequence[ComparedRun], scale: tuple[float, float]) -> Chart:
-    """Validation and test scores of runs on a dataset, with their intervals.
-
-    Args:
-        scale: the ends of the axis, the same for all datasets.
-    """
+    """Validation and test scores of runs on a dataset, with their intervals, on a scale that all datasets share."""
     word, marks = metric_name(runs[0].metric), []
     for i, run in enumerate(runs):
         for split, place, style in (("val", 0.58, _VAL), ("test", 0.84, _TEST)):
@@ -248,22 +240,18 @@ def _settings(run: ComparedRun) -> dict[str, str]:
     for key, value in asdict(run.recipe).items():
         if key in _NOT_SETTINGS:
             continue
-        if isinstance(value, Mapping):
-            found |= {f"{key}.{name}": _text(item) for name, item in value.items()}
-        elif key == "channels":
+        if key == "channels":
             found[key] = ", ".join(f"{one['kind']}/{one['side']} {one['num_anchors']}" for one in value)
-        else:
-            found[key] = _text(value)
+            continue
+        several = (
+            {f"{key}.{name}": item for name, item in value.items()} if isinstance(value, Mapping) else {key: value}
+        )
+        found |= {name: one if isinstance(one, str) else setting_text(one) for name, one in several.items()}
     return found
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else setting_text(value)
-
-
 def _number(value: Any) -> float | None:
-    known = isinstance(value, (int, float)) and math.isfinite(value)
-    return float(value) if known else None
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _scored(score: float | None, interval: tuple[float, float] | None) -> str:

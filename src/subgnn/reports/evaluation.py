@@ -34,13 +34,7 @@ from subgnn.storage.files import parse_json
 from subgnn.task import Task, Thresholds, task_of
 from subgnn.training.options import TrainedRun
 from subgnn.training.portfolio import CANDIDATES, read_candidate
-from subgnn.training.run_dir import (
-    CHECKPOINT,
-    METRICS,
-    check_subgraphs,
-    read_run_recipe,
-    read_subgraph_keys,
-)
+from subgnn.training.run_dir import CHECKPOINT, METRICS, check_subgraphs, read_run_recipe, read_subgraph_keys
 
 SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 FOLDS = "folds"
@@ -158,36 +152,30 @@ class Evaluation:
 
     def metrics(self) -> dict[str, float]:
         """Metrics on the split, computed anew from ``outputs``."""
-        unit = label_unit(self.checkpoint.spec.standards)
-        return self._compute(self.outputs, unit=unit, thresholds=self.thresholds)
-
-    def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
-        return self.task.metrics(outputs, self.targets, select_by=self.result.select_by, **options)
+        return self._compute(self.outputs, thresholds=self.thresholds)
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of the constant prediction (:meth:`~subgnn.task.Task.constant`)."""
         constant = self.task.constant(self.train_targets.numpy())
         # As an output, 1 is decided for and 0 is not.
         guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1]))
-        return self._compute(guess.expand(self.outputs.shape), unit=label_unit(self.checkpoint.spec.standards))
+        return self._compute(guess.expand(self.outputs.shape))
+
+    def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
+        unit = label_unit(self.checkpoint.spec.standards)
+        return self.task.metrics(outputs, self.targets, select_by=self.result.select_by, unit=unit, **options)
 
 
 def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
-    """Read a finished run, and compute its outputs on its dataset.
-
-    Raises:
-        DataError: where the run is not finished or damaged, or the dataset is another one.
-    """
+    """Read a finished run, and compute its outputs on its dataset."""
     result = read_result(run)
     records = [] if result.is_portfolio else read_records(run / METRICS)
     hint = "give the dataset as it was, or train again"
     check_subgraphs(read_subgraph_keys(run), dataset.subgraphs, dataset.name, hint)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
-    if (subgraphs.task, subgraphs.classes) != (
-        checkpoint.spec.task,
-        checkpoint.spec.classes,
-    ) or subgraphs.targets is None:
+    same = (subgraphs.task, subgraphs.classes) == (checkpoint.spec.task, checkpoint.spec.classes)
+    if not same or subgraphs.targets is None:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
     folds = _out_of_fold(run, checkpoint) if result.is_portfolio else None
     found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)
@@ -203,9 +191,6 @@ def evaluate(
     Args:
         predictor: of the run, where it is open already.
         where: where its records are from, for errors.
-
-    Raises:
-        DataError: where there are no records of the selected model.
     """
     predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
     checkpoint, subgraphs, folds = run.checkpoint, dataset.subgraphs, run.out_of_fold
@@ -301,10 +286,8 @@ def contributions(
     Args:
         head: from z_S to outputs, in evaluation mode.
         parts: the columns of each part.
-        means: of z_S over the training split.
-
-    Shapes:
-        vectors: (n, width). means: (width,). targets: as :meth:`~subgnn.task.Task.metrics` takes them.
+        vectors: z_S (n, width).
+        means: of z_S over the training split (width,).
     """
     whole = scores(head(vectors), targets, task)
     found = []

@@ -13,7 +13,6 @@ from sklearn.metrics import confusion_matrix
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
 from subgnn.render import cut
-from subgnn.reports.calibration import calibration, reliability_chart
 from subgnn.reports.charts import (
     COLOURS,
     MAX_POINTS,
@@ -28,7 +27,7 @@ from subgnn.reports.charts import (
     thin,
 )
 from subgnn.reports.evaluation import FOLDS, Evaluation
-from subgnn.reports.vectors import label_groups, principal_axes, vector_chart
+from subgnn.reports.figures import calibration, label_groups, principal_axes, reliability_chart, vector_chart
 
 _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80
@@ -42,11 +41,9 @@ _MAX_EDGES, _MAX_CUT_EDGES = 800, 300
 
 
 def confusion_values(run: Evaluation) -> dict[str, Any]:
-    """The confusion matrix; beyond twelve classes, the rarest are gathered.
+    """The confusion matrix, a row for each true class; beyond twelve classes, the rarest are gathered.
 
-    Returns:
-        names; counts, a row for each true class; ``shown``, the number of classes with a row of their own where the
-        others are gathered, else 0.
+    ``shown`` is the number of classes with a row of their own where the others are gathered, else 0.
     """
     counts = confusion_matrix(run.targets.numpy(), run.predicted(), labels=range(len(run.classes)))
     names, shown = [cut(name, 40) for name in run.classes], 0

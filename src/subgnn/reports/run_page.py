@@ -16,9 +16,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
-from subgnn.reports.classes import HEADER, class_charts, class_rows
 from subgnn.reports.evaluation import FOLDS, SPLIT_NAMES, Evaluation, evaluate, evaluate_run
-from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.reports.predictions import (
     calibration_values,
     confusion_values,
@@ -29,15 +27,18 @@ from subgnn.reports.predictions import (
     scatter_chart,
 )
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.reports.thresholds import threshold_notes, threshold_table
+from subgnn.reports.scores import (
+    CLASS_HEADER,
+    class_charts,
+    class_rows,
+    leaderboard_values,
+    threshold_notes,
+    threshold_table,
+)
 from subgnn.result import read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
-
-
-def _title(found: Evaluation) -> str:
-    return "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
 
 
 def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
@@ -46,12 +47,11 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     Args:
         dataset: the one it was trained on.
         trained: the run in memory, just after training; without it, the run is read from its folder.
-
-    Raises:
-        DataError: where the run is not finished or damaged, or the dataset is another one.
     """
     found = evaluate_run(run, dataset) if trained is None else evaluate(trained, dataset)
-    board, curves, drawn, parts = _leaderboard(found), _curves(found), map_chart(found), part_rows(found)
+    result, curves, drawn, parts = found.result, _curves(found), map_chart(found), part_rows(found)
+    board = leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
+    scores = "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
     optional = {"leaderboard": board, "curves": curves, "map": drawn, "parts": parts}
     absent = {name for name, values in optional.items() if not values}
     contents = [
@@ -68,7 +68,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     ]
     return render(
         "run.html",
-        title=f"{found.result.recipe} on {dataset.name}, seed {found.result.seed}",
+        title=f"{result.recipe} on {dataset.name}, seed {result.seed}",
         lead=f"Method {found.recipe.method}: training data, settings, scores and predictions.",
         contents=[pair for pair in contents if pair[0] not in absent],
         task=found.task,
@@ -77,14 +77,14 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         member=found.member,
         thresholds=np.ndim(found.thresholds) > 0,
         threshold=_threshold(found),
-        predictions_title=f"{_title(found)} on the {found.scored_on}",
+        predictions_title=f"{scores} on the {found.scored_on}",
         overview=_overview(found),
-        warnings=found.result.warnings,
+        warnings=result.warnings,
         leaderboard=board,
         curves=curves,
         confusion=confusion_values(found) if found.task.one_class else None,
         classes=class_rows(found) if found.classes else [],
-        class_header=[found.task.word, *HEADER],
+        class_header=[found.task.word, *CLASS_HEADER],
         class_charts=class_charts(found) if found.classes else [],
         num_classes=len(found.classes),
         map=drawn,
@@ -103,7 +103,6 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
     Args:
         out: by default report.html in the run's folder, which is replaced.
         data: the dataset; by default the one the run read.
-        overwrite: replace what is at ``out``.
     """
     result = read_result(run)
     page = run_report(run, as_trained(read_dataset(dataset_path(run, result, data)), result))
@@ -117,12 +116,7 @@ def score_text(value: Any, name: str = "") -> str:
 
 
 def date_text(date: str) -> str:
-    """When a run was finished, to the minute.
-
-    Example:
-        >>> date_text("2025-03-01T09:30:15+00:00")
-        '2025-03-01 09:30 UTC'
-    """
+    """When a run was finished, to the minute, as 2025-03-01 09:30 UTC."""
     try:
         return datetime.fromisoformat(date).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     except ValueError:
@@ -158,12 +152,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     ]
     return {
         "tiles": tiles,
-        "header": [
-            "metric",
-            *(names[s] for s in columns),
-            found.task.constant_word,
-            *(["published"] if published else []),
-        ],
+        "header": ["metric", *(names[s] for s in columns), guess, *(["published"] if published else [])],
         "rows": rows,
         "constant": guess,
         "source": published.get("source", "no source given") if published else "",
@@ -240,13 +229,6 @@ def _threshold(found: Evaluation) -> dict[str, Any] | None:
         return None
     title, header, rows = threshold_table(report)
     return {"title": title[0].upper() + title[1:], "header": header, "rows": rows, "notes": threshold_notes(report)}
-
-
-def _leaderboard(found: Evaluation) -> dict[str, Any] | None:
-    """Values of the leaderboard of a portfolio; None for any other model."""
-    if not found.result.is_portfolio:
-        return None
-    return leaderboard_values(found.result, word=metric_name(found.result.metric))
 
 
 def _curves(found: Evaluation) -> dict[str, Any] | None:

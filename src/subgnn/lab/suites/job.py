@@ -45,7 +45,7 @@ from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
-from subgnn.reports.calibration import calibration
+from subgnn.reports.figures import calibration
 from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of

@@ -18,7 +18,6 @@ from subgnn.lab.suites.tables import (
     standings_table,
 )
 from subgnn.render import cut, render
-from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import (
     Box,
     Chart,
@@ -32,7 +31,7 @@ from subgnn.reports.charts import (
     padded_range,
     row_axes,
 )
-from subgnn.reports.vectors import label_groups, vector_chart
+from subgnn.reports.figures import Bin, label_groups, reliability_chart, vector_chart
 from subgnn.task import metric_name, task_of
 
 AS_PUBLISHED_NOTE = (

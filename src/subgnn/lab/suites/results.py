@@ -19,8 +19,7 @@ from subgnn.errors import DataError
 from subgnn.lab.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.lab.suites.spec import Suite
 from subgnn.metrics.significance import score_terms
-from subgnn.reports.calibration import Bin, calibration
-from subgnn.reports.vectors import principal_axes
+from subgnn.reports.figures import Bin, calibration, principal_axes
 from subgnn.storage.files import read_json
 from subgnn.task import Task, TaskName, task_of
 

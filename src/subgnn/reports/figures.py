@@ -1,29 +1,97 @@
-"""The map of subgraphs: their vectors on two principal axes, by label, with wrong predictions ringed."""
+"""Figures that the pages of runs and of suites share: reliability diagrams, and maps of the vectors of subgraphs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.metrics.significance import wilson
 from subgnn.render import cut
-from subgnn.reports.charts import MAX_POINTS, Chart, Key, Mark, Style, group_style, number_axes, padded_range, thin
+from subgnn.reports.charts import (
+    MAX_POINTS,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    Style,
+    group_line,
+    group_style,
+    number_axes,
+    padded_range,
+    thin,
+)
 
+_BINS = 10
 _WRONG = " wrong"
 _LEVELS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Predictions with a probability in begin..end, their mean probability, and the share that is correct.
+
+    ``said`` is the mean probability and ``right`` the share, as in report.json; ``low`` and ``high`` are the 95 %
+    confidence interval of the share (Wilson).
+    """
+
+    begin: float
+    end: float
+    count: int
+    said: float
+    right: float
+    low: float
+    high: float
+
+
+def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
+    """Ten bins of equal width, less the empty ones, and the expected calibration error.
+
+    The error is the mean over predictions of |mean probability - share correct| of their bin.
+
+    Shapes:
+        said: (m,) predicted probabilities. right: (m,) whether each prediction is correct.
+    """
+    place = np.minimum((np.asarray(said, np.float64) * _BINS).astype(np.int64), _BINS - 1)
+    found, error = [], 0.0
+    for i in np.unique(place).tolist():
+        here = place == i
+        count, mean, share = int(here.sum()), float(said[here].mean()), float(right[here].mean())
+        found.append(Bin(i / _BINS, (i + 1) / _BINS, count, mean, share, *wilson(share, count)))
+        error += abs(mean - share) * count / len(said)
+    return found, error
+
+
+def reliability_chart(
+    caption: str, curves: Sequence[tuple[str, Sequence[Bin], float]], *, share: str = "share correct"
+) -> Chart:
+    """Predicted probabilities against observed shares with their intervals: name, bins and error of each model."""
+    lines, key, marks = [Line([0, 1], [0, 1], "even")], [Key("perfect calibration", line="even")], []
+    for group, (name, bins, error) in enumerate(curves):
+        lines.append(Line([b.said for b in bins], [b.right for b in bins], group_line(group)))
+        key.append(Key(f"{name}, error {error:.3f}", line=group_line(group), style=group_style(group)))
+        for b in bins:
+            title = f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}"
+            interval = (b.low, b.high) if len(curves) == 1 else None
+            marks.append(Mark(x=b.said, y=b.right, title=title, style=group_style(group), size=4, y_range=interval))
+    errors = ", ".join(f"{name} error {error:.3f}" for name, _, error in curves)
+    return Chart(
+        caption,
+        f"Reliability diagram: {errors}.",
+        number_axes((0, 1), (0, 1), "predicted probability", share),
+        lines=lines,
+        marks=marks,
+        key=[*key, *([Key("95 % interval", line="whisker")] if len(curves) == 1 else [])],
+    )
+
+
 def principal_axes(vectors: NDArray[np.floating]) -> tuple[NDArray[np.float64], tuple[float, float]] | None:
-    """Vectors on their first two principal axes, which do not depend on labels.
+    """Vectors on their first two principal axes (n, 2), and the shares of the variance along them.
 
-    Returns:
-        Places (n, 2), and the shares of the variance along the two axes; None for vectors without two axes.
-
-    Example:
-        >>> places, shares = principal_axes(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
-        >>> np.abs(places).round(6).tolist(), [round(share, 6) for share in shares]
-        ([[2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.8, 0.2])
+    None for vectors without two axes. Labels have no part in it.
     """
     if vectors.ndim != 2 or len(vectors) < 3:
         return None
@@ -38,12 +106,12 @@ def principal_axes(vectors: NDArray[np.floating]) -> tuple[NDArray[np.float64], 
 
 
 def label_groups(targets: NDArray[np.generic], classes: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
-    """The group that gives each subgraph its colour and shape, and the key of groups that occur.
+    """The group that gives each subgraph its colour and shape (n,), and the key of groups that occur.
 
     A group is a class, of several labels the first; of real values, a fifth of them, the higher the darker.
 
     Shapes:
-        targets: (n,) classes or values, or (n, classes) of 0 and 1. returns: (n,) from 0.
+        targets: (n,) classes or values, or (n, classes) of 0 and 1.
     """
     if not classes:
         values = np.asarray(targets, np.float64)

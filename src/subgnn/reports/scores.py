@@ -1,0 +1,258 @@
+"""Scores of a run as tables and charts: of each class, at thresholds, and of the candidates of a portfolio."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import (
+    average_precision_score,
+    precision_recall_curve,
+    precision_recall_fscore_support,
+    roc_auc_score,
+    roc_curve,
+)
+
+from subgnn.render import cut
+from subgnn.reports.charts import (
+    COLOURS,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    Style,
+    group_line,
+    group_style,
+    number_axes,
+    padded_range,
+    row_axes,
+    thin,
+)
+from subgnn.reports.evaluation import Evaluation
+from subgnn.result import Candidate, RunResult, ThresholdReport
+from subgnn.task import metric_text
+
+CLASS_HEADER = ["subgraphs", "precision", "recall", "F1", "AUROC", "average precision"]
+_MAX_CLASSES, _MAX_CORNERS, _NAME = 40, 400, 40
+_CHOSEN_ON = {"validation": "validation subgraphs", "out-of-fold": "out-of-fold predictions"}
+_CHOICES = {
+    "ensemble": "an ensemble of candidates, weighted by greedy selection",
+    "best": "the candidate of the highest score",
+    "simplest": "the simplest candidate within one standard error of the highest score",
+}
+_CANDIDATE, _WINDOW = 24, 0.15
+_MEMBER, _OTHER, _TEST = group_style(0), Style("published"), Style("c5 edge-mark", "diamond")
+
+
+def _one_hot(targets: NDArray[np.generic], classes: int) -> NDArray[np.int64]:
+    """Targets, (n,) classes or already (n, classes), as 0 and 1 for each class."""
+    given = np.asarray(targets, np.int64)
+    return given if given.ndim == 2 else np.eye(classes, dtype=np.int64)[given]
+
+
+def class_rows(run: Evaluation) -> list[list[str]]:
+    """Name and scores of the most frequent classes, as in :data:`CLASS_HEADER`; a dash where a score is undefined."""
+    true, scores = _one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
+    predicted = _one_hot(run.predicted(), len(run.classes))
+    precision, recall, f1, support = precision_recall_fscore_support(true, predicted, zero_division=np.nan)
+    rows = []
+    for i in np.argsort(-support, kind="stable")[:_MAX_CLASSES].tolist():
+        areas = [math.nan, math.nan]
+        if 0 < support[i] < len(true):
+            areas = [area(true[:, i], scores[:, i]) for area in (roc_auc_score, average_precision_score)]
+        texts = ["-" if math.isnan(value) else f"{value:.3f}" for value in (precision[i], recall[i], f1[i], *areas)]
+        rows.append([cut(run.classes[i], _NAME), f"{int(support[i]):,}", *texts])
+    return rows
+
+
+def class_charts(run: Evaluation) -> list[Chart]:
+    """The ROC and the precision-recall curve of the most frequent classes; of two classes, that of the rarer one.
+
+    A class that no subgraph or every subgraph has is left out; without any other there are no charts.
+    """
+    true, scores = _one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
+    support = true.sum(axis=0)
+    chosen = [i for i in np.argsort(-support, kind="stable").tolist() if 0 < support[i] < len(true)]
+    limits = np.broadcast_to(np.asarray(run.thresholds if np.ndim(run.thresholds) else np.nan), support.shape)
+    if run.task.one_class and run.task.has_thresholds:  # the class that has a threshold, or the rarer one
+        chosen = [i for i in chosen if not np.isnan(limits[i])] or chosen[-1:]
+    if not chosen:
+        return []
+    roc, precision_recall, marks = [Line([0, 1], [0, 1], "even")], [], []
+    keys: list[list[Key]] = [[], []]
+    for group, i in enumerate(chosen[:COLOURS]):
+        name, mine, scored = cut(run.classes[i], _NAME), true[:, i], scores[:, i]
+        false, hits, _ = roc_curve(mine, scored)
+        precision, recall, _ = precision_recall_curve(mine, scored)
+        roc.append(_line(false, hits, group))
+        # Steps, as average precision sums them: a straight line between two points would promise too much.
+        precision_recall.append(_line(np.repeat(recall[::-1], 2)[:-1], np.repeat(precision[::-1], 2)[1:], group))
+        for key, area in zip(keys, (roc_auc_score, average_precision_score), strict=True):
+            key.append(Key(f"{name}, {area(mine, scored):.3f}", line=group_line(group)))
+        if not np.isnan(limits[i]) and (alerts := scored > limits[i]).any():
+            found = int(mine[alerts].sum())
+            x, y = found / int(support[i]), found / int(alerts.sum())
+            at = f"{name} at the threshold {limits[i]:.4g}: precision {y:.3f}, recall {x:.3f}"
+            marks.append(Mark(x=x, y=y, title=at, style=group_style(group), size=5))
+    at_threshold = [Key("at the threshold", style=marks[0].style)] if marks else []
+    return [
+        _curves("ROC", ("false positive rate", "true positive rate"), roc, keys[0], [Key("chance", line="even")]),
+        _curves("Precision-recall", ("recall", "precision"), precision_recall, keys[1], at_threshold, marks),
+    ]
+
+
+def _line(xs: NDArray[np.float64], ys: NDArray[np.float64], group: int) -> Line:
+    """A curve by its corners; points on a straight line between their neighbours are left out."""
+    straight = [(a[:-2] == a[1:-1]) & (a[1:-1] == a[2:]) for a in (xs, ys)]
+    corner = np.flatnonzero(np.concatenate([[True], ~(straight[0] | straight[1]), [True]]))
+    kept = corner[thin(len(corner), _MAX_CORNERS)]
+    return Line(xs[kept].tolist(), ys[kept].tolist(), group_line(group))
+
+
+def _curves(
+    caption: str,
+    labels: tuple[str, str],
+    lines: list[Line],
+    key: list[Key],
+    more: list[Key],
+    marks: Sequence[Mark] = (),
+) -> Chart:
+    shown = "; ".join([*(entry.words for entry in key), *(mark.title for mark in marks)])
+    return Chart(
+        f"{caption} curves and their areas",
+        f"{caption} curves, one class against the rest, with their areas: {shown}.",
+        number_axes((0, 1), (0, 1), *labels),
+        lines=lines,
+        marks=list(marks),
+        key=[*key, *more],
+    )
+
+
+def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+    """Title, header and rows: what each threshold gave on the data it was chosen on, and gives on other splits."""
+    count = report.labels[0].chosen.subgraphs
+    title = f"thresholds for {report.aim}, chosen on {count:,} {_CHOSEN_ON.get(report.chosen_on, report.chosen_on)}"
+    header = ("label", "threshold", "on", "precision (95 %)", "recall", "alerts", "found")
+    own = "val" if report.chosen_on == "validation" else "folds"
+    rows: list[tuple[str, ...]] = []
+    for one in report.labels:
+        known = {own: one.chosen}
+        known |= {name: found for name in ("train", "val", "test") if (found := getattr(one, name)) and name != own}
+        for name, found in known.items():
+            ends = found.precision_interval
+            precision = _number(found.precision) + ("" if ends is None else f" ({ends[0]:.2f}-{ends[1]:.2f})")
+            hits = f"{found.hits:,.4g} of {found.positives:,.4g}"
+            numbers = (precision, _number(found.recall), f"{found.alerts:,.4g}", hits)
+            rows.append((one.label, f"{one.threshold:.4g}", name, *numbers))
+    return title, header, rows
+
+
+def threshold_notes(report: ThresholdReport) -> list[str]:
+    """A line for each threshold that does not reach its aim, with what is used then."""
+    notes = []
+    for one in report.labels:
+        if one.reached:
+            continue
+        if not one.chosen.positives:
+            notes.append(f"{one.label}: no positive subgraph to choose a threshold on; {one.threshold:g} is used")
+        else:
+            by_precision = report.aim.partition("=")[0] == "precision"
+            found = _number(one.chosen.precision if by_precision else one.chosen.recall)
+            best = f"the best is {found}, at the threshold {one.threshold:.4g}, which is used"
+            notes.append(f"{one.label}: {report.aim} cannot be reached; {best}")
+    return notes
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
+    """The leaderboard of a portfolio: sentences, the chart, the table, and the candidates without a score.
+
+    Of the result's ``rules``, the one that was chosen has the out-of-fold score of the final answer, with weights
+    selected on other folds than those it is scored on.
+
+    Args:
+        word: the name of the metric.
+    """
+    rows = result.leaderboard
+    scored = [row for row in rows if row.score is not None]
+    tested = any(row.test is not None for row in scored)
+    answer = Candidate(
+        name="final answer",
+        recipe="",
+        score=result.rules.get(result.chosen),
+        low=None,
+        high=None,
+        seconds=sum(row.seconds for row in rows),
+        estimate=0.0,
+        weight=1.0,
+        note="",
+        test=result.test.get(result.metric),
+    )
+    top = max((row.score for row in scored if row.score is not None), default=0.0)
+    widths = [2 * (row.high - row.low) for row in scored[:1] if row.low is not None and row.high is not None]
+    lowest = top - max([_WINDOW, *widths])
+    drawn = [row for row in scored if row.score is not None and row.score >= lowest]
+    return {
+        "signal": result.signal,
+        "chosen": _CHOICES.get(result.chosen, "unknown"),
+        "chart": _candidate_chart([answer, *drawn], word),
+        "far": [row.name for row in scored if row not in drawn],
+        "header": [
+            *("candidate", "out of fold", "95 % interval", "weight"),
+            *(["test"] if tested else []),
+            *("seconds", "note"),
+        ],
+        "caption": f"Candidates by out-of-fold {word}",
+        "rows": [_cells(row, tested=tested) for row in (replace(answer, weight=0.0), *scored)],
+        "tested": tested,
+        "dropped": [(row.name, row.note) for row in rows if row.score is None],
+    }
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None else metric_text("micro_f1", value)
+
+
+def _cells(row: Candidate, *, tested: bool) -> list[str]:
+    interval = "" if row.low is None else f"{_score(row.low)} to {_score(row.high)}"
+    weight = f"{row.weight:.2f}" if row.weight else ""
+    more = [_score(row.test)] if tested else []
+    return [row.name, _score(row.score), interval, weight, *more, f"{row.seconds:.1f}", row.note]
+
+
+def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
+    """A row for each candidate: its out-of-fold score with the interval, and below it the test score."""
+    marks = []
+    for i, row in enumerate(rows):
+        title, span = f"{row.name}: {_score(row.score)}", None
+        if row.low is not None and row.high is not None:
+            span = (row.low, row.high)
+            title += f", 95 % interval {_score(row.low)} to {_score(row.high)}"
+        if row.score is not None:
+            style = _MEMBER if row.weight else _OTHER
+            marks.append(Mark(x=row.score, y=i + 0.4, title=title, style=style, size=4, x_range=span))
+        if row.test is not None:
+            title = f"{row.name}: test {_score(row.test)}"
+            marks.append(Mark(x=row.test, y=i + 0.72, title=title, style=_TEST, size=3))
+    key = [
+        Key("in the final answer", style=_MEMBER),
+        Key("not in it", style=_OTHER),
+        Key("95 % interval", line="whisker"),
+    ]
+    key += [Key("test", style=_TEST)] if any(mark.style is _TEST for mark in marks) else []
+    ends = padded_range(end for mark in marks for end in (mark.x, *(mark.x_range or ())))
+    shown = "; ".join(f"{row.name} {_score(row.score)}" for row in rows)
+    return Chart(
+        f"Out-of-fold {word}",
+        f"Dot-and-bar chart of out-of-fold {word}: {shown}",
+        row_axes([cut(row.name, _CANDIDATE) for row in rows], ends, word),
+        marks=marks,
+        key=key,
+    )
