@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 from subgnn.versions import __version__
 
 if TYPE_CHECKING:
-    from subgnn.api.answers import embed_subgraphs
     from subgnn.api.estimator import SubgraphClassifier, SubgraphRegressor
     from subgnn.api.inputs import read_tables
-    from subgnn.api.run import Run, load
+    from subgnn.api.run import Run, embed_subgraphs, load
     from subgnn.api.train import train
     from subgnn.data.dataset import Dataset
     from subgnn.data.describe import describe
@@ -87,7 +86,7 @@ _MODULES = {
     "dataset_from_pyg": "subgnn.data.formats.objects",
     "dataset_to_pyg": "subgnn.data.formats.objects",
     "describe": "subgnn.data.describe",
-    "embed_subgraphs": "subgnn.api.answers",
+    "embed_subgraphs": "subgnn.api.run",
     "from_dgl": "subgnn.data.formats.objects",
     "from_igraph": "subgnn.data.formats.objects",
     "from_networkx": "subgnn.data.formats.objects",

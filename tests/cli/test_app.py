@@ -102,7 +102,7 @@ def test_our_own_mistake(tmp_path, monkeypatch):
     called = call("data", "describe", folder)
     assert (called.code, called.out) == (1, "")
     assert called.error == (
-        "subgnn failed: RuntimeError: two lines; this is our mistake: run again with --debug and report it"
+        "subgnn failed: RuntimeError: two lines; this is a bug in subgnn: run again with --debug and report it"
     )
     called = call("data", "describe", folder, "--debug")
     assert called.code == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from subgnn.cli.output import command_line
@@ -20,42 +18,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("suite", ["quick", "synthetic"])
-def test_a_memory_that_is_too_small_is_refused(folder, tmp_path, suite):
-    data = [folder / "data"] if suite == "quick" else ["--data", f"density={folder / 'data'}"]
-    called = call("benchmark", "run", suite, *data, "--memory", "3KB", "--out", tmp_path / "x")
+def test_a_memory_that_is_too_small_is_refused(folder, tmp_path):
+    data = f"density={folder / 'data'}"
+    called = call("benchmark", "run", "synthetic", "--data", data, "--memory", "3KB", "--out", tmp_path / "x")
     assert (called.code, called.error[:14]) == (2, "--memory: 0 MB")
     assert not (tmp_path / "x").exists()
-
-
-def test_an_unknown_suite_lists_the_choices(folder, tmp_path):
-    called = call("benchmark", "run", "quik", folder / "data", "--out", tmp_path / "x")
-    assert called.code == 2
-    start = (
-        "benchmark run: unknown suite 'quik'; accepted: quick, ablation, auto, folds, generalization, instances, peers,"
-        " real, reproduction, sensitivity, synthetic;"
-    )
-    assert called.error == f"{start} did you mean 'quick'?; or the path of a .toml file"
-    assert not (tmp_path / "x").exists()
-
-
-def test_quick_is_a_minute_of_auto(folder, tmp_path):
-    few = ("auto.only=['bag']", "auto.folds=2", "auto.repeats=1")
-    command = ["benchmark", "run", "quick", folder / "data", "--out", tmp_path / "look", "--device", "cpu"]
-    command += [word for setting in few for word in ("--set", setting)]
-    called = call(*command)
-    assert (called.code, called.err) == (0, "")
-    assert "95 % interval" in called.out
-    assert "the constant prediction" in called.out
-    found = call(*command, "--json").json  # continues, and finds it finished
-    assert json.loads((tmp_path / "look" / "recipe.json").read_text())["auto"]["time"] == 60
-    assert {row["name"] for row in found["leaderboard"]} == {"bag", "constant"}
-
-
-def test_without_a_dataset(tmp_path):
-    called = call("benchmark", "run", "quick", "--out", tmp_path / "x")
-    assert called.code == 2
-    assert called.error.startswith("benchmark run: no dataset is given; as in: subgnn benchmark run quick DIR")
 
 
 SUITE = """
@@ -165,8 +132,7 @@ def test_a_suite_as_json_and_its_report(suite):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["synthetic", "x", "--out", "y"], "'x': only quick takes a dataset by its path; give folders by name"),
-        (["quick", "x", "--out", "y", "--processes", "2"], "quick takes no --processes"),
+        (["sinthetic", "--out", "y"], "benchmark run: unknown suite 'sinthetic'; accepted: ablation, auto, folds,"),
         (["real", "--out", "y"], "no dataset is given; give at least one folder, as --data ppi-bp=DIR"),
         (["real", "--out", "y", "--data", "x"], "--data: 'x'; accepted: NAME=DIR"),
     ],

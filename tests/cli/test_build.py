@@ -58,7 +58,9 @@ def test_json_is_one_object(ppi: list[str], tmp_path: Path) -> None:
 
 def test_labels_and_fractions_are_options(ppi: list[str], tmp_path: Path) -> None:
     labels = ("--label", "one=GO:0008152,GO:0006810", "--label", "two=GO:0007165")
-    code, text, error = run("ppi-bp", *ppi, *labels, "--fractions", "0.5,0.3,0.2", "--out", tmp_path / "out", "--json")
+    code, text, error = run(
+        "ppi-bp", *ppi, *labels, "--set", "fractions=0.5,0.3,0.2", "--out", tmp_path / "out", "--json"
+    )
     assert code == 0, error
     assert json.loads(text)["counts"] == {
         "nodes": 52,
@@ -72,7 +74,7 @@ def test_labels_and_fractions_are_options(ppi: list[str], tmp_path: Path) -> Non
 def test_rare_diseases_and_their_patients(tmp_path: Path) -> None:
     hpo, orpha = write_hpo(tmp_path)
     given = ("hpo-metab", "--orphapacket", orpha, "--hpo", hpo, "--json")
-    code, text, error = run(*given, "--out", tmp_path / "a", "--min-shared-genes", 1)
+    code, text, error = run(*given, "--out", tmp_path / "a", "--set", "min_shared_genes=1")
     assert code == 0, error
     found = json.loads(text)
     assert found["settings"]["graph"]["min_shared_genes"] == 1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
-import io
 import json
-import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from subgnn.cli.create import _progress_bar, download
+from subgnn.cli.create import download
 from subgnn.data.formats import read_dataset
 from subgnn.errors import UserError
 
@@ -68,17 +66,6 @@ def test_json_is_one_object(address: str, tmp_path: Path) -> None:
         app, ["ppi-bp", "--out", str(out), "--url", address, "--json", "--force", "--sha256", found["sha256"]]
     )
     assert json.loads(again.stdout)["sha256"] == found["sha256"]
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_progress_bar_is_for_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    stderr = io.StringIO()
-    monkeypatch.setattr(stderr, "isatty", lambda: terminal)
-    monkeypatch.setattr(sys, "stderr", stderr)
-    with _progress_bar("ppi-bp") as progress:
-        progress(5, None)
-        progress(10, 10)
-    assert ("fetching ppi-bp" in stderr.getvalue()) == terminal
 
 
 def test_errors_are_the_users(address: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from subgnn.cli.engine import EngineOptions
+from subgnn.cli.options import EngineOptions
 from subgnn.parallel import cluster as ray_cluster
 
 

@@ -40,7 +40,9 @@ def test_a_folder_is_written_and_shown_beside_the_paper(tmp_path: Path) -> None:
 
 
 def test_json_is_one_object_with_the_settings_and_the_paper_s_numbers(tmp_path: Path) -> None:
-    result = run("density", "--out", tmp_path / "d", *SMALL, "--bins", 2, "--max-density", 0.6, "--json", "--gzip")
+    result = run(
+        "density", "--out", tmp_path / "d", *SMALL, "--bins", 2, "--set", "max_density=0.6", "--json", "--gzip"
+    )
     found = json.loads(result.stdout)
     assert result.stdout.count("\n") == 1
     assert found["num_subgraphs"] == 24
@@ -65,11 +67,11 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
-        (("density", "--min-core", 2), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
+        (("density", "--set", "min_core=2"), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
         (("density", "--set", "max_depth=x"), "max_depth is 'x'; accepted: a whole number"),
         (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
         (("density", "--set", "=3"), "KEY=VALUE is accepted"),
-        (("density", "--bins", 100, "--max-density", 0.2), "different values for 100 bins; use fewer bins"),
+        (("density", "--bins", 100, "--set", "max_density=0.2"), "different values for 100 bins; use fewer bins"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(tmp_path: Path, arguments: tuple[Any, ...], says: str) -> None:

@@ -60,8 +60,6 @@ def test_an_address_is_for_ray():
     assert isinstance(open_engine("local", processes=2), LocalEngine)
     called = call("prepare", "DIR", "--address", "127.0.0.1:9")
     assert called.error == "--address: '127.0.0.1:9'; an address is of a Ray cluster: add --engine ray"
-    called = call("benchmark", "run", "quick", "DIR", "--out", "O", "--engine", "ray")
-    assert called.error.startswith("benchmark run: quick takes no --engine")
 
 
 def listeners(ports):

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
-from typer import Argument, Option
+from typer import Option
 
-from subgnn.errors import DataError, UserError, choices, excerpt
+from subgnn.errors import UserError, choices, excerpt
 
 if TYPE_CHECKING:
-    from subgnn.data.dataset import Dataset
     from subgnn.data.formats.format import LabelFormat, ReadOptions
     from subgnn.task import TaskName
 
@@ -47,42 +46,44 @@ def with_options(*groups: type[Any]) -> Callable[[Callable[..., T]], Callable[..
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
         hints = get_type_hints(function, include_extras=True)
-        held = {name: group for name, group in hints.items() if group in groups}
-        parameters: list[Parameter] = []
-        for name, own in signature(function).parameters.items():
-            if name not in held:
-                parameters.append(own.replace(annotation=hints[name]))
-                continue
-            types = get_type_hints(held[name], include_extras=True)
-            parameters += [
-                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-                for field in fields(held[name])
-            ]
+        held = {name: _parameters(hint) for name, hint in hints.items() if hint in groups}
+        own = {name: [one.replace(annotation=hints[name])] for name, one in signature(function).parameters.items()}
+        parameters = [parameter for name in own for parameter in held.get(name, own[name])]
         known = [parameter.name for parameter in parameters]
 
         @wraps(function)
         def call(*args: Any, **given: Any) -> T:
             for name in given:
                 if name not in known:
-                    raise UserError(
-                        f"unknown option {excerpt(name)}", where=function.__name__, hint=choices(name, known)
-                    )
-            for name, group in held.items():
-                names = [field.name for field in fields(group)]
-                given[name] = group(**{key: given.pop(key) for key in names if key in given})
+                    hint = choices(name, known)
+                    raise UserError(f"unknown option {excerpt(name)}", where=function.__name__, hint=hint)
+            for name, options in held.items():
+                given[name] = hints[name](**{one.name: given.pop(one.name) for one in options if one.name in given})
             return function(*args, **given)
 
-        own_lines = re.search(r"^    Args:\n(?: {8}.*\n)+", function.__doc__ or "", re.MULTILINE)
-        if own_lines:
-            options = [(one, get_args(one.annotation)) for one in parameters if get_origin(one.annotation) is Annotated]
-            lines = [f"        {one.name}: {option.help}\n" for one, (_, option) in options]
-            call.__doc__ = own_lines.string.replace(own_lines[0], own_lines[0] + "".join(lines))
-            plain = {one.name: one.replace(annotation=kind) for one, (kind, _) in options}
-            parameters = [plain.get(one.name, one) for one in parameters]
+        if section := re.search(r"^    Args:\n(?: {8}.*\n)+", function.__doc__ or "", re.MULTILINE):
+            helps = {one.name: get_args(one.annotation)[1].help for options in held.values() for one in options}
+            lines = "".join(f"        {name}: {text}\n" for name, text in helps.items())
+            call.__doc__ = section.string.replace(section[0], section[0] + lines)
+            parameters = [
+                one.replace(annotation=get_args(one.annotation)[0]) if one.name in helps else one for one in parameters
+            ]
         call.__signature__ = Signature(parameters, return_annotation=hints["return"])  # type: ignore[attr-defined]
         return call
 
     return decorate
+
+
+def _parameters(group: type[Any]) -> list[Parameter]:
+    """A keyword for each field of a dataclass that its constructor takes."""
+    types = get_type_hints(group, include_extras=True)
+    defaults = {
+        one.name: Parameter.empty if one.default is MISSING else one.default for one in fields(group) if one.init
+    }
+    return [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+        for name, default in defaults.items()
+    ]
 
 
 _GUESSED = "by default guessed from likely titles"
@@ -97,10 +98,6 @@ def _column(text: str) -> Any:
     return _option(text, "COLUMN")
 
 
-MembersTable = Annotated[
-    Path | None,
-    Argument(metavar="MEMBERS", help="After a table of edges: the subgraphs with their labels.", show_default=False),
-]
 SubgraphColumn = Annotated[str | None, _column(f"Table of subgraphs: their names; {_GUESSED}.")]
 NodeColumn = Annotated[str | None, _column(f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}.")]
 Encoding = Annotated[str | None, _option("Encoding of text tables, such as latin-1; UTF-8 by default.", "NAME")]
@@ -110,7 +107,7 @@ UnknownNodes = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
     """How tables of edges, of subgraphs and of node attributes are read."""
 
@@ -164,44 +161,6 @@ class TableOptions:
         )
         labels = _label_format(self.task, self.label_separator)
         return ReadOptions(id_base, labels, columns, self.directed, self.encoding, self.unknown, on_note)
-
-    def words(self) -> list[str]:
-        """The options that are given, as they are typed."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        given = {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
-        pairs = ((f"--{name.replace('_', '-')}", value) for name, value in given.items())
-        return [word for option, value in pairs for word in ([option] if value is True else [option, str(value)])]
-
-    def refuse(self, command: str) -> None:
-        """Refuse options of tables, where there are none."""
-        if words := self.words():
-            hint = f"it goes with tables: {command}"
-            raise UserError("this option is for tables, and a dataset is given", where=words[0], hint=hint)
-
-    def read(self, path: Path, members: Path | None, reading: ReadOptions, *, command: str, seed: int = 0) -> Dataset:
-        """A dataset by its path, or from a table of edges and one of subgraphs.
-
-        Args:
-            command: with which tables are given, for messages.
-            seed: of the split, if the subgraphs have none.
-
-        Raises:
-            UserError: for options of tables with a dataset.
-        """
-        from subgnn.data.formats import read_dataset
-        from subgnn.data.formats.bundle import is_bundle
-        from subgnn.data.read_tables import read_tables
-
-        if members is not None:
-            return read_tables(path, members, nodes=self.nodes, options=reading, seed=seed)
-        self.refuse(command)
-        try:
-            return read_dataset(path, id_base=reading.id_base)
-        except DataError as error:
-            if not path.is_file() or is_bundle(path):
-                raise
-            hint = f"{error.hint}; or are these edges? give their subgraphs, too: {command}"
-            raise DataError(error.what, where=error.where, hint=hint) from None
 
 
 def _label_format(task: str | None, separator: str | None) -> LabelFormat | None:

@@ -40,6 +40,14 @@ class Bar:
         """Show the progress of a stage of the preparation."""
         self._show(what, done, total, "")
 
+    def step(self, what: str, step: str) -> None:
+        """Show a step of work whose length is unknown."""
+        self._show(f"{what}: {step}", 0, None, "")
+
+    def fetch(self, what: str, have: int, total: int | None) -> None:
+        """Show how much of a file has arrived, in megabytes."""
+        self._show(f"fetching {what}, MB", have // 10**6, None if total is None else total // 10**6, "")
+
     def pretrain(self, record: dict[str, Any]) -> None:
         """Show a finished epoch of pretraining."""
         state = f"val auroc {record['val_auroc']:.3f}"
@@ -66,7 +74,7 @@ class Bar:
         best = f"best so far {done[0].name} {done[0].score:.3f}" if done else ""
         self._show(f"auto: {doing}", len(done), len(tried), best)
 
-    def _show(self, what: str, done: int, total: int, state: str) -> None:
+    def _show(self, what: str, done: int, total: int | None, state: str) -> None:
         if self._task is None or what != self._what:
             # A new task, so that the remaining time is estimated from this stage only.
             if self._task is not None:

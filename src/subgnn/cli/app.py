@@ -23,10 +23,9 @@ from subgnn.cli.answers import (
 )
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
-from subgnn.cli.info import info
+from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, kernel_messages_as_lines, print_error, print_line, warnings_as_lines
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
-from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
 from subgnn.cli.train import train_run
 from subgnn.cli.tune import tune_recipe
@@ -167,7 +166,7 @@ def _report(error: Exception) -> int:
         print_error(f"{command}: {usage().rstrip('.')}; see {command} --help")
         return 2
     print_error(
-        f"subgnn failed: {type(error).__name__}: {error}; this is our mistake: run again with --debug and report it"
+        f"subgnn failed: {type(error).__name__}: {error}; this is a bug in subgnn: run again with --debug and report it"
     )
     return 1
 

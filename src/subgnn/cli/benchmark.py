@@ -12,22 +12,13 @@ from typer import Argument, Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.engine import EngineOptions
-from subgnn.cli.options import IdBase, JsonFlag, MemoryLimit, Settings
+from subgnn.cli.options import EngineOptions, IdBase, JsonFlag, MemoryLimit, Settings
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
-from subgnn.cli.train import train_run
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
 from subgnn.training.train_options import CacheFlag, DeviceName
 
-SUITES = ("quick", *suite_names())
-_WHERE = "benchmark run"
 benchmark = typer.Typer(no_args_is_help=True, help="Train several recipes and compare them.")
-
-
-@benchmark.callback()
-def benchmark_verbs() -> None:
-    """Train several recipes and compare them."""
 
 
 @benchmark.command("run")
@@ -36,10 +27,9 @@ def run_benchmark(
     *,
     context: typer.Context,
     suite: Annotated[
-        str, Argument(metavar="SUITE", help=f"The suite: {', '.join(SUITES)}, or a .toml file of your own.")
+        str, Argument(metavar="SUITE", help=f"The suite: {', '.join(suite_names())}, or a .toml file of your own.")
     ],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
-    path: Annotated[Path | None, Argument(metavar="DIR", help="quick: a dataset folder or bundle.")] = None,
     seeds: Annotated[
         int | None, Option(min=1, help="Runs of each model, with seeds 0, 1 and so on; by default as the suite says.")
     ] = None,
@@ -76,14 +66,10 @@ def run_benchmark(
 ) -> None:
     """Run a suite: its models on its datasets over several seeds, with a report beside the published numbers.
 
-    quick examines a dataset of your own: it is subgnn train --recipe auto with a minute of time, and prints what the
-    labels depend on. The same command continues, and skips finished runs.
+    The same command continues, and skips finished runs.
     Exit code 1 if some runs failed, 2 if all did.
 
-    Examples:
-    subgnn benchmark run synthetic --out results --processes 8
-
-    subgnn benchmark run quick my_folder --out look
+    Example: subgnn benchmark run synthetic --out results --processes 8
     """
     from subgnn.lab.suites.page import failure_text
     from subgnn.lab.suites.plan import Request
@@ -92,21 +78,9 @@ def run_benchmark(
     from subgnn.lab.suites.spec import find_suite
     from subgnn.parallel.engine import LocalEngine
 
-    if suite == "quick":
-        _refuse_options_of_suites(context)
-        if path is None:
-            hint = "as in: subgnn benchmark run quick DIR --out FOLDER"
-            raise UserError("no dataset is given", where=_WHERE, hint=hint)
-        overrides = ["auto.time=60", *(settings or ())]
-        options = {"device": device, "cache": cache, "id_base": id_base, "memory": memory, "json": json}
-        train_run(context=context, path=path, out=out, settings=overrides, resume=True, **options)
-        return
     found = find_suite(suite)
     if split is not None:
         found = replace(found, protocol=replace(found.protocol, split=split))
-    if path is not None:
-        hint = f"give folders by name, as --data {found.datasets[0].name}={path}"
-        raise UserError(f"'{path}': only quick takes a dataset by its path", where=_WHERE, hint=hint)
     with (
         progress_bar() as bar,
         engine.open(processes=processes, device=device) as workers,
@@ -132,7 +106,11 @@ def run_benchmark(
         )
     _print_report(report, out, json)
     failed = {failure["run"]: failure_text(failure) for failure in report["failures"]}
-    _exit_if_failed(list(failed.values()), report["runs"])
+    if failed:
+        count = f"{len(failed)} of {len(failed) + report['runs']} runs failed"
+        first = next(iter(failed.values()))
+        print_error(f"benchmark run: {count}; the first: {first}; the same command runs the failed ones again")
+        raise typer.Exit(1 if report["runs"] else 2)
 
 
 @benchmark.command("report")
@@ -169,22 +147,6 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     for words in report["missing"]:
         print_line(f"fewer runs: {words}")
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")
-
-
-def _refuse_options_of_suites(context: typer.Context) -> None:
-    for name in ("data", "models", "datasets", "processes", "split", "as_published", "engine", "address", "seeds"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            what = f"quick takes no --{name.replace('_', '-')}"
-            raise UserError(what, where=_WHERE, hint="leave it out, or name another suite")
-
-
-def _exit_if_failed(failures: Sequence[str], finished: int) -> None:
-    """Print how many runs failed, and why the first did; exit with 1 if some failed, with 2 if all did."""
-    if failures:
-        count = f"{len(failures)} of {len(failures) + finished} runs failed"
-        print_error(f"{_WHERE}: {count}; the first: {failures[0]}; the same command runs the failed ones again")
-        raise typer.Exit(1 if finished else 2)
 
 
 def _folders(pairs: Sequence[str]) -> dict[str, Path]:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from subgnn.api.options import with_options
+from subgnn.api.progress import progress_bar
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, differences_from_paper
-from subgnn.parallel.progress import ignore
-
-if TYPE_CHECKING:
-    from subgnn.lab.datasets.build import BuiltDataset
-    from subgnn.lab.datasets.builder import OnStep
-    from subgnn.lab.datasets.fetch import Progress
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
@@ -40,31 +33,14 @@ def mean_cell(key: str, mean: float, std: float) -> str:
     return f"{mean:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}"
 
 
-def _given(options: Sizes | Sources) -> dict[str, Any]:
-    """The options that are given."""
-    return {key: value for key, value in asdict(options).items() if value is not None}
-
-
-def _target(text: str) -> Any:
-    return Option(help=text, rich_help_panel="Targets")
-
-
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a synthetic dataset, and targets of its recipe; None for those of the recipe."""
+    """Sizes of a synthetic dataset; None for those of its recipe."""
 
     num_nodes: Annotated[int | None, Option(help="Nodes of the base graph.")] = None
     num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None
     subgraph_size: Annotated[int | None, Option(help="Nodes of each subgraph.")] = None
     bins: Annotated[int | None, Option(help="Number of classes, quantiles of the property.")] = None
-    min_density: Annotated[float | None, _target("Lowest density inside a subgraph.")] = None
-    max_density: Annotated[float | None, _target("Highest density inside a subgraph.")] = None
-    min_cut_ratio: Annotated[float | None, _target("cut-ratio: lowest cut ratio.")] = None
-    max_cut_ratio: Annotated[float | None, _target("cut-ratio: highest cut ratio.")] = None
-    min_core: Annotated[float | None, _target("coreness: lowest mean core number.")] = None
-    max_core: Annotated[float | None, _target("coreness: highest mean core number.")] = None
-    min_components: Annotated[int | None, _target("component: fewest components of the class with several.")] = None
-    max_components: Annotated[int | None, _target("component: most components.")] = None
 
 
 @with_options(Sizes)
@@ -82,8 +58,6 @@ def generate_dataset(
     """Generate a synthetic dataset from a recipe and a seed, and print its properties beside the paper's.
 
     Examples:
-    subgnn data generate density --out density
-
     subgnn data generate density --num-nodes 1000000 --num-subgraphs 10000 --out large
 
     subgnn data generate coreness --set subgraph_retention=0.6 --seed 3 --out coreness_3
@@ -93,7 +67,8 @@ def generate_dataset(
     from subgnn.data.synthetic import find_recipe, generate, read_settings
     from subgnn.storage.files import refuse_existing
 
-    options: dict[str, Any] = _given(sizes) | read_key_values(settings or [])
+    given = {key: value for key, value in asdict(sizes).items() if value is not None}
+    options: dict[str, Any] = given | read_key_values(settings or [])
     resolved = read_settings(find_recipe(name), options)
     refuse_existing(out, overwrite=force)
     dataset = generate(name, seed=seed, **options)
@@ -104,7 +79,7 @@ def generate_dataset(
         paper = {key: getattr(CATALOG[name], key) for key in keys}
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
-    _print_tables(name, found)
+    _print_beside_paper(name, found)
     as_in_paper = resolved == find_recipe(name).settings()
     if as_in_paper and (unlike := differences_from_paper(name, [found])):
         listed = ", ".join(sorted(unlike))
@@ -113,20 +88,18 @@ def generate_dataset(
     print_next("data", "check", out)
 
 
-def _print_tables(name: str, found: dict[str, Any]) -> None:
+def _print_beside_paper(name: str, found: dict[str, Any]) -> None:
     """Print the paper's two property tables, the paper's row above ours if it has one."""
-    graph_rows, subgraph_rows = [], []
-    paper = CATALOG.get(name)
+    ours, paper = found["subgraphs"], CATALOG.get(name)
+    graphs = [("this", *graph_cells(*(found[key] for key in GRAPH_KEYS)))]
+    subgraphs = [("this", *(mean_cell(key, ours[key]["mean"], ours[key]["std"]) for key in COLUMNS))]
     if paper is not None and paper.subgraphs is not None:
         density = 2 * paper.num_edges / (paper.num_nodes * (paper.num_nodes - 1))
         sizes = (paper.num_nodes, paper.num_edges, density, paper.num_subgraphs, paper.num_labels)
-        graph_rows.append(("paper", *graph_cells(*sizes)))
-        subgraph_rows.append(("paper", *(mean_cell(key, *paper.subgraphs[key]) for key in COLUMNS)))
-    graph_rows.append(("this", *graph_cells(*(found[key] for key in GRAPH_KEYS))))
-    ours = found["subgraphs"]
-    subgraph_rows.append(("this", *(mean_cell(key, ours[key]["mean"], ours[key]["std"]) for key in COLUMNS)))
-    print_table(f"Base graph of {name}", ("", "nodes", "edges", "density", "subgraphs", "labels"), graph_rows)
-    print_table(SUBGRAPHS_TITLE, ("", *SUBGRAPHS_HEADER), subgraph_rows)
+        graphs.insert(0, ("paper", *graph_cells(*sizes)))
+        subgraphs.insert(0, ("paper", *(mean_cell(key, *paper.subgraphs[key]) for key in COLUMNS)))
+    print_table(f"Base graph of {name}", ("", "nodes", "edges", "density", "subgraphs", "labels"), graphs)
+    print_table(SUBGRAPHS_TITLE, ("", *SUBGRAPHS_HEADER), subgraphs)
 
 
 def _source(text: str) -> Any:
@@ -164,9 +137,6 @@ def build_dataset(
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
     out: OutFolder,
     sources: Sources,
-    min_shared_genes: Annotated[
-        int | None, Option(help="hpo-*: causal genes that two phenotypes must share for an edge; default 2.")
-    ] = None,
     patients: Annotated[
         int | None, Option(metavar="N", help="hpo-*: simulate N patients per disease, with balanced classes.")
     ] = None,
@@ -174,7 +144,6 @@ def build_dataset(
         list[str] | None,
         Option("--label", metavar="NAME=ROOT", help="A label and its GO or Orphanet terms; may be repeated."),
     ] = None,
-    fractions: Annotated[str | None, Option(help="Shares of train, val and test.")] = None,
     settings: KeyValues = None,
     seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same files.")] = 0,
     gzip: GzipFlag = False,
@@ -186,8 +155,6 @@ def build_dataset(
     Examples:
     subgnn data build ppi-bp --interactome pairs.csv --go go-basic.obo --annotations gene2go.gz --out ppi_bp
 
-    subgnn data build hpo-metab --orphapacket orphapacket-json.tar.xz --out hpo_metab
-
     subgnn data build hpo-neuro --orphapacket orphapacket-json.tar.xz --patients 4 --set noise=3 --out patients
 
     subgnn data build em-user --records endomondoHR.json.gz --out em_user
@@ -195,31 +162,15 @@ def build_dataset(
     from subgnn.lab.datasets.build import build
     from subgnn.storage.files import refuse_existing
 
-    flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
-    options = {key: str(value) for key, value in flags.items() if value is not None} | read_key_values(settings or [])
+    files = {key: file for key, file in asdict(sources).items() if file is not None}
+    options = ({} if patients is None else {"patients": str(patients)}) | read_key_values(settings or [])
     refuse_existing(out, overwrite=force)
-    with _steps(name) as on_step:
-        built = build(name, _given(sources), options=options, labels=labels or (), seed=seed, on_step=on_step)
+    with progress_bar() as bar:
+        on_step = partial(bar.step, f"building {name}")
+        built = build(name, files, options=options, labels=labels or (), seed=seed, on_step=on_step)
         on_step("writing")
         built.write(out, compress=gzip, overwrite=force)
-    _print_built(built, out, json)
-
-
-@contextmanager
-def _steps(name: str) -> Iterator[OnStep]:
-    """Show the current step on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield ignore
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"building {name}") as status:
-        yield lambda step: status.update(f"building {name}: {step}")
-
-
-def _print_built(built: BuiltDataset, out: Path, json: bool) -> None:
-    card = built.dataset.card
-    counts = card["counts"]
+    card, counts = built.dataset.card, built.dataset.card["counts"]
     if json:
         keys = ("seed", "settings", "sources", "counts", "dropped")
         sizes = {f"num_{key}": counts[key] for key in ("nodes", "edges", "subgraphs")}
@@ -232,8 +183,7 @@ def _print_built(built: BuiltDataset, out: Path, json: bool) -> None:
     )
     rows = [(label, f"{count:,}") for label, count in counts["labels"].items()]
     print_table("Subgraphs by label", ("label", "subgraphs"), rows)
-    left = [f"{what} {count:,}" for what, count in card["dropped"].items() if count]
-    if left:
+    if left := [f"{what} {count:,}" for what, count in card["dropped"].items() if count]:
         print_line(f"dropped: {'; '.join(left)}")
     for source in card["sources"]:
         print_line(f"source: {source['what']}, {source['version']}; licence: {source['licence']}")
@@ -258,7 +208,8 @@ def download(
     """
     from subgnn.lab.datasets.download import download_dataset
 
-    with _progress_bar(name) as progress:
+    with progress_bar() as bar:
+        progress = partial(bar.fetch, name)
         found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)
     graph, subgraphs = found.dataset.graph, found.dataset.subgraphs
     if json:
@@ -283,19 +234,3 @@ def download(
     if found.archive is not None:
         print_line(f"the archive has further datasets and stays in the cache: {found.archive}")
     print_next("data", "check", out)
-
-
-@contextmanager
-def _progress_bar(title: str) -> Iterator[Progress]:
-    """A progress bar on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield ignore
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"fetching {title}", total=None)
-        yield lambda have, total: bar.update(task, completed=have, total=total)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from subgnn.api.options import MembersTable, TableOptions, with_options
-from subgnn.cli.convert import convert_dataset
+from subgnn.api.options import TableOptions, with_options
+from subgnn.api.progress import progress_bar
 from subgnn.cli.create import (
     GRAPH_KEYS,
     SUBGRAPHS_HEADER,
@@ -21,10 +21,11 @@ from subgnn.cli.create import (
     graph_cells,
     mean_cell,
 )
-from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag
+from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
+from subgnn.parallel.memory import parse_size
 from subgnn.training.train_options import SplitName
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ data = typer.Typer(no_args_is_help=True, help="Make, get, describe, check, split
 data.command("generate")(generate_dataset)
 data.command("build")(build_dataset)
 data.command("download")(download)
-data.command("convert")(convert_dataset)
 
+_MIN_MEMORY = 10**7  # bytes
 _LISTED = 30  # types of edges
 DatasetFiles = Annotated[
     Path,
@@ -65,15 +66,13 @@ def list_datasets(json: JsonFlag = False) -> None:
 
 
 @data.command("describe")
-@with_options(TableOptions)
+@with_options(DataOptions)
 def describe_dataset(
     *,
     path: DatasetFiles,
-    members: MembersTable = None,
     plot: Annotated[Path | None, Option(metavar="FOLDER", help="Draw properties by class and some subgraphs.")] = None,
     split: SplitName = "stored",
-    id_base: IdBase = None,
-    tables: TableOptions,
+    files: DataOptions,
     json: JsonFlag = False,
 ) -> None:
     """Print the paper's two property tables for a dataset.
@@ -88,12 +87,10 @@ def describe_dataset(
     from subgnn.data.splits import named_split
     from subgnn.data.values import time_text
 
-    notes: list[str] = []
-    reading = tables.reading(id_base, notes.append)
-    stored = tables.read(path, members, reading, command="subgnn data describe EDGES MEMBERS")
+    stored = files.read(path, "subgnn data describe EDGES MEMBERS")
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
     found = describe(dataset) | {"split": split}
-    found["notes"] = notes + found["notes"]
+    found["notes"] = files.notes + found["notes"]
     if plot is not None:
         found["plots"] = [str(picture) for picture in plot_dataset(dataset, plot)]
     if json:
@@ -123,17 +120,15 @@ def describe_dataset(
     for picture in found.get("plots", ()):
         print_line(f"drawn: {picture}")
     more = () if split == "stored" else ("--split", split)
-    print_next("train", *_data(path, members, tables, id_base), *more, "--out", "run")
+    print_next("train", *files.words(path), *more, "--out", "run")
 
 
 @data.command("check")
-@with_options(TableOptions)
+@with_options(DataOptions)
 def check_dataset(
     *,
     path: DatasetFiles,
-    members: MembersTable = None,
-    id_base: IdBase = None,
-    tables: TableOptions,
+    files: DataOptions,
     json: JsonFlag = False,
 ) -> None:
     """List every problem of a dataset, with file and line; exit 0 if there is none, 2 otherwise.
@@ -149,14 +144,13 @@ def check_dataset(
     from subgnn.data.describe import check
     from subgnn.data.formats.bundle import is_bundle
 
-    command, notes = "subgnn data check EDGES MEMBERS", list[str]()
-    if members is None:
-        tables.refuse(command)
-        problems, dataset = check(path, id_base=id_base)
+    command = "subgnn data check EDGES MEMBERS"
+    if files.members is None:
+        files.refuse_tables(command)
+        problems, dataset = check(path, id_base=files.id_base)
     else:
-        reading = tables.reading(id_base, notes.append)
-        problems, dataset = check(path, read=lambda: tables.read(path, members, reading, command=command))
-        problems.notes = [Problem("", note) for note in notes] + problems.notes
+        problems, dataset = check(path, read=lambda: files.read(path, command))
+        problems.notes = [Problem("", note) for note in files.notes] + problems.notes
     if json:
         print_json(
             {
@@ -178,14 +172,14 @@ def check_dataset(
             print_line(f"and {problems.num_errors - len(problems.errors):,} more")
     if dataset is None:
         count, hint = problems.num_errors, "fix the files and check again"
-        if members is None and path.is_file() and not is_bundle(path):
+        if files.members is None and path.is_file() and not is_bundle(path):
             hint += f"; or are these edges? give their subgraphs, too: {command}"
         print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; {hint}")
         raise typer.Exit(2)
     if not json:
         graph, subgraphs = dataset.graph, dataset.subgraphs
         print_line(f"{path}: fine; {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
-        print_next("data", "describe", *_data(path, members, tables, id_base))
+        print_next("data", "describe", *files.words(path))
 
 
 @data.command("split")
@@ -256,9 +250,105 @@ def split_dataset(
     print_next("data", "check", out)
 
 
-def _data(path: Path, members: Path | None, tables: TableOptions, id_base: int | None) -> list[object]:
-    """The words by which the next command reads the same data."""
-    return [path, *filter(None, [members]), *tables.words(), *([] if id_base is None else ["--id-base", id_base])]
+@data.command("convert")
+@with_options(TableOptions)
+def convert_dataset(
+    *,
+    path: Annotated[
+        Path,
+        Argument(
+            metavar="SRC",
+            help="A dataset folder or bundle, or a graph: a table of edges (CSV, TSV, Parquet, Excel, JSON lines), "
+            ".graphml .gml .json .pt .npz .mtx",
+        ),
+    ],
+    out: Annotated[Path, Option(metavar="DST", help="The folder or bundle to write.")],
+    to: Annotated[
+        Literal["folder", "bundle"] | None,
+        Option(help="Layout to write; by default a folder becomes a bundle, everything else a folder."),
+    ] = None,
+    subgraphs: Annotated[
+        Path | None,
+        Option(
+            help="For a graph: a table of subgraphs (a row for each node, or for each subgraph with a list), gene sets "
+            "(.gmt), or a subgraphs.tsv."
+        ),
+    ] = None,
+    tables: TableOptions,
+    id_base: IdBase = None,
+    gzip: GzipFlag = False,
+    memory: Annotated[
+        str, Option(metavar="SIZE", help="Folder to bundle: memory to use, at least 10MB; the edge list may be larger.")
+    ] = "2GB",
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Convert a folder to a bundle, which is opened by memory map, or a bundle or another library's graph to a folder.
+
+    Examples:
+    subgnn data convert my_folder --out my.subgnn
+
+    subgnn data convert edges.csv --subgraphs members.csv --out my_folder
+
+    subgnn data convert edges.csv --subgraphs sets.xlsx --node-column gene --unknown drop --out my_folder
+    """
+    from subgnn.data.convert import WriteOptions, convert
+    from subgnn.data.describe import label_notes, task_line
+    from subgnn.data.formats.bundle import is_bundle
+
+    notes: list[str] = []
+    reading = tables.reading(id_base, notes.append)
+    with progress_bar() as bar:
+        dataset, layout = convert(
+            path,
+            out,
+            subgraphs=subgraphs,
+            nodes=tables.nodes,
+            reading=reading,
+            writing=WriteOptions(to, gzip, force, _memory(memory), bar.prepare),
+        )
+    graph, count = dataset.graph, len(dataset.subgraphs)
+    notes += label_notes(dataset.subgraphs) if reading.labels is None else []
+    if reading.labels is None and not path.is_dir() and not is_bundle(path):
+        notes += _hyphen_notes(dataset.subgraphs)
+    if json:
+        print_json(
+            {
+                "out": str(out),
+                "layout": layout,
+                "num_nodes": graph.num_nodes,
+                "num_edges": graph.num_edges,
+                "num_subgraphs": count,
+                "dropped": asdict(graph.dropped),
+                "graph_hash": graph.content_hash,
+                "task": dataset.subgraphs.task,
+                "label_counts": dataset.subgraphs.label_counts(),
+                "notes": notes,
+            }
+        )
+        return
+    print_line(f"{out}: a {layout} of {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {count:,} subgraphs")
+    if not count:
+        print_line(f"there are no subgraphs yet: write {out}/subgraphs.tsv, or convert again with --subgraphs")
+    else:
+        print_line(task_line(dataset.subgraphs))
+    print_notes(notes)
+    print_next("data", "check", out)
+
+
+def _hyphen_notes(subgraphs: SubgraphSet) -> list[str]:
+    """A note if labels with a hyphen were not split."""
+    joined = [name for name in subgraphs.classes if "-" in name.strip("-")]
+    if subgraphs.task == "multi-label" or not joined:
+        return []
+    return [f"labels are not split ({joined[0]}); if '-' joins several labels, pass --task multilabel"]
+
+
+def _memory(text: str) -> int:
+    size = parse_size(text, "--memory")
+    if size < _MIN_MEMORY:
+        raise UserError(f"{excerpt(text)} is too little", where="--memory", hint="10MB or more is accepted")
+    return size
 
 
 def _parse_fractions(text: str) -> tuple[float, ...]:

@@ -1,88 +1,122 @@
-"""``subgnn info``: versions, devices and the cache."""
+"""``subgnn info`` and ``subgnn recipes``: what is installed, and what can be trained."""
 
 from __future__ import annotations
 
 import os
 import platform
-from typing import Any
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 from subgnn.cli.options import JsonFlag
-from subgnn.cli.output import print_json, print_table
+from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.versions import __version__
 
+if TYPE_CHECKING:
+    from subgnn.config.settings import Recipe
+
 _PACKAGES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "pyarrow",
-    "torch",
-    "torch_geometric",
-    "lightning",
-    "torchmetrics",
-    "scikit-learn",
-    "networkx",
+    *("numpy", "scipy", "numba", "pyarrow", "torch", "torch_geometric"),
+    *("lightning", "torchmetrics", "scikit-learn", "networkx"),
 )
 
 
-def _version(package: str) -> str:
-    from importlib import metadata
+def info(json: JsonFlag = False) -> None:
+    """Show versions, devices, threads and the cache folder."""
+    import numba
+    import torch
 
+    from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
+
+    devices = ["cpu", *(f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in range(torch.cuda.device_count()))]
+    devices += ["mps"] if torch.backends.mps.is_available() else []
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    entries, limit = cache_entries(), cache_limit()
+    size = sum(entry.size for entry in entries)
+    found: dict[str, Any] = {
+        "subgnn": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {package: _version(package) for package in _PACKAGES},
+        "devices": devices,
+        "threads": {"cpus": cpus, "numba": numba.get_num_threads()},
+        "cache": str(cache_folder()),
+        "cache_content": {"entries": len(entries), "bytes": size, "limit_bytes": limit},
+    }
+    if json:
+        print_json(found)
+        return
+    rows = [
+        *((name, found[name]) for name in ("subgnn", "python", "platform")),
+        *found["packages"].items(),
+        ("devices", ", ".join(devices)),
+        ("threads", f"{numba.get_num_threads()} of {cpus} processors"),
+        ("cache", found["cache"]),
+        ("cached", f"{len(entries):,} files, {size / 1e9:.2f} of {limit / 1e9:g} GB"),
+    ]
+    print_table("subgnn info", ("what", "value"), rows)
+
+
+def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
 
 
-def _devices() -> list[str]:
-    import torch
+def list_recipes(json: JsonFlag = False) -> None:
+    """List the packaged recipes: what each is for, what it needs, and what it costs.
 
-    found = ["cpu"]
-    found += [f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in range(torch.cuda.device_count())]
-    if torch.backends.mps.is_available():
-        found.append("mps")
-    return found
+    Example: subgnn recipes
+    """
+    from subgnn.config.recipes import find_recipe, recipe_groups
+
+    groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
+    if json:
+        print_json({"recipes": [one for found in groups.values() for one in found]})
+        return
+    for title, found in groups.items():
+        rows = [
+            (one["name"], one["purpose"], "; needs ".join(filter(None, (one["cost"], ", ".join(one["needs"])))))
+            for one in found
+        ]
+        print_table(title, ("name", "purpose", "cost and needs"), rows)
+    print_line("A solved recipe usually takes seconds, a trained one minutes. Without --recipe, train uses auto.")
+    print_next("train", "DIR", "--recipe", "NAME", "--out", "RUN")
 
 
-def gather() -> dict[str, Any]:
-    """Facts to include in a bug report."""
-    import numba
-
-    from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
-
-    entries = cache_entries()
+def _describe(recipe: Recipe) -> dict[str, Any]:
+    note = " ".join(recipe.note.split())
     return {
-        "subgnn": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {package: _version(package) for package in _PACKAGES},
-        "devices": _devices(),
-        "threads": {
-            "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-            "numba": numba.get_num_threads(),
-        },
-        "cache": str(cache_folder()),
-        "cache_content": {
-            "entries": len(entries),
-            "bytes": sum(entry.size for entry in entries),
-            "limit_bytes": cache_limit(),
-        },
+        "name": recipe.name,
+        "purpose": note.partition(". ")[0].removesuffix("."),
+        "note": note,
+        "method": recipe.method,
+        "needs": _needs(recipe),
+        "cost": _cost(recipe),
+        "published": recipe.published,
     }
 
 
-def info(json: JsonFlag = False) -> None:
-    """Show versions, devices, threads and the cache folder."""
-    found = gather()
-    if json:
-        print_json(found)
-        return
-    threads, cached = found["threads"], found["cache_content"]
-    size = f"{cached['bytes'] / 1e9:.2f} of {cached['limit_bytes'] / 1e9:g} GB"
-    rows = [
-        *((name, found[name]) for name in ("subgnn", "python", "platform")),
-        *found["packages"].items(),
-        ("devices", ", ".join(found["devices"])),
-        ("threads", f"{threads['numba']} of {threads['cpus']} processors"),
-        ("cache", found["cache"]),
-        ("cached", f"{cached['entries']:,} files, {size}"),
-    ]
-    print_table("subgnn info", ("what", "value"), rows)
+def _needs(recipe: Recipe) -> list[str]:
+    """What the recipe needs beside labelled subgraphs; a model of known subgraphs cannot predict others."""
+    from subgnn.embeddings.sources import PRETRAINED
+    from subgnn.models.registry import model_of
+
+    model, source = model_of(recipe), recipe.embeddings.source
+    needs = ["edges"] if model.needs_edges else []
+    needs += [f"extra {model.extra}"] if model.extra else []
+    needs += [f"{source} embeddings"] if model.uses_embeddings(recipe) and source in PRETRAINED else []
+    return needs + ([] if model.predicts_new_subgraphs else ["known subgraphs"])
+
+
+def _cost(recipe: Recipe) -> str:
+    """The work of a run: its time, or the fits and epochs."""
+    from subgnn.models.registry import model_of
+
+    model = model_of(recipe)
+    if model.is_portfolio:
+        return f"up to {recipe.auto.time / 60:g} minutes"
+    fits, epochs = model.num_fits(recipe), recipe.training.epochs
+    if model.is_fitted_in_one_go:
+        return f"solved, {fits} {'fit' if fits == 1 else 'fits'}"
+    return f"trained, {f'{fits} x ' if fits > 1 else ''}{epochs} epochs"

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
-from subgnn.errors import DataError, excerpt
+from subgnn.api.options import TableOptions
+from subgnn.errors import DataError, UserError, excerpt
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
+
+if TYPE_CHECKING:
+    from subgnn.data.dataset import Dataset
+    from subgnn.parallel.engine import Engine
 
 
 def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
@@ -30,14 +38,6 @@ def _recipes_beginning_with(incomplete: str) -> list[str]:
 DatasetPath = Annotated[Path, Argument(metavar="DIR", help="A dataset folder or bundle.")]
 RunPath = Annotated[Path, Argument(metavar="RUN", help="The folder of a finished run, or a file from subgnn export.")]
 OutFolder = Annotated[Path, Option("--out", metavar="DIR", help="The folder to write.")]
-SubgraphsFile = Annotated[
-    Path,
-    Option(
-        "--subgraphs",
-        metavar="FILE",
-        help="A table (a row for each membership, or each subgraph), gene sets (.gmt), or lines of nodes; - for stdin.",
-    ),
-]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
 RecipeName = Annotated[
     str, Option("--recipe", help="A recipe by name, or a .toml file.", autocompletion=_recipes_beginning_with)
@@ -67,6 +67,101 @@ MemoryLimit = Annotated[
 GzipFlag = Annotated[bool, Option("--gzip", help="Compress the edge list.")]
 ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The engine and the machines that do the work of a command."""
+
+    engine: Annotated[
+        Literal["local", "ray"], Option(help="Work in this process, or on Ray's workers; results are the same.")
+    ] = "local"
+    address: Annotated[
+        str | None,
+        Option(
+            metavar="HOST:PORT",
+            help="Head of a Ray cluster, or auto; by default Ray is started on this machine, and stopped again.",
+        ),
+    ] = None
+
+    @contextmanager
+    def open(self, *, processes: int | None = None, device: str = "cpu") -> Iterator[Engine | None]:
+        """Connect to Ray until the end of the block; gives None for the local engine.
+
+        Args:
+            processes: the most jobs at once.
+            device: with ``cuda``, each job takes a part of a GPU.
+        """
+        from subgnn.parallel.cluster import GPU_SHARE, open_engine
+
+        gpus, local = GPU_SHARE if device == "cuda" else 0.0, self.engine == "local"
+        with (
+            open_engine(self.engine, address=self.address, processes=processes, gpus=gpus) as opened,
+            # Ray prints messages about lost machines on stdout, which is for results.
+            redirect_stdout(sys.stdout if local else sys.stderr),
+        ):
+            yield None if local else opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions(TableOptions):
+    """The data of a command: a dataset by its path, or a table of edges and one of subgraphs.
+
+    ``notes`` says what was guessed when tables were read.
+    """
+
+    members: Annotated[
+        Path | None,
+        Argument(
+            metavar="MEMBERS", help="After a table of edges: the subgraphs with their labels.", show_default=False
+        ),
+    ] = None
+    id_base: IdBase = None
+    notes: list[str] = field(default_factory=list, init=False)
+
+    def read(self, path: Path, command: str, *, seed: int = 0) -> Dataset:
+        """Read the dataset.
+
+        Args:
+            command: as ``subgnn train EDGES MEMBERS``, for messages.
+            seed: of the split, if the subgraphs have none.
+        """
+        from subgnn.data.formats import read_dataset
+        from subgnn.data.formats.bundle import is_bundle
+
+        if self.members is not None:
+            from subgnn.data.read_tables import read_tables
+
+            reading = self.reading(self.id_base, self.notes.append)
+            return read_tables(path, self.members, nodes=self.nodes, options=reading, seed=seed)
+        self.refuse_tables(command)
+        try:
+            return read_dataset(path, id_base=self.id_base)
+        except DataError as error:
+            if not path.is_file() or is_bundle(path):
+                raise
+            hint = f"{error.hint}; or are these edges? give their subgraphs, too: {command}"
+            raise DataError(error.what, where=error.where, hint=hint) from None
+
+    def refuse_tables(self, command: str) -> None:
+        """Refuse options of tables, where there are none."""
+        if words := self._table_words():
+            hint = f"it goes with tables: {command}"
+            raise UserError("this option is for tables, and a dataset is given", where=words[0], hint=hint)
+
+    def words(self, path: Path) -> list[object]:
+        """The words by which the next command reads the same data."""
+        number = [] if self.id_base is None else ["--id-base", self.id_base]
+        return [path, *filter(None, [self.members]), *self._table_words(), *number]
+
+    def _table_words(self) -> list[str]:
+        """The options of tables that are given, as they are typed."""
+        found = []
+        for one in fields(TableOptions):
+            value = getattr(self, one.name)
+            if value != one.default:
+                found += [f"--{one.name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return found
 
 
 def read_key_values(pairs: Sequence[str]) -> dict[str, str]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
-from subgnn.api.options import MembersTable, TableOptions, with_options
+from subgnn.api.options import with_options
 from subgnn.api.progress import leaderboard_table, progress_bar
 from subgnn.cli.options import (
-    IdBase,
+    DataOptions,
     JsonFlag,
     MemoryLimit,
     RecipeName,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from subgnn.result import RunResult
 
 
-@with_options(TrainOptions, TableOptions)
+@with_options(TrainOptions, DataOptions)
 def train_run(
     *,
     context: Context,
@@ -41,12 +41,10 @@ def train_run(
         Path, Argument(metavar="DIR", help="A dataset folder or bundle; or a table of edges or a graph, with MEMBERS.")
     ],
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
-    members: MembersTable = None,
     recipe: RecipeName = "auto",
     settings: Settings = None,
     options: TrainOptions,
-    id_base: IdBase = None,
-    tables: TableOptions,
+    data: DataOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -70,9 +68,7 @@ def train_run(
 
     from subgnn.data.describe import task_line
 
-    notes: list[str] = []
-    command = "subgnn train EDGES MEMBERS --out RUN"
-    dataset = tables.read(path, members, tables.reading(id_base, notes.append), command=command, seed=options.seed)
+    dataset = data.read(path, "subgnn train EDGES MEMBERS --out RUN", seed=options.seed)
 
     from subgnn.api.train_recipe import train
     from subgnn.models.registry import unused_line
@@ -82,7 +78,7 @@ def train_run(
     quiet_lightning()
     prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
-        print_notes(notes)
+        print_notes(data.notes)
         print_line(task_line(dataset.subgraphs))
         if line := unused_line(chosen, dataset.graph):
             print_line(line)
@@ -93,7 +89,7 @@ def train_run(
             out,
             ranks=ranks,
             source=str(path.resolve()),
-            keep_data=members is not None,
+            keep_data=data.members is not None,
             callbacks=bar.callbacks(),
             **asdict(options),
         )
@@ -104,8 +100,9 @@ def train_run(
         return
     print_result(result)
     if result.interrupted:
-        command = continuing_command(context.obj)
-        print_line(f"interrupted: the best of the candidates that were finished; the others are tried by: {command}")
+        print_line(
+            f"interrupted: the best of the finished candidates; to try the rest: {continuing_command(context.obj)}"
+        )
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")

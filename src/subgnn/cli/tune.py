@@ -9,9 +9,9 @@ from typer import Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     DatasetPath,
+    EngineOptions,
     IdBase,
     JsonFlag,
     MemoryLimit,

@@ -256,7 +256,9 @@ def test_the_paper_has_seven_settings_that_matter():
 
 
 def test_mistakes(tmp_path):
-    with pytest.raises(UserError, match=r"unknown suite 'sythetic'; accepted: quick, .*; did you mean 'synthetic'\?"):
+    with pytest.raises(
+        UserError, match=r"unknown suite 'sythetic'; accepted: ablation, .*; did you mean 'synthetic'\?"
+    ):
         find_suite("sythetic")
     with pytest.raises(UserError, match=r"gone\.toml: no such suite"):
         find_suite(str(tmp_path / "gone.toml"))

@@ -243,8 +243,7 @@ def find_suite(name: str) -> Suite:
         UserError: if there is none, or the file is not a suite.
     """
     if not name.endswith(".toml") and name not in suite_names():
-        known = ["quick", *suite_names()]
-        hint = f"{choices(name, known)}; or the path of a .toml file"
+        hint = f"{choices(name, suite_names())}; or the path of a .toml file"
         raise UserError(f"unknown suite '{name}'", where="benchmark run", hint=hint)
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     content = read_toml(path, "suite")
