@@ -1,8 +1,9 @@
-"""Jobs over processes: results, failures, killed workers, and a parent that is killed."""
+"""Jobs over processes: results, failures, killed workers, signals, and a parent that is killed."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.errors import UserError
-from subgnn.parallel.engine import Failure, LocalEngine, threads_environment
+from subgnn.errors import DataError, MissingExtra, UserError
+from subgnn.parallel.engine import Failure, LocalEngine
 from subgnn.parallel.memory import limit, memory_limit
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +27,7 @@ def work(job):
     if what == "pid":
         return os.getpid()
     if what == "environment":
-        return {name: os.environ.get(name) for name in threads_environment(1)}
+        return {name: os.environ.get(name) for name in LocalEngine().environment}
     if what == "memory":
         return limit()
     if what == "mistake":
@@ -34,7 +35,7 @@ def work(job):
     if what == "crash":
         return 1 // 0
     if what == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), value)
     if what == "leave":
         os._exit(3)
     if what == "lambda":
@@ -65,17 +66,17 @@ def test_each_worker_has_an_equal_share_of_the_memory():
 
 
 def test_in_workers_of_which_some_die():
-    jobs = [("die", 0), ("square", 3), ("crash", 0), ("leave", 0), ("environment", 0), ("lambda", 1), ("square", 5)]
+    jobs = [("die", 9), ("square", 3), ("crash", 0), ("leave", 0), ("environment", 0), ("lambda", 1), ("square", 5)]
     before = dict(os.environ)
     found = done(jobs, 2)
     assert dict(os.environ) == before
     assert set(found) == set(jobs)
     assert (found["square", 3], found["square", 5]) == (9, 25)
-    assert found["die", 0] == Failure("the worker process was killed (SIGKILL: out of memory, perhaps)")
+    assert found["die", 9] == Failure("the worker process was killed (SIGKILL: out of memory, perhaps)")
     assert found["leave", 0] == Failure("the worker process ended by itself (exit code 3)")
     assert found["crash", 0].message.startswith("ZeroDivisionError")
     assert isinstance(found["lambda", 1], Failure)
-    assert found["environment", 0] == threads_environment(1)
+    assert found["environment", 0] == LocalEngine().environment
 
 
 @pytest.mark.slow
@@ -100,19 +101,6 @@ def test_an_interruption_ends_the_workers(tmp_path):
     assert not alive(third)
 
 
-@pytest.mark.slow
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    code = f"from tests.parallel.test_engine import work\nfrom subgnn.parallel.engine import LocalEngine\n" \
-           f"list(LocalEngine(2).map(work, [('sleep', {str(tmp_path)!r})] * 2))"  # fmt: skip
-    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as parent:
-        pids = wait_for(tmp_path, 2)
-        parent.kill()
-    deadline = time.monotonic() + 60
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(alive, pids))
-
-
 def wait_for(folder, count):
     deadline = time.monotonic() + 120
     while len(list(folder.iterdir())) < count and time.monotonic() < deadline:
@@ -133,3 +121,50 @@ def alive(pid):
 def test_lazily(processes):
     results = LocalEngine(processes).map(work, [("square", 1), ("crash", 0)])
     assert next(results) == (("square", 1), 1)
+
+
+@pytest.mark.parametrize("error", [DataError("x", where="f:3", hint="y"), MissingExtra("p", extra="e", feature="f")])
+def test_an_error_survives_the_way_to_the_parent(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.hint) == (type(error), str(error), error.hint)
+
+
+def linger(place: str) -> int:
+    path = Path(place)
+    path.touch()
+    try:
+        print("at work\n", end="", flush=True)
+        time.sleep(300)
+    finally:
+        path.unlink()
+    return 0
+
+
+PARENT = """
+import sys
+from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.interrupts import raise_on_signals
+from tests.parallel.test_engine import linger
+raise_on_signals()
+list(LocalEngine(2).map(linger, sys.argv[1:]))
+"""
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent(tmp_path, number):
+    """Without a main guard in the parent's script."""
+    script = tmp_path / "script.py"
+    script.write_text(PARENT)
+    places = [tmp_path / "a", tmp_path / "b"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    parent = subprocess.Popen(
+        [sys.executable, script, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert [parent.stdout.readline() for _ in range(2)] == ["at work\n"] * 2
+    parent.send_signal(number)
+    # The workers have inherited its output, which ends when the last of them does.
+    assert parent.stdout.read() == ""
+    assert parent.stderr.read().count("Traceback") == (number != signal.SIGKILL)  # the parent's own
+    parent.communicate()
+    assert not any(place.exists() for place in places)

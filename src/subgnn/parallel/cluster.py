@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from secrets import token_hex
@@ -46,15 +46,6 @@ def open_engine(
         address: of a Ray cluster; without it, one is started on this machine and stopped again.
         processes: jobs at once; by default one for ``local``, and the number of cores for ``ray``.
         gpus: the part of a GPU that each job takes; for ``ray``.
-
-    Raises:
-        UserError: for an address with ``local``, a cluster that does not answer, or one without the processors needed.
-        MissingExtra: where Ray is not installed.
-
-    Example:
-        >>> with open_engine("local") as engine:
-        ...     dict(engine.map(abs, [-1, -2]))
-        {-1: 1, -2: 2}
     """
     if name == "ray":
         return RayEngine(address, processes=processes, gpus=gpus)
@@ -98,7 +89,9 @@ class RayEngine:
                 raise UserError(f"the cluster has no {name}", where="--engine ray", hint=hint)
 
     def _start(self) -> None:
-        with _set_variables(_private_token()):
+        token = _private_token()
+        os.environ.update(token)
+        try:
             self._ray.init(
                 address="local",
                 num_cpus=self._processes or os.cpu_count(),
@@ -108,6 +101,9 @@ class RayEngine:
                 logging_level=logging.CRITICAL,
                 log_to_driver=False,
             )
+        finally:
+            for name in token:
+                del os.environ[name]
         # Ray reads the address to listen on when it is first imported, which may have been before.
         addresses = {node["NodeManagerAddress"] for node in self._ray.nodes()}
         if addresses != {"127.0.0.1"}:
@@ -145,11 +141,7 @@ class RayEngine:
         return {node["NodeManagerHostname"] for node in self._ray.nodes() if node["Alive"]}
 
     def share(self, value: Value) -> Placed[Value]:
-        """Place a value in the cluster's memory, from which each machine takes one copy.
-
-        Raises:
-            UserError: where it does not fit.
-        """
+        """Place a value in the cluster's memory, from which each machine takes one copy."""
         errors = self._ray.exceptions
         try:
             return Placed(self._ray.put(value))
@@ -225,11 +217,7 @@ def _run(function: Callable[[Any], Any], job: Any, memory: int | None) -> Any:
 
 
 def _import_ray(*, loopback: bool) -> Any:
-    """Import Ray without usage reports; with ``loopback``, a Ray started from here listens on 127.0.0.1 only.
-
-    Raises:
-        MissingExtra: where it is not installed.
-    """
+    """Import Ray without usage reports; with ``loopback``, a Ray started from here listens on 127.0.0.1 only."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     if loopback:
@@ -249,18 +237,3 @@ def _private_token() -> dict[str, str]:
     if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return {}
     return {"RAY_AUTH_TOKEN": token_hex(32)}
-
-
-@contextmanager
-def _set_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables until the end of the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

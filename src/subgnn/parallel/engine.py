@@ -5,33 +5,37 @@ run them in any order and anywhere. A job that raises, or whose worker is killed
 continue. A value that many jobs use is given to :meth:`Engine.share` first.
 
 :class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
-cluster.
+cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
+terminal reaches the parent only, which ends its workers. A worker whose parent is gone, for whatever reason, ends too.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
-from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import IO, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast
 
 from subgnn.errors import UserError
-from subgnn.parallel.memory import share_of_each
-from subgnn.parallel.processes import Ended, Parent, Process, end_all
+from subgnn.parallel.interrupts import raise_on_signals
+from subgnn.parallel.memory import memory_limit, share_of_each
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 EngineName = Literal["local", "ray"]
-
-
-def threads_environment(count: int) -> dict[str, str]:
-    """Environment variables that limit a process to some threads; libraries read them when they are loaded."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    # A waiting thread that spins takes a core from its neighbours.
-    return {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(count))
+_GRACE_SECONDS = 10.0  # for a worker to end in an orderly way
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +108,17 @@ class LocalEngine:
     """Processes of this machine, each with one job at a time.
 
     With one process, jobs run in this process, without any start. A worker that is killed fails its job only, and
-    another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
-    the end of a ``with`` block, and when this process ends, for whatever reason. Each has an equal share of the memory
-    limit (:mod:`subgnn.parallel.memory`) that was in force when it was started.
-
-    Args:
-        processes: jobs at once.
-        threads: threads of each worker.
-
-    Example:
-        >>> with LocalEngine() as engine:
-        ...     dict(engine.map(abs, [-1, -2]))
-        {-1: 1, -2: 2}
+    another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close`` and
+    at the end of a ``with`` block. Each has an equal share of the memory limit (:mod:`subgnn.parallel.memory`) that
+    was in force when it was started, and ``threads`` threads.
     """
 
     def __init__(self, processes: int = 1, *, threads: int = 1) -> None:
         self.processes = processes
-        self._environment: Mapping[str, str] = threads_environment(threads)
-        self._idle: list[Process] = []
+        # Libraries read these when they are loaded. A waiting thread that spins takes a core from its neighbours.
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+        self.environment = {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(threads))
+        self._idle: list[_Worker] = []
 
     @property
     def slots(self) -> int:
@@ -140,32 +137,31 @@ class LocalEngine:
 
     def _map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
         waiting = list(reversed(jobs))
-        busy: dict[Any, tuple[Process, Job]] = {}  # by the pipe to the worker
+        busy: dict[Any, tuple[_Worker, Job]] = {}  # by the pipe to the worker
         try:
             while waiting or busy:
                 while waiting and len(busy) < self.processes:
                     worker, job = self._worker(), waiting.pop()
                     busy[worker.pipe] = worker, job
-                    worker.send((function, job))
+                    worker.send(function, job)
                 for pipe in wait(list(busy)):
                     worker, job = busy.pop(pipe)
                     result = worker.receive()
-                    if isinstance(result, Ended):
-                        worker.end()
-                        result = Failure(f"the worker process {result}")
-                    else:
+                    if worker.is_alive():
                         self._idle.append(worker)
+                    else:
+                        worker.end()
                     yield job, result
         finally:  # after an interrupt, or when the caller needs no more results
-            end_all(worker for worker, _ in busy.values())
+            _end_all([worker for worker, _ in busy.values()])
 
-    def _worker(self) -> Process:
+    def _worker(self) -> _Worker:
         while self._idle:
             worker = self._idle.pop()
             if worker.is_alive():
                 return worker
             worker.end()
-        return Process(_work, memory=share_of_each(self.processes), environment=self._environment)
+        return _Worker(share_of_each(self.processes), self.environment)
 
     def close(self) -> None:
         """End the workers."""
@@ -179,6 +175,67 @@ class LocalEngine:
         self.close()
 
 
+class _Worker:
+    """A child process that runs one job after another."""
+
+    def __init__(self, memory: int, environment: dict[str, str]) -> None:
+        self.pipe, theirs = Pipe()
+        paths = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+        start = f"from subgnn.parallel.engine import run_worker; run_worker({theirs.fileno()}, {memory})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", start],  # -P: its import path is that of this process
+            stdin=subprocess.PIPE,  # its end tells the worker that this process is gone
+            env={**os.environ, **paths, **environment},
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+        theirs.close()  # so that the pipe ends with the worker
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, function: Callable[[Any], Any], job: Any) -> None:
+        with suppress(OSError):  # if the worker has ended, so does the wait for its result
+            self.pipe.send((function, job))
+
+    def receive(self) -> Any:
+        """Wait for a result, or for the end of the worker."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            return Failure(f"the worker process {_how_it_ended(self._process.wait())}")
+
+    def interrupt(self) -> None:
+        """Ask the worker to end, as Ctrl-C would."""
+        self._process.terminate()
+
+    def end(self, *, grace: float = _GRACE_SECONDS) -> None:
+        """Wait for the worker to end, and kill it after ``grace`` seconds."""
+        self.pipe.close()
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        cast(IO[bytes], self._process.stdin).close()
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"ended by itself (exit code {code})"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"was killed ({name}{': out of memory, perhaps' if name == 'SIGKILL' else ''})"
+
+
+def _end_all(workers: Iterable[_Worker]) -> None:
+    """Interrupt workers, and kill those that have not ended ten seconds later."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for worker in workers:
+        worker.interrupt()
+    for worker in workers:
+        worker.end(grace=max(0.0, deadline - time.monotonic()))
+
+
 def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
     """Run a job; an exception becomes a failure."""
     try:
@@ -187,14 +244,32 @@ def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
         return Failure.of(error)
 
 
-def _work(parent: Parent) -> None:
-    """Run jobs in a worker until there are no more."""
-    while True:
-        try:
-            result = attempt(*parent.receive())
-        except (ImportError, AttributeError) as error:  # a function that cannot be imported
-            result = Failure.of(error)
-        try:
-            parent.send(result)
-        except (TypeError, ValueError, AttributeError) as error:  # a result that cannot be pickled
-            parent.send(Failure.of(error))
+def run_worker(descriptor: int, memory: int) -> None:
+    """Run jobs until there are no more: the main function of a worker."""
+    warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
+    raise_on_signals()
+    pipe, working = Connection(descriptor), threading.Event()
+    working.set()
+    threading.Thread(target=_end_with_parent, args=(working,), daemon=True).start()
+    # The parent is gone or wants no more, or it reports the interrupt.
+    with suppress(EOFError, OSError, KeyboardInterrupt), memory_limit(memory):
+        while True:
+            try:
+                result = attempt(*pipe.recv())
+            except (ImportError, AttributeError) as error:  # a function that cannot be imported
+                result = Failure.of(error)
+            try:
+                pipe.send(result)
+            except (TypeError, ValueError, AttributeError) as error:  # a result that cannot be pickled
+                pipe.send(Failure.of(error))
+    working.clear()
+
+
+def _end_with_parent(working: threading.Event) -> None:
+    """Wait for the end of the parent; then interrupt the job, and end this process if that takes long."""
+    while os.read(0, 1024):
+        pass
+    if working.is_set():  # while the interpreter shuts down, an exception would be printed
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_GRACE_SECONDS / 2)
+    os._exit(1)

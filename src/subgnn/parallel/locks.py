@@ -35,9 +35,6 @@ def open_lock(path: Path, *, create: bool = True) -> int | None:
     Returns:
         The open descriptor, which holds the lock until it is closed; None if another process or thread holds the lock,
         or if the file does not exist and ``create`` is off.
-
-    Raises:
-        OSError: if the file cannot be opened, or the file system has no locks.
     """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     while True:
@@ -74,8 +71,7 @@ def close_lock(file: int, path: Path) -> None:
 def try_lock(path: Path) -> Iterator[bool]:
     """Try to lock a path, without waiting, until the end of the block; the lock is the file ``path`` + ``.lock``.
 
-    Yields:
-        Whether it is locked: not if another process or thread holds the lock, or there are no locks.
+    Yields whether it is locked: not if another process or thread holds the lock, or there are no locks.
     """
     lock = path.with_name(f"{path.name}.lock")
     file = None
@@ -93,13 +89,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
     """Lock a folder for writing until the end of the block; it is created if it is missing.
 
-    A block within a block of the same folder does nothing.
-
-    Args:
-        what: the content of the folder, for the message.
-
-    Raises:
-        DataError: if another process holds the lock, or the folder cannot be written.
+    A block within a block of the same folder does nothing. ``what`` is the content of the folder, for the message.
     """
     key = os.path.realpath(folder)
     if key in _held.get():
@@ -121,11 +111,7 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
 
 
 def names_in(folder: Path) -> list[str] | None:
-    """The names in a folder that other processes may create or remove, read at once.
-
-    Returns:
-        The names; none if the folder does not exist, None if the path is not a folder.
-    """
+    """The names in a folder that other processes may change; none if there is no folder, None if it is not a folder."""
     try:
         with os.scandir(folder) as found:
             return [item.name for item in found]
@@ -147,14 +133,7 @@ def clear_locked(folder: Path) -> None:
 
 @contextmanager
 def locked_file(path: Path, *, doing: str) -> Iterator[None]:
-    """Lock a file for writing until the end of the block; the lock is beside it.
-
-    Args:
-        doing: what a process that holds the lock is doing, for the message.
-
-    Raises:
-        DataError: if another process holds the lock, or the file cannot be written.
-    """
+    """Lock a file for writing until the end of the block; the message says what its holder is doing."""
     lock = path.with_name(f"{path.name}.lock")
     file = _take(lock, where=path, doing=doing)
     try:

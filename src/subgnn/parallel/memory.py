@@ -25,15 +25,7 @@ _limit: ContextVar[int | None] = ContextVar("subgnn_memory", default=None)
 
 
 def parse_size(text: str, where: str, *, hint: str = "") -> int:
-    """Parse a number of bytes.
-
-    Raises:
-        UserError: for text that is not a size; ``hint`` is added to what is accepted.
-
-    Example:
-        >>> parse_size("1.5 GB", "--memory")
-        1500000000
-    """
+    """Parse a number of bytes, as ``1.5 GB``; ``hint`` is added to what is accepted."""
     found = _SIZE.fullmatch(text)
     unit = found[2].upper() if found else ""
     scale = _UNITS.get(unit, _UNITS.get(unit + "B"))
@@ -63,19 +55,7 @@ def limit() -> int:
 
 @contextmanager
 def memory_limit(memory: str | int | None) -> Iterator[int]:
-    """Set the limit until the end of the block.
-
-    Args:
-        memory: bytes, or text as ``16GB``; None leaves the limit as it is.
-
-    Raises:
-        UserError: for text that is not a size, and for less than :data:`LEAST`.
-
-    Example:
-        >>> with memory_limit("4GB"):
-        ...     share(0.25)
-        1000000000
-    """
+    """Set the limit until the end of the block: bytes, or text as ``16GB``; None leaves it as it is."""
     size = parse_size(memory, "--memory", hint="from 1GB") if isinstance(memory, str) else memory
     if size is not None and size < LEAST:
         hint = "accepted: a number with MB, GB or TB, from 1GB, as 16GB"

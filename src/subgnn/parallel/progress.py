@@ -30,12 +30,7 @@ def pieces(
     Args:
         step: the length of each slice, except the last, is a multiple of this.
         most: the longest slice, but at least one step.
-        what: the stage, for ``on_progress``.
-        on_progress: called at the start and after each slice.
-
-    Example:
-        >>> [(s.start, s.stop) for s in pieces(5, step=2, most=2)]
-        [(0, 2), (2, 4), (4, 5)]
+        what: the stage, for ``on_progress``, which is called at the start and after each slice.
     """
     steps, begin = 1, 0
     longest = max(1, (count if most is None else most) // step)
