@@ -31,11 +31,7 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[Any] | NDArray[Any]], dtype: Any = np.int32) -> Ragged:
-        """Lay rows end to end.
-
-        Raises:
-            DataError: for real numbers in rows of whole ones, which would be rounded.
-        """
+        """Lay rows end to end."""
         given = list(rows)
         if np.dtype(dtype).kind in "iu":
             for i, row in enumerate(given):

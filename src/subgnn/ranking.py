@@ -18,12 +18,7 @@ _RECALL_AT = re.compile(r"recall@([1-9]\d{0,8})")
 
 
 def recall_count(name: str) -> int | None:
-    """K of the metric ``recall@k``; None for any other name.
-
-    Example:
-        >>> recall_count("recall@50"), recall_count("auprc"), recall_count("recall@0")
-        (50, None, None)
-    """
+    """K of the metric ``recall@k``; None for any other name."""
     found = _RECALL_AT.fullmatch(name)
     return None if found is None else int(found[1])
 

@@ -47,12 +47,7 @@ def templates(package: str = "subgnn.reports") -> Environment:
 
 
 def render(template: str, package: str = "subgnn.reports", /, **values: Any) -> str:
-    """Fill a template.
-
-    Args:
-        template: a file of ``templates/`` in the package, or in ``reports``.
-        values: all that its holes name.
-    """
+    """Fill a template of the package, or of ``reports``, with all the values that it names."""
     return _CONTROL.sub("\ufffd", templates(package).get_template(template).render(**values))
 
 
@@ -63,12 +58,7 @@ def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:
 
 
 def coordinate(value: float) -> str:
-    """A number to draw with, to a tenth.
-
-    Example:
-        >>> coordinate(2.0), coordinate(-0.01)
-        ('2', '0')
-    """
+    """A number to draw with, to a tenth."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
@@ -79,12 +69,7 @@ def cut(text: str, width: int) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Text that a browser may break after ``_``, ``/`` and ``:``, for long names.
-
-    Example:
-        >>> str(breakable("a_<b"))
-        'a_<wbr/>&lt;b'
-    """
+    """Text that a browser may break after ``_``, ``/`` and ``:``, for long names."""
     return Markup("<wbr/>").join(re.split("(?<=[_/:])", text))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from subgnn import Ragged
-from subgnn.channels import distances, similarity
+from subgnn.channels import distances
 from subgnn.channels.channel import OwnAnchors, Work
 from subgnn.config.settings import PrepareSettings
 from subgnn.kernels import dtw
@@ -94,18 +94,6 @@ def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     assert {total for _, total in of_near} == {5}
     assert sorted(done for done, _ in of_near) == [done for done, _ in of_near]
     assert {0, 2, 4, 5} <= {done for done, _ in of_near}
-
-
-def test_equal_rows_are_found_whatever_their_place():
-    rows = Ragged.from_rows([[3], [1, 2], [3], [1], [1, 2], [3], []])
-    representative, place = similarity.distinct_rows(rows)
-    assert representative.tolist() == [0, 1, 3, 6]
-    assert place.tolist() == [0, 1, 0, 2, 1, 0, 3]
-
-
-def test_rows_are_sorted_each_on_its_own():
-    rows = similarity.sorted_rows(Ragged.from_rows([[3, 1, 2], [], [0], [9, 4]]))
-    assert [row.tolist() for row in rows] == [[1, 2, 3], [], [0], [4, 9]]
 
 
 def test_no_subgraph_has_no_rows():

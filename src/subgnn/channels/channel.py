@@ -29,11 +29,7 @@ Take = Callable[[str, Any], NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeAnchors:
-    """Single nodes, shared by all subgraphs; their vectors are embeddings.
-
-    Shapes:
-        nodes: (n_A,) int32.
-    """
+    """Single nodes (n_A,), shared by all subgraphs; their vectors are embeddings."""
 
     nodes: NDArray[np.int32]
 
@@ -95,7 +91,7 @@ class PatchAnchors:
 
     @property
     def keys(self) -> NDArray[np.int64]:
-        """One key for each distinct anchor, (n_A,): every patch is one."""
+        """One key for each patch, (n_A,)."""
         return np.arange(len(self.patches))
 
     def nodes_of(self, key: int) -> tuple[int, ...]:
@@ -105,23 +101,27 @@ class PatchAnchors:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, as files hold them."""
-        return {f"{f.name}.{part}": getattr(getattr(self, f.name), part) for f in fields(self) for part in _RAGGED}
+        return {
+            "patches.values": self.patches.values,
+            "patches.offsets": self.patches.offsets,
+            "walks.values": self.walks.values,
+            "walks.offsets": self.walks.offsets,
+        }
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
-        """Anchors from the arrays of :attr:`arrays`; raises :class:`ValueError` if they do not fit."""
-        parts = {
-            f.name: Ragged(*(take(f"{f.name}.{part}", kind) for part, kind in _RAGGED.items())) for f in fields(cls)
-        }
-        found = cls(**parts)
-        for name, rows in parts.items():
-            rows.validate(name)
-        if len(found.patches) != num_anchors or not len(found.walks) or len(found.walks) % num_anchors:
-            raise ValueError(f"{len(found.patches)} patches, {len(found.walks)} walks")
-        return found
+        """As for :class:`NodeAnchors`."""
 
+        def rows(name: str) -> Ragged:
+            found = Ragged(take(f"{name}.values", np.int32), take(f"{name}.offsets", np.int64))
+            found.validate(name)
+            return found
 
-_RAGGED = {"values": np.int32, "offsets": np.int64}
+        patches, walks = rows("patches"), rows("walks")
+        if len(patches) != num_anchors or not len(walks) or len(walks) % num_anchors:
+            raise ValueError(f"{len(patches)} patches, {len(walks)} walks")
+        return cls(patches, walks)
+
 
 SharedAnchors = NodeAnchors | PatchAnchors
 
@@ -165,11 +165,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Similarities:
-    """Similarities that do not follow from distances.
-
-    Shapes:
-        similarity: (C, n_A) float32 in [0, 1], of numpy, or of torch in a batch.
-    """
+    """Similarities (C, n_A) in [0, 1] that do not follow from distances; of numpy, or of torch in a batch."""
 
     similarity: Any
 
@@ -201,11 +197,7 @@ class Work:
         return pieces(count, step=step, most=most, what=what, on_progress=self.on_progress)
 
     def own_anchors(self, drawn: NDArray[np.int32], present: NDArray[np.bool_] | None = None) -> list[OwnAnchors]:
-        """Draws for all layers at once, by layer.
-
-        Shapes:
-            drawn: (C, layers * n_A). present: (C,); None if all are.
-        """
+        """Draws (C, layers * n_A) by layer; ``present`` (C,) says which components have any, by default all."""
         present = np.ones(len(drawn), np.bool_) if present is None else present
         by_layer = drawn.reshape(len(drawn), self.layers, self.channel.num_anchors)
         return [OwnAnchors(np.ascontiguousarray(by_layer[:, layer]), present) for layer in range(self.layers)]
@@ -275,12 +267,7 @@ class Similarity:
 
 
 def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
-    """Apply a function to every array of nested dataclasses and lists; of several, to those at the same place.
-
-    Example:
-        >>> each_array(np.negative, Distances(np.array([2]), np.array([1]))).distance.tolist()
-        [-2]
-    """
+    """Apply a function to every array of nested dataclasses and lists; of several, to those at the same place."""
     values: tuple[Any, ...] = (value, *others)
     found: Any = value
     if hasattr(value, "shape"):

@@ -70,11 +70,7 @@ class Walks:
 
     @classmethod
     def of(cls, graph: Graph, back: Graph | None = None) -> Walks:
-        """The walks over a graph.
-
-        Args:
-            back: a directed graph reversed, where it is known.
-        """
+        """The walks over a graph; ``back`` is a directed graph reversed, where it is known."""
         weights, loop = None, 1.0
         degrees = np.diff(graph.offsets).astype(np.float32)
         if graph.weights is not None:
@@ -91,7 +87,7 @@ class Walks:
         return np.where(self.degrees > 0, self.degrees, self.loop) / self.volume
 
     def ends(self, start: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
-        """Where walks over a directed graph end. Shapes: start: where they start (N, B). returns: (N, B)."""
+        """Where walks over a directed graph that start as ``start`` (N, B) end (N, B)."""
         terms = 1 if damping == 0 else 1 + int(np.ceil(np.log(TOLERANCE) / np.log(damping)))
         back = None if self.back.weights is None else magnitudes(self.back)
         return power_series(*self.back.csr, back, self.degrees, start, damping=damping, terms=terms)
@@ -123,10 +119,9 @@ def _undirected_walks(graph: Graph) -> Walks:
 
 
 def walks_of(graph: Graph, way: str = "") -> Walks:
-    """The walks over a graph; those of the graph before are kept, as predictions ask for them again and again.
+    """The walks over an undirected graph; kept for the last graphs, as predictions ask for them again and again.
 
     Args:
-        graph: undirected.
         way: ``out`` or ``in``, for walks along the edges of the directed graph that it is the undirected form of, or
             against them.
     """
@@ -138,15 +133,7 @@ def walks_of(graph: Graph, way: str = "") -> Walks:
 
 
 def coefficients(damping: float) -> NDArray[np.float64]:
-    """Chebyshev coefficients of (1 - a) / (1 - a x) on [-1, 1], until the rest sums to at most :data:`TOLERANCE`.
-
-    Shapes:
-        returns: (K + 1,).
-
-    Example:
-        >>> len(coefficients(0.6)), round(float(np.polynomial.chebyshev.chebval(0.5, coefficients(0.6))), 6)
-        (17, 0.571429)
-    """
+    """Chebyshev coefficients (K + 1,) of (1 - a) / (1 - a x) on [-1, 1]; the rest sums to at most :data:`TOLERANCE`."""
     root = np.sqrt(1 - damping * damping)
     rho = damping / (1 + root)
     terms = 1 if rho == 0 else 1 + int(np.ceil(np.log(TOLERANCE * (1 - rho) / 2) / np.log(rho)))
@@ -155,15 +142,7 @@ def coefficients(damping: float) -> NDArray[np.float64]:
 
 
 def diffuse(walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgress = ignore) -> NDArray[np.float32]:
-    """p_c / pi of every set, at every node.
-
-    Args:
-        sets: sorted nodes; not empty.
-        damping: a, from 0 to below 1.
-
-    Shapes:
-        returns: (C, N).
-    """
+    """p_c / pi of every set, at every node (C, N); sets are sorted and not empty."""
     graph, series = walks.graph, coefficients(damping)
     found = np.empty((len(sets), graph.num_nodes), np.float32)
     inverse = (1 / walks.chance(damping)).astype(np.float32)
@@ -193,7 +172,6 @@ def diffuse_nearby(
     They are too small by at most :func:`push_bound` (of a directed graph, perhaps by more), and never too large.
 
     Args:
-        sets: sorted nodes; not empty.
         edges: how many the walk of a set may follow; weights count in units of their mean.
         most: how many nodes to keep for each set.
 

@@ -9,12 +9,15 @@ with the largest lifts of its diffusion (:mod:`subgnn.channels.diffusion`), whic
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
-from subgnn.channels.channel import Channel, OwnAnchors, Work
+from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, Similarity, Work
 from subgnn.channels.diffusion import largest_lifts
 from subgnn.config.settings import PrepareSettings
+from subgnn.errors import UserError
 from subgnn.kernels import heaviest_borders, node_set_keys, sample_borders
 from subgnn.kernels.borders import BYTES_AN_EDGE
 from subgnn.kernels.draws import sample_members
@@ -77,3 +80,20 @@ SIDES = {
     "internal": Channel(similarity="constant", sample_own=sample_components, output="state"),
     "border": Channel(similarity=_border_similarity, sample_own=sample_border, output="state"),
 }
+
+
+def weight(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Similarities]:
+    """The weights that anchors were sampled with."""
+    if any(own.weights is None for own in anchors):
+        hint = 'set prepare.border_anchors to "heaviest" or "lift", or another similarity'
+        raise UserError(f"the anchors of {work.channel.name} have no weights", where="channels.similarity", hint=hint)
+    return [Similarities(own.weights) for own in anchors]
+
+
+def constant(work: Work, components: Ragged, anchors: list[Any]) -> list[Similarities]:
+    """1, as for nodes of the component itself (paper, section 4.2)."""
+    return [Similarities(np.ones((len(components), work.channel.num_anchors), np.float32))] * len(anchors)
+
+
+WEIGHT = Similarity(measure={OwnAnchors: weight})
+CONSTANT = Similarity(measure={NodeAnchors: constant, PatchAnchors: constant, OwnAnchors: constant})

@@ -41,11 +41,7 @@ _STORED = Format(
 
 
 def hops_from(work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Hops from each source to each node, -1 where there is no path.
-
-    Shapes:
-        sources: (S,). nodes: (T,). returns: (T, S).
-    """
+    """Hops (T, S) from each source to each node, -1 where there is no path."""
     if not (work.cache and len(work.graph.neighbors) >= LARGE and cache_limit() > 0):
         return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
     room = BYTES_A_NODE * work.graph.num_nodes + WORD * work.graph.num_nodes
@@ -87,11 +83,7 @@ def _path(work: Work, way: Way, sources: NDArray[np.int32]) -> Path:
 
 
 def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> NDArray[np.int32]:
-    """The rows of given nodes; none if the file has no rows.
-
-    Raises:
-        DataError: if the file is damaged where it is read, or does not fit.
-    """
+    """The rows of given nodes, verified; none if the file has no rows."""
     arrays = read_arrays(path, _STORED, mapped="r", verify=False).arrays
     hops, sums = (arrays.get(name, np.empty(0)) for name in ("hops", "sums"))
     rows = len(hops)

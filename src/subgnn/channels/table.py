@@ -8,7 +8,8 @@ from subgnn.channels import neighborhood, position, structure
 from subgnn.channels.channel import Channel, Similarity
 from subgnn.channels.diffusion import DIFFUSION
 from subgnn.channels.distances import HOPS
-from subgnn.channels.similarity import CONSTANT, WARPING, WEIGHT
+from subgnn.channels.neighborhood import CONSTANT, WEIGHT
+from subgnn.channels.structure import WARPING
 from subgnn.config.plugins import load_plugin
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError, choices, excerpt
@@ -36,14 +37,7 @@ def channel_names() -> list[str]:
 
 
 def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str = "channels") -> Channel:
-    """The channel that an entry of ``[[channels]]`` names.
-
-    Args:
-        where, place: the file and the entry, for errors.
-
-    Raises:
-        UserError: if there is none; it names the nearest.
-    """
+    """The channel that an entry of ``[[channels]]`` names; errors mention the file (where) and the entry (place)."""
     sides = CHANNELS.get(settings.kind) or _plugin_sides(settings.kind, where, place)
     if settings.side not in sides:
         raise UserError(f"{place}.side is {excerpt(settings.side)}", where=where, hint=choices(settings.side, sides))
@@ -61,11 +55,7 @@ def _plugin_sides(kind: str, where: str, place: str) -> Mapping[str, Channel]:
 def similarity_of(
     settings: ChannelSettings, prepare: PrepareSettings, *, where: str = "recipe", place: str = "channels"
 ) -> Similarity:
-    """The similarity of an entry of ``[[channels]]``: the one it names, or its channel's own.
-
-    Raises:
-        UserError: if there is none, or it does not accept the anchors of this channel.
-    """
+    """The similarity of an entry of ``[[channels]]``: the one it names, or its channel's own."""
     channel = channel_of(settings, where=where, place=place)
     usual = channel.similarity if isinstance(channel.similarity, str) else channel.similarity(prepare)
     name, anchors = settings.similarity or usual, channel.anchors
@@ -77,6 +67,6 @@ def similarity_of(
 
 
 def check_channels(channels: Iterable[ChannelSettings], prepare: PrepareSettings, *, where: str = "recipe") -> None:
-    """Raise :class:`~subgnn.errors.UserError` for a channel or similarity that is not in the tables."""
+    """Refuse channels and similarities that are not in the tables."""
     for i, settings in enumerate(channels):
         similarity_of(settings, prepare, where=where, place=f"channels[{i}]")

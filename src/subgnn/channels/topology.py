@@ -32,7 +32,6 @@ NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
 """Numbers of statistics of a node set, and of a subgraph for the topology baseline."""
 _OF_WEIGHTS, _OF_DIRECTION = 6, 9
 _ENTRIES_AT_ONCE = 2**22
-
 _LAST_CORES: dict[str, NDArray[np.int64]] = {}
 _MAX_KEPT = 2**24  # nodes
 
@@ -62,11 +61,7 @@ def _graph_cores(graph: Graph) -> NDArray[np.int64]:
 
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
-    """Statistics of every node set.
-
-    Shapes:
-        returns: (sets, 8) float64.
-    """
+    """Statistics of every node set (sets, 8)."""
     inside, border = inside_degrees(*graph.csr, rows)
     shape = shapes(*graph.csr, rows)
     return np.stack(
@@ -96,9 +91,6 @@ def subgraph_statistics(
 
     In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the core
     number inside; mean and maximum of the core number in G; number of components; share of the largest component.
-
-    Args:
-        graph: undirected.
 
     Shapes:
         rows: none empty. returns: (sets, 18), (sets, 24), (sets, 27) or (sets, 33) float64.
@@ -172,14 +164,11 @@ def _over(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
-    """Six statistics of the weights of edges, as magnitudes and in units of their mean over the graph.
+    """Six statistics of the weights of edges (sets, 6), as magnitudes and in units of their mean over the graph.
 
     In order: mean strength of nodes inside and across the border, the strength being a sum of weights; mean weight of
     edges inside and across the border; deviation of those inside; share of the strength that is inside. All but the
     last in logarithms. Without weights, all are 1.
-
-    Shapes:
-        returns: (sets, 6) float64.
     """
     mean = 1.0 if graph.weights is None or not len(graph.weights) else float(np.abs(graph.weights).mean(dtype=float))
 
@@ -199,15 +188,12 @@ def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 
 
 def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
-    """Nine statistics of the direction of edges; of an undirected graph every edge goes both ways.
+    """Nine statistics of the direction of edges (sets, 9); of an undirected graph every edge goes both ways.
 
     In order: mean edges of a node that leave the subgraph, and that enter it (both in logarithms); the difference of
     the two over their sum; share of the edges inside whose reverse is there, too; shares of nodes without edges inside
     that enter them, and without any that leave them; the most edges inside that leave one node, and that enter one;
     deviation of the difference of the two.
-
-    Shapes:
-        returns: (sets, 9) float64.
     """
     there, back = (graph, graph) if graph.oriented is None else (walks_of(graph, way).graph for way in ("out", "in"))
 
@@ -239,11 +225,7 @@ def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standard:
-    """A mean and a deviation, used to standardise.
-
-    Shapes:
-        mean, deviation: (F,).
-    """
+    """A mean and a deviation (F,), used to standardise."""
 
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]

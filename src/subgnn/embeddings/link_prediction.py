@@ -90,15 +90,10 @@ def unit_weights(graph: Graph) -> NDArray[np.float32] | None:
 
 
 def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool = False) -> EdgeSplit:
-    """Hold out a uniform part of the edges.
+    """Hold out a uniform part of the edges of an undirected graph; at least one is held out, and at least one is not.
 
     Args:
-        graph: undirected.
-        val_fraction: of the edges; at least one is held out, and at least one is not.
         weighted: keep the weights of edges, if the graph has any.
-
-    Raises:
-        DataError: if the graph has fewer than two edges, or no two nodes without one.
     """
     tails, heads, weights = replace(graph, weights=unit_weights(graph) if weighted else None).edges()
     edges = np.stack([tails, heads])
@@ -182,8 +177,8 @@ class Adjacency:
 
     def to(self, device: torch.device) -> Adjacency:
         """The same on another device."""
-        back = None if self.back is None else self.back.to(device)
-        return Adjacency(self.matrix.to(device), back, self.rows, None if self.loops is None else self.loops.to(device))
+        back, loops = (None if part is None else part.to(device) for part in (self.back, self.loops))
+        return Adjacency(self.matrix.to(device), back, self.rows, loops)
 
     def __matmul__(self, x: Tensor) -> Tensor:
         # Sparse products have no half precision on a CPU.
@@ -210,11 +205,7 @@ _multiply = cast("Callable[[Tensor, Tensor, Tensor], Tensor]", _Product.apply)
 
 
 class NodeInputs(nn.Module):
-    """x_v of each node: a row of a learned table (one-hot features), or the given features through a linear map.
-
-    Shapes:
-        nodes: (n,). returns: (n, width).
-    """
+    """x_v of each node: a row of a learned table (one-hot features), or the given features through a linear map."""
 
     def __init__(self, num_nodes: int, width: int, features: NDArray[np.float32] | None = None) -> None:
         super().__init__()
@@ -247,12 +238,7 @@ class Encoder(nn.Module):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, nodes: Tensor, adjacencies: list[Adjacency]) -> Tensor:
-        """Vectors of the rows of the last adjacency.
-
-        Args:
-            nodes: those the columns of the first adjacency stand for.
-            adjacencies: one a layer; the rows of one are the columns of the next.
-        """
+        """Vectors of the rows of the last adjacency; ``nodes`` are the columns of the first."""
         x: Tensor = self.inputs(nodes)
         for i, (layer, adjacency) in enumerate(zip(self.layers, adjacencies, strict=True)):
             x = layer(x, adjacency)
@@ -261,11 +247,7 @@ class Encoder(nn.Module):
         return x
 
     def score(self, vectors: Tensor, pairs: Tensor) -> Tensor:
-        """z_u . z_v / sqrt(d) + b.
-
-        Shapes:
-            vectors: (n, d). pairs: (2, m). returns: (m,).
-        """
+        """z_u . z_v / sqrt(d) + b, of pairs (2, m) of vectors (n, d)."""
         products: Tensor = (vectors.index_select(0, pairs[0]) * vectors.index_select(0, pairs[1])).sum(dim=1)
         return products / math.sqrt(vectors.shape[1]) + self.bias
 
@@ -286,13 +268,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
-        return Batch(
-            self.nodes.to(device),
-            [adjacency.to(device) for adjacency in self.adjacencies],
-            self.pairs.to(device),
-            self.targets.to(device),
-            self.weights.to(device),
-        )
+        pairs, targets, weights = (part.to(device) for part in (self.pairs, self.targets, self.weights))
+        return Batch(self.nodes.to(device), [one.to(device) for one in self.adjacencies], pairs, targets, weights)
 
 
 Rows = Callable[[slice], Adjacency]
@@ -310,14 +287,7 @@ def _slices(offsets: NDArray[np.int64]) -> Iterator[slice]:
 
 @torch.no_grad()
 def embed_all(encoder: Encoder, rows: Rows, offsets: NDArray[np.int64], device: torch.device) -> Tensor:
-    """The vector z of every node from all its neighbours, layer by layer, some rows at a time.
-
-    Args:
-        rows: the adjacency of a run of rows, its columns all nodes.
-
-    Shapes:
-        returns: (N, d).
-    """
+    """The vector z of every node (N, d) from all its neighbours, layer by layer, some rows at a time."""
     encoder.eval()
     x: Tensor = encoder.inputs(slice(None))
     for i, layer in enumerate(encoder.layers):

@@ -61,11 +61,7 @@ METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (g
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pretrained:
-    """Vectors of all nodes, and how they were computed.
-
-    Shapes:
-        vectors: (N, dim) float32.
-    """
+    """Vectors of all nodes (N, dim), and how they were computed."""
 
     vectors: NDArray[np.float32]
     method: str
@@ -117,10 +113,6 @@ def pretrain(
             written, a warning says so.
         resume: continue from ``state`` if it exists; on a CPU the result is the same bit for bit.
         on_epoch: called with epoch, loss, val_auroc (uniform non-edges) and val_matched_auroc after every epoch.
-
-    Raises:
-        UserError: for an unknown method, settings out of range, or a loss that is not finite.
-        DataError: for a graph with too few edges or non-edges, or a state of other settings.
     """
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
@@ -165,7 +157,7 @@ def pretrain(
 
 
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
-    """Raise :class:`UserError` for an unknown method or settings out of range."""
+    """Refuse an unknown method, and settings out of range."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
     # Refuses what is out of the bounds of each setting.
@@ -254,11 +246,7 @@ class _Fitting:
 
 
 def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.int32]) -> float:
-    """AUROC of dot products for edges against other pairs; one half without other pairs.
-
-    Shapes:
-        vectors: (N, d). edges: (2, m). non_edges: (2, n).
-    """
+    """AUROC of dot products of vectors (N, d), of edges (2, m) against other pairs (2, n); one half without any."""
     if not non_edges.shape[1]:
         return 0.5
     tails, heads = torch.from_numpy(np.concatenate([edges, non_edges], axis=1).astype(np.int64)).to(vectors.device)
@@ -285,25 +273,17 @@ def pretrained_vectors(
     cache: bool = True,
     on_epoch: OnEpoch = ignore,
 ) -> NDArray[np.float32]:
-    """Embeddings from the cache, or pretrained and stored there; an interrupted pretraining is continued.
+    """Embeddings (N, dim) from the cache, or pretrained and stored there; an interrupted pretraining is continued.
 
     A damaged file is replaced, and work goes on without a cache that cannot be written, each with a warning. Processes
     that pretrain the same at once each do the work; one of them saves the state that resuming needs.
-
-    Args:
-        cache: off, the cache is neither read nor written.
-
-    Shapes:
-        returns: (N, dim) float32.
     """
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
     check_settings(method, dim, settings)
 
     def compute(state: Path | None) -> Pretrained:
-        resume = state is not None
-        return pretrain(
-            graph, method, dim=dim, settings=settings, device=device, state=state, resume=resume, on_epoch=on_epoch
-        )
+        options: dict[str, Any] = {"settings": settings, "device": device, "on_epoch": on_epoch}
+        return pretrain(graph, method, dim=dim, state=state, resume=state is not None, **options)
 
     if not cache or cache_limit() == 0:
         return compute(None).vectors

@@ -61,15 +61,10 @@ def node_vectors(
     seed: int,
     table: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
-    """Embeddings of the given nodes.
+    """Embeddings (n, dim) of the given nodes.
 
-    Random vectors are a function of the seed and the node, so nodes that only prediction meets have one too.
-
-    Args:
-        table: the result of :func:`source_vectors`; needed for all but random embeddings.
-
-    Shapes:
-        nodes: (n,). table: (num_nodes, dim). returns: (n, dim) float32.
+    Random vectors are a function of the seed and the node, so nodes that only prediction meets have one too. All others
+    need ``table``, the result of :func:`source_vectors`.
     """
     if settings.source == "random":
         rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
@@ -86,7 +81,7 @@ def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
 
 
 def check_source(recipe: VectorSettings) -> None:
-    """Raise :class:`UserError` for a missing file or impossible settings of pretraining, before any work."""
+    """Refuse a missing file or impossible settings of pretraining, before any work."""
     settings = recipe.embeddings
     if settings.source in PRETRAINED:
         from subgnn.embeddings.pretrain import check_settings
@@ -99,7 +94,7 @@ def check_source(recipe: VectorSettings) -> None:
 def source_vectors(
     recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32] | None:
-    """The table of all node embeddings of a recipe; None if they are random.
+    """The table of all node embeddings (N, dim) of a recipe; None if they are random.
 
     Pretrained ones are looked up in the cache, or computed and stored there, and scaled to a root mean square of
     ``embeddings.scale``; those of a file and of an untrained GIN are not scaled.
@@ -107,11 +102,7 @@ def source_vectors(
     Args:
         graph: undirected.
         device: where to pretrain.
-        cache: whether to read and write the cache.
         on_epoch: called after every epoch of a pretraining.
-
-    Shapes:
-        returns: (N, dim) float32.
     """
     settings = recipe.embeddings
     if settings.source == "random":
@@ -132,7 +123,7 @@ def source_vectors(
 
 
 def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[np.float32]:
-    r"""A GIN of two layers at its initial weights: the "GIN embeddings" of the paper's authors.
+    r"""A GIN of two layers at its initial weights: the "GIN embeddings" (N, dim) of the paper's authors.
 
     .. math:: X = (I + A)\, \mathrm{relu}\big((I + A) W_1 + b_1\big) W_2 + b_2
 
@@ -141,9 +132,6 @@ def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[
     these. They grow with the degree of a node and of its neighbours.
 
     *Differs from the authors' code:* A is symmetric; theirs has each edge one way, as the file lists it.
-
-    Shapes:
-        returns: (N, dim) float32.
     """
     n, draws = graph.num_nodes, stream(seed, "embeddings/untrained_gin")
     near = scipy.sparse.csr_array((np.ones(len(graph.neighbors), np.float32), graph.neighbors, graph.offsets), (n, n))
@@ -165,11 +153,7 @@ def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
 
 
 def save_run_vectors(tables: Iterable[tuple[NDArray[np.float32], VectorSettings]], graph: Graph, run: Path) -> None:
-    """Copy tables into a run's folder, each once, unless they are large and their sources have them.
-
-    Args:
-        tables: each with the settings it was made by.
-    """
+    """Copy tables, each with its settings, into a run's folder, unless they are large and can be read again."""
     kept = {vectors_hash(table): (table, settings) for table, settings in tables}
     for i, (table, settings) in enumerate(kept.values()):
         if table.nbytes <= LARGEST_COPY or not _source_file(settings, graph).is_file():
@@ -178,14 +162,7 @@ def save_run_vectors(tables: Iterable[tuple[NDArray[np.float32], VectorSettings]
 
 
 def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Graph) -> Tables:
-    """The tables a run started from.
-
-    Args:
-        needed: the settings that each table was made by, by the hash of the table.
-
-    Raises:
-        DataError: if one is missing, or is not the table the run was trained with.
-    """
+    """The tables a run started from, by their hash; ``needed`` has the settings that each was made by."""
     if not needed:
         return {}
     copies = [run / run_file(i) for i in range(len(needed)) if (run / run_file(i)).is_file()]
@@ -219,24 +196,13 @@ def _source_file(recipe: VectorSettings, graph: Graph) -> Path:
 
 
 def feature_rows(graph: Graph, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
-    """f: the features of the given nodes.
-
-    Shapes:
-        nodes: (n,). returns: (n, F) float64.
-
-    Raises:
-        DataError: if the graph has no features.
-    """
+    """f: the features (n, F) of the given nodes."""
     require_features(graph)
     return np.asarray(graph.features)[nodes].astype(np.float64)
 
 
 def feature_standard(graph: Graph) -> Standard:
-    """The mean and deviation of each feature over all nodes of the graph.
-
-    Raises:
-        DataError: if the graph has no features.
-    """
+    """The mean and deviation of each feature over all nodes of the graph."""
     require_features(graph)
     width = np.asarray(graph.features).shape[1]
     rows = max(1, _NUMBERS_AT_A_TIME // width)
@@ -248,7 +214,7 @@ def feature_standard(graph: Graph) -> Standard:
 
 
 def require_features(graph: Graph) -> None:
-    """Raise :class:`DataError` unless the graph has node features."""
+    """Refuse a graph without node features."""
     if graph.features is None or not graph.features.shape[1]:
         hint = 'add features.npy (a row of numbers for each node) to the dataset, or set embeddings.features="none"'
         raise DataError("the graph has no node features", where="embeddings.features", hint=hint)

@@ -42,11 +42,7 @@ def vectors_hash(vectors: NDArray[np.float32]) -> str:
 
 
 def encode_vectors(vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str) -> Parts:
-    """The parts of a .safetensors file of embeddings.
-
-    Args:
-        about: how they were computed; plain values.
-    """
+    """The parts of a .safetensors file of embeddings; ``about`` says how they were computed, in plain values."""
     metadata = {"graph_hash": graph_hash, "about": json.dumps(about)}
     return encode_arrays({"vectors": vectors.astype("<f4", copy=False)}, _STORED, metadata=metadata)
 
@@ -69,11 +65,7 @@ def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
 
 
 def require_file(path: Path) -> str:
-    """The suffix of a file of embeddings, without that of gzip.
-
-    Raises:
-        DataError: for an unknown suffix, or a missing file.
-    """
+    """The suffix of a file of embeddings, without that of gzip; refuses an unknown one and a missing file."""
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     accepted = (".safetensors", ".npy", *_TEXT)
     if suffix not in accepted:
@@ -87,14 +79,7 @@ def require_file(path: Path) -> str:
 
 
 def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
-    """The embeddings of all nodes of a graph.
-
-    Raises:
-        DataError: for a file of another graph, a node without a vector, or a value that is not a finite number.
-
-    Shapes:
-        returns: (N, dim) float32.
-    """
+    """The embeddings (N, dim) of all nodes of a graph; refuses a file that does not fit it."""
     suffix = require_file(path)
     if suffix == ".safetensors":
         vectors, metadata = read_stored(path)

@@ -34,11 +34,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTerms:
-    """The terms that each subgraph adds to a score.
-
-    Shapes:
-        gain, weight: (n,).
-    """
+    """The terms (n,) that each subgraph adds to a score."""
 
     gain: NDArray[np.float64]
     weight: NDArray[np.float64]
@@ -50,11 +46,7 @@ class ScoreTerms:
         return float(self.gain.sum()) / total if total > 0 else float("nan")
 
     def joined(self, units: NDArray[np.int64]) -> ScoreTerms:
-        """The terms of units, sets of subgraphs that depend on each other: equal nodes, or one group.
-
-        Shapes:
-            units: (n,), the unit of each subgraph, from 0.
-        """
+        """The terms of units (n,), sets of subgraphs that depend on each other: equal nodes, or one group."""
         gain, weight = (np.bincount(units, terms).astype(np.float64) for terms in (self.gain, self.weight))
         return ScoreTerms(gain, weight)
 
@@ -64,15 +56,7 @@ class ScoreTerms:
 
 
 def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: TaskName) -> ScoreTerms:
-    """The terms of micro-F1, for real values of R^2.
-
-    Shapes:
-        predicted, true: (n,) classes or values, or (n, classes) of 0 and 1.
-
-    Example:
-        >>> score_terms(np.array([0, 1, 1]), np.array([0, 1, 2]), "multi-class").score
-        0.6666666666666666
-    """
+    """The terms of micro-F1, for real values of R^2, from (n,) classes or values, or (n, classes) of 0 and 1."""
     return ScoreTerms(*task_of(task).score_terms(predicted, true))
 
 
@@ -119,7 +103,7 @@ def score_interval(terms: ScoreTerms) -> tuple[float, float]:
 def headline_interval(
     outputs: Sequence[Tensor], targets: Tensor, subgraphs: SubgraphSet, *, thresholds: Thresholds = 0.5
 ) -> tuple[float, float]:
-    """The ends of the 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
+    """The 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
 
     Subgraphs of equal nodes or one group are drawn together: they are not independent. Where all predictions are
     correct, or all wrong, samples do not differ, and the interval is that of a share (:func:`wilson`).
@@ -138,12 +122,7 @@ def headline_interval(
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share of ``count`` trials (Wilson).
-
-    Example:
-        >>> [round(end, 3) for end in wilson(1.0, 25)]
-        [0.867, 1.0]
-    """
+    """The 95 % confidence interval of a share of ``count`` trials (Wilson)."""
     z = 1.959964
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
@@ -172,9 +151,7 @@ def resampled(
 
     Args:
         value: of the chosen subgraphs, which may occur several times.
-
-    Shapes:
-        units: (n,), the unit of each subgraph, from 0. returns: (draws,) or fewer.
+        units: (n,), the unit of each subgraph, from 0.
     """
     order, counts = np.argsort(units, kind="stable"), np.bincount(units)
     parts, rng = np.split(order, np.cumsum(counts)[:-1]), stream(0, "experiments/bootstrap")
@@ -183,12 +160,7 @@ def resampled(
 
 
 def standard_error(terms: ScoreTerms) -> float:
-    """The standard error of a score, a ratio of sums over independent subgraphs; 0 for a single one.
-
-    Example:
-        >>> standard_error(ScoreTerms(np.array([1.0, 0.0, 1.0, 0.0]), np.ones(4))) == (0.25 / 3) ** 0.5
-        True
-    """
+    """The standard error of a score, a ratio of sums over independent subgraphs; 0 for a single one."""
     left, n = terms.gain - terms.score * terms.weight, len(terms.gain)
     return float(np.sqrt((left**2).sum() * n / (n - 1)) / terms.weight.sum()) if n > 1 else 0.0
 
@@ -206,10 +178,6 @@ def sign_flip_test(differences: Sequence[float]) -> float | None:
     the share of all 2^n ways to choose signs whose mean difference is at least as large, in either direction. It is
     exact up to :data:`EXACT` seeds, assumes no normal distribution, and is never below 2^(1-n). With more seeds, signs
     are drawn at random.
-
-    Example:
-        >>> sign_flip_test([0.1, 0.2, 0.1, 0.3])
-        0.125
     """
     found = np.asarray(differences, np.float64)
     if len(found) < 2 or not np.isfinite(found).all():

@@ -47,15 +47,7 @@ class Aim:
 
     @classmethod
     def parse(cls, text: str, where: str = "--threshold") -> Aim:
-        """An aim as it is written.
-
-        Raises:
-            UserError: for anything else.
-
-        Example:
-            >>> Aim.parse("precision=0.9").least, Aim.parse("cost=fp:1,fn:20").missed
-            (0.9, 20.0)
-        """
+        """An aim as it is written."""
         hint = "accepted: precision=P or recall=R, above 0 and up to 1; f1; cost=fp:A,fn:B, both above 0"
         wrong = UserError(f"the threshold is {excerpt(text)}", where=where, hint=hint)
         kind, _, number = text.strip().partition("=")
@@ -73,11 +65,7 @@ class Aim:
         raise wrong
 
     def best(self, alerts: NDArray[Any], hits: NDArray[Any], positives: int) -> tuple[int, bool]:
-        """The place of the best cut, and whether it reaches the aim.
-
-        Shapes:
-            alerts, hits: (m,), of each cut, rising; hits are alerts of positive subgraphs.
-        """
+        """The place of the best cut, and whether it reaches the aim, given the alerts and hits of each cut, rising."""
         precision, recall = hits / np.maximum(alerts, 1), hits / max(positives, 1)
         if self.kind == "precision":
             enough = (precision >= self.least) & (hits > 0)
@@ -141,11 +129,6 @@ def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tup
 
     Shapes:
         scores: (n,), or (repeats, n), float32. truth: (n,) of 0 and 1.
-
-    Example:
-        >>> scores = np.array([0.875, 0.75, 0.5, 0.125], np.float32)
-        >>> choose_threshold(scores, np.array([1, 0, 1, 0]), Aim("recall", least=1.0))
-        (0.3125, True)
     """
     if not (truth > 0).any():
         return 0.5, False
@@ -197,9 +180,6 @@ class Decision:
     ) -> Decision:
         """Choose a threshold of the positive class, or of each label.
 
-        Args:
-            positive: as :meth:`~subgnn.task.Task.positive` gives it.
-
         Shapes:
             scores: (n, classes), or (repeats, n, classes). targets: (n,), or (n, labels).
         """
@@ -219,11 +199,7 @@ class Decision:
         return np.array([values.get(name, np.nan) for name in classes], np.float32)
 
     def counts(self, scores: NDArray[Any], targets: NDArray[Any], classes: tuple[str, ...]) -> list[Counts]:
-        """What the thresholds give on other data, in the order of ``labels``.
-
-        Shapes:
-            scores: (n, classes). targets: (n,), or (n, labels).
-        """
+        """What the thresholds give on other data, scores (n, classes) and targets, in the order of ``labels``."""
         found = []
         for one in self.labels:
             column = classes.index(one.label)
@@ -232,11 +208,7 @@ class Decision:
         return found
 
     def report(self, **others: list[Counts]) -> ThresholdReport:
-        """What the result of a run says of the thresholds.
-
-        Args:
-            others: what they give on splits, by name.
-        """
+        """What the result of a run says of the thresholds; ``others`` is what they give on splits, by name."""
         labels = tuple(
             LabelAlerts(
                 label=one.label,
@@ -259,11 +231,7 @@ class Decision:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: TaskName) -> Decision:
-        """From a checkpoint, checked.
-
-        Raises:
-            ValueError: for anything that :meth:`choose` does not give.
-        """
+        """From a checkpoint; raises :class:`ValueError` for anything that :meth:`choose` does not give."""
         Aim.parse(str(content["aim"]))
         labels = tuple(
             LabelThreshold(str(one["label"]), float(one["threshold"]), bool(one["reached"]), Counts(**one["chosen"]))
@@ -278,11 +246,7 @@ class Decision:
 
 
 def check_aim(aim: str, task: TaskName) -> None:
-    """Refuse an aim that is not understood, or that the task has no use for.
-
-    Raises:
-        UserError: in both cases.
-    """
+    """Refuse an aim that is not understood, or that the task has no use for."""
     if aim == NONE:
         return
     Aim.parse(aim, _WHERE)

@@ -29,22 +29,14 @@ _LARGEST = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighting:
-    """Weights of classes, or None if they count the same, and gamma of the focal loss.
-
-    Shapes:
-        classes: (classes,).
-    """
+    """Weights of classes (classes,), or None if they count the same, and gamma of the focal loss."""
 
     classes: Tensor | None = None
     focal: float = 0.0
 
     @classmethod
     def of(cls, settings: TrainingSettings, subgraphs: SubgraphSet) -> Weighting:
-        """As the settings ask for, balanced by the training split; real values have no classes.
-
-        Raises:
-            UserError: for weights that are not understood, or of a class that is not there.
-        """
+        """As the settings ask for, balanced by the training split; real values have no classes."""
         if task_of(subgraphs.task).real or subgraphs.targets is None:
             return EVEN
         targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
@@ -56,11 +48,7 @@ class Weighting:
         return self if self.classes is None else replace(self, classes=self.classes.to(device))
 
     def of_rows(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
-        """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same.
-
-        Shapes:
-            targets: (n,) classes, or (n, labels). returns: as the targets.
-        """
+        """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same."""
         if self.classes is None:
             return None
         weights = self.classes.cpu().numpy().astype(np.float64)
@@ -101,11 +89,7 @@ def class_weights(
 
 
 def parse_class_weights(text: str) -> dict[str, float]:
-    """Weights by class.
-
-    Raises:
-        UserError: for anything else than ``CLASS=WEIGHT``, separated by commas, with weights above 0.
-    """
+    """Weights by class, from ``CLASS=WEIGHT`` separated by commas."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, sign, number = (piece.strip() for piece in part.rpartition("="))

@@ -79,11 +79,7 @@ def prepare_cached(
     """Read prepared subgraphs from the cache, or :func:`~subgnn.prepare.measure.prepare` them and store them there.
 
     A file that is damaged or belongs to another key is replaced, and a cache that cannot be written is not used, both
-    with a :class:`~subgnn.errors.DataWarning`.
-
-    Args:
-        cache: whether the cache is read and written.
-        measuring: as for :func:`~subgnn.prepare.measure.prepare`; it does not change the result.
+    with a :class:`~subgnn.errors.DataWarning`. With ``cache`` off, it is neither read nor written.
     """
 
     def compute() -> Prepared:
@@ -122,11 +118,7 @@ def prepare_draws_cached(
     on_progress: OnProgress = ignore,
     measuring: Measuring | None = None,
 ) -> Iterator[Cached]:
-    """Prepared subgraphs for each draw of anchors that training or evaluation uses, one draw at a time.
-
-    Args:
-        cache, on_progress, measuring: as for :func:`prepare_cached`.
-    """
+    """Prepared subgraphs for each draw of anchors that training or evaluation uses, one draw at a time."""
     draws = recipe.prepare.draws
     if not recipe.prepare.ensemble:
         # An epoch trains on one draw: more draws than epochs are never used.
@@ -149,18 +141,7 @@ LAYOUT = 2
 
 
 def encode(prepared: Prepared, key: str) -> Parts:
-    """Prepared subgraphs as the parts of a file.
-
-    Args:
-        key: text that identifies the content; it is compared when the file is read.
-    """
-    arrays, tree = _pack(prepared)
-    frozen = [name for name, array in arrays.items() if not array.flags.writeable]
-    return encode_arrays(arrays, _PREPARED, {"tree": tree, "frozen": frozen}, {"key": key})
-
-
-def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
-    """The arrays, each once, and a tree that names the array in each place."""
+    """Prepared subgraphs as the parts of a file; ``key`` identifies the content."""
     arrays: Arrays = {}
     names: dict[int, str] = {}
 
@@ -177,15 +158,14 @@ def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
         return value
 
     parts = (prepared.components, prepared.frame.shared, prepared.inputs)
-    return arrays, {name: pack(part) for name, part in zip(_PARTS, parts, strict=True)}
+    # The arrays, each once, and a tree that names the array in each place.
+    tree = {name: pack(part) for name, part in zip(_PARTS, parts, strict=True)}
+    frozen = [name for name, array in arrays.items() if not array.flags.writeable]
+    return encode_arrays(arrays, _PREPARED, {"tree": tree, "frozen": frozen}, {"key": key})
 
 
 def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepared:
-    """Read prepared subgraphs.
-
-    Raises:
-        DataError: if the file cannot be read, is damaged, or belongs to another key.
-    """
+    """Read prepared subgraphs; refuses a file that is damaged or belongs to another key."""
     file = read_arrays(path, _PREPARED, mapped="c")
     if file.metadata.get("key") != key:
         raise DataError("it belongs to other content", where=str(path))

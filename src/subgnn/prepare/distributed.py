@@ -45,11 +45,7 @@ class MappedGraph:
     graph_hash: str
 
     def get(self) -> Graph:
-        """The graph.
-
-        Raises:
-            DataError: if the worker's machine has no bundle at this path, or one of another graph.
-        """
+        """The graph; an error if the worker's machine has no bundle at this path, or one of another graph."""
         return _mapped(self.path, self.graph_hash)
 
 
@@ -116,11 +112,7 @@ class DistributedMeasuring:
     graph: Shared[Graph]
 
     def __call__(self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress = ignore) -> Prepared:
-        """Measure subgraphs.
-
-        Raises:
-            UserError, RuntimeError: if a part failed.
-        """
+        """Measure subgraphs."""
         components = induced_components(*graph.csr, subgraphs)
         sources = {
             channel: np.concatenate([anchors.touched for anchors in frame.anchors(i)])
@@ -146,8 +138,8 @@ class DistributedMeasuring:
                 place = (slice(None), slice(part.begin, part.end))
                 shape = [len(components.nodes), len(sources[part.channel])]
             if part.channel not in found:
-                found[part.channel] = _room(result, *shape)
-            _put(found[part.channel], place, result)
+                found[part.channel] = _empty(result, *shape)
+            each_array(lambda out, array, place=place: setitem(out, place, array), found[part.channel], result)
             on_progress("measuring on the cluster", done, len(parts))
         inputs: list[list[SubchannelInputs]] = [[] for _ in frame.shared]
         for i, channel in enumerate(frame.channels):
@@ -187,13 +179,9 @@ def _measure_part(part: _Part) -> Any:
     return compare(work, common.components, [NodeAnchors(common.sources[part.channel][rows])])[0]
 
 
-def _room(part: Any, *shape: int) -> Any:
-    """Empty arrays for all parts like the given one: of so many rows, and of so many columns if parts are columns."""
+def _empty(part: Any, *shape: int) -> Any:
+    """Arrays for all parts like the given one: of so many rows, and of so many columns if parts are columns."""
     return each_array(lambda array: np.empty((*shape, *array.shape[len(shape) :]), array.dtype), part)
-
-
-def _put(whole: Any, place: Any, part: Any) -> None:
-    each_array(lambda out, array: setitem(out, place, array), whole, part)
 
 
 def _layer(whole: Any, layer: int, width: int) -> Any:

@@ -92,11 +92,7 @@ class Prepared:
         return measure(graph, subgraphs, self.frame)
 
     def touched(self, subgraphs: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-        """The nodes of components, anchors and walks, sorted: all that a model needs an embedding for.
-
-        Args:
-            subgraphs: only these; by default all.
-        """
+        """The nodes that need embeddings, sorted: of components, anchors and walks, of all subgraphs or of some."""
         rows: Any = slice(None)
         nodes = self.components.nodes
         if subgraphs is not None:
@@ -136,22 +132,15 @@ def prepare(
         subgraphs: node sets of the graph, sorted.
         on_progress: called with the name of the step, the units done and the units in all.
         measuring: measures the subgraphs; by default :func:`measure`.
-
-    Raises:
-        UserError: for a channel or similarity that does not exist.
     """
-    by_channel = [_sample_shared(graph, channel, plan) for channel in plan.channels]
+    by_channel: list[list[Any]] = []
+    for settings in plan.channels:
+        similarity_of(settings, plan.settings)  # an unknown one is refused before any work
+        work, channel = Work(graph, plan.settings, settings, plan.layers, plan.seed), channel_of(settings)
+        by_channel.append(channel.sample_shared(work) if channel.shared else [None] * plan.layers)
     shared = [[anchors[layer] for anchors in by_channel] for layer in range(plan.layers)]
     frame = Frame(plan.channels, plan.settings, shared, plan.seed)
     return (measuring or measure)(graph, subgraphs, frame, on_progress=on_progress)
-
-
-def _sample_shared(graph: Graph, settings: ChannelSettings, plan: Plan) -> list[Any]:
-    similarity_of(settings, plan.settings)  # an unknown one is refused before any work
-    channel = channel_of(settings)
-    if not channel.shared:
-        return [None] * plan.layers
-    return channel.sample_shared(Work(graph, plan.settings, settings, plan.layers, plan.seed))
 
 
 def measure(
@@ -159,9 +148,7 @@ def measure(
 ) -> Prepared:
     """Measure subgraphs against given shared anchors, and against anchors of their own.
 
-    Args:
-        on_progress: as for :func:`prepare`.
-        cache: keep searches across a large graph in the cache folder, and use those that are there.
+    With ``cache``, searches across a large graph are kept in the cache folder, and those that are there are used.
     """
     settings = frame.settings
     if any(similarity_of(channel, settings).searches for channel in frame.channels):
@@ -182,7 +169,7 @@ def measure(
 
 
 def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> None:
-    """Refuse what a similarity should not give, which a network would otherwise learn from."""
+    """Validate the output of a similarity, which a network would otherwise learn from."""
     where, shape = f"the similarity of {work.channel.name}", (count, work.channel.num_anchors)
     if len(inputs) != work.layers:
         raise UserError(f"it gave {len(inputs)} layers", where=where, hint=f"accepted: {work.layers}")
