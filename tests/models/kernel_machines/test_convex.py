@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from subgnn.models.kernel_machines.regression import fit_linear, minimise_in_box
+from subgnn.models.kernel_machines.regression import Path, fit_linear, minimise_in_box
 
 LOSSES = ("softmax", "logistic", "squared")
 
@@ -68,3 +68,13 @@ def test_a_box_and_its_edges():
         return float(((x - [1.0, 5.0]) ** 2).sum()), 2 * (x - [1.0, 5.0])
 
     np.testing.assert_allclose(minimise_in_box(objective, [0.0, 0.0], [(-3, 3), (-3, 3)]), [1, 3], atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_where_a_path_of_penalties_begins_does_not_matter(loss):
+    rows, y = problem(1, loss)
+    path = Path()
+    for c in (0.1, 1.0, 1e3):
+        weight, bias = fit_linear(rows, y, c, loss=loss, path=path)
+        expected, offset = fit_linear(rows, y, c, loss=loss)
+        np.testing.assert_allclose(rows @ weight + bias, rows @ expected + offset, atol=1e-6)

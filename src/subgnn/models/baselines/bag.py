@@ -10,6 +10,7 @@ along edges and against them, where the graph has these.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +30,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.regression import fit_balanced, fit_linear, fit_outputs
+from subgnn.models.kernel_machines.regression import Path, fit_balanced, fit_linear, fit_outputs
 from subgnn.models.kernel_machines.views import WAYS, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
@@ -170,6 +171,7 @@ class Bags:
     def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
         self.values, self.unit, self.device = values, unit, torch.device("cpu")
         self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
+        self.paths = defaultdict[bool, Path](Path)
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -184,6 +186,7 @@ class Bags:
         key = unit, train.tobytes()
         if self._fitted[0] != key:
             self._fitted = key, _principal_components((self.unit if unit else self.values)[train])
+            self.paths.clear()
         return self._fitted[1]
 
     def batch(self, rows: NDArray[np.int64]) -> BagBatch:
@@ -246,7 +249,8 @@ class LinearBag(nn.Module):
         else:
             balanced = self.balanced and task_of(examples.task).one_class
             fit = fit_balanced if balanced else partial(fit_outputs, loss="logistic", weights=examples.train_weights)
-            weight, bias = fit(rows, targets, examples.task, len(self.bias), inverse_penalty=self.inverse_penalty)
+            options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "path": inputs.paths[balanced]}
+            weight, bias = fit(rows, targets, examples.task, len(self.bias), **options)
         self.weight.copy_(torch.from_numpy(np.asarray(weight if isinstance(back, int) else back @ weight)))
         self.bias.copy_(torch.from_numpy(bias))
 
