@@ -15,7 +15,7 @@ from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettin
 from subgnn.data.graph import Graph
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn import layer as layers
-from subgnn.models.subgnn.layer import Seen, StateNorm, SubchannelLayer, property_outputs
+from subgnn.models.subgnn.layer import ChannelInput, StateNorm, SubchannelLayer, property_outputs
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
@@ -372,7 +372,7 @@ def test_no_component_gives_no_row_of_the_usual_width(aggregation):
     own = torch.zeros(0, 3, dtype=torch.long)
     for anchors, picked in ((torch.randn(3, 5), None), (torch.randn(7, 5), own)):
         state = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
-        (output,) = property_outputs([Seen(layer, torch.zeros(0, 3), anchors, picked)])
+        (output,) = property_outputs([ChannelInput(layer, torch.zeros(0, 3), anchors, picked)])
         assert state.shape == (0, 5)
         assert output.shape == (0, 3)
 

@@ -103,9 +103,7 @@ def test_walks_by_hand():
     assert nodes == [9, 7, 4, 7, 3, 9, 9]
     assert walks.nodes.tolist() == [3, 4, 7, 9]
     assert walks.owner.tolist() == [1, 0, 1, 1, 0, 1, 1]
-    # Steps 0 and 6 are the ends of the longest walk, 3 its middle; 1 and 4, 2 and 5 are those of the others.
-    assert walks.back.tolist() == [6, 4, 5, 3, 1, 2, 0]
-    assert set(walks.state_dict()) == {"nodes", "places", "back", "owner"}
+    assert set(walks.state_dict()) == {"nodes", "places", "owner"}
     assert walks.by_node.tolist() == [4, 2, 1, 3, 0, 5, 6]
     assert walks.node_starts.tolist() == [0, 1, 2, 4]
 

@@ -10,7 +10,6 @@ weights of edges, in units of their mean magnitude.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -148,9 +147,9 @@ class NodePooling(TensorModel):
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
         return NodeSets(Ragged(places, nodes.offsets), self.edges(checkpoint.spec, graph, nodes))
 
-    @abstractmethod
     def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
-        """The edges among the nodes of each subgraph, if the network takes them."""
+        """The edges among the nodes of each subgraph; None if the network does not take them."""
+        return None
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they had before training."""
@@ -186,9 +185,6 @@ class AverageModel(NodePooling):
     def sees(self, settings: Settings) -> View:
         """The nodes; pretrained embeddings also tell what is around them."""
         return "surroundings" if settings.embeddings.source in PRETRAINED else "nodes"
-
-    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> None:
-        """None: edges are not used."""
 
     def network(self, checkpoint: Checkpoint) -> Average:
         spec, weights = checkpoint.spec, checkpoint.weights

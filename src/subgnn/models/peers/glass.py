@@ -51,11 +51,7 @@ _MAX_MET = 2**12  # pieces of batches that are remembered
 
 
 class GLASS(MessagePassing):
-    """The network.
-
-    Shapes:
-        reference: (nodes,) int32, the nodes labelled in the reference pass.
-    """
+    """The network; ``reference`` (nodes,) are those labelled in the reference pass."""
 
     reference: Tensor
 
@@ -68,7 +64,7 @@ class GLASS(MessagePassing):
         self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
-        """Shapes: returns: (n, L d)."""
+        """The vectors of subgraphs (n, L d)."""
         if not len(batch.nodes):
             return self.table.new_zeros(0, self.output.in_features)
         if self.training and self.training_labels == "batch":
@@ -118,13 +114,14 @@ class GLASS(MessagePassing):
 
     def _correction(self, batch: NodeSetBatch) -> _Correction:
         """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
+        typed = self.type_scales is not None
         if self.training:
-            return _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
+            return _Correction.of(batch, len(self.layers), typed=typed)
         arrays = (batch.nodes.offsets, batch.nodes.values)
         key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
         known = self._corrections.get(key)
         if known is None:
-            known = _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
+            known = _Correction.of(batch, len(self.layers), typed=typed)
             total = known.size + sum(one.size for one in self._corrections.values() if one is not None)
             if key in self._corrections and total <= KEPT_ENTRIES.get(batch.graph.device.type, 0):
                 self._corrections[key] = known
@@ -135,11 +132,10 @@ class GLASS(MessagePassing):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LayerPart:
-    """The part of one layer that labels change: messages of ``tails``, which arrive at ``heads``.
+    """The part of one layer that labels change: messages of the nodes ``tails``, which arrive at ``heads``.
 
-    Shapes:
-        tails, heads: nodes. blocks: the edges between them, of each type. inner: the places of heads among tails if
-        there are fewer heads, and of tails among heads otherwise. inside: the places of members among heads.
+    ``blocks`` are the edges between them, of each type; ``inner`` the places of heads among tails if there are fewer
+    heads, and of tails among heads otherwise; ``inside`` the places of members among heads.
     """
 
     tails: Tensor
@@ -155,8 +151,7 @@ class _LayerPart:
 class _Correction:
     """Where the labels of subgraphs, each by itself, change a pass over the whole graph.
 
-    Shapes:
-        members: the nodes of all subgraphs, one after the other. size: entries of all arrays, about.
+    ``members`` are the nodes of all subgraphs, one after the other; ``size`` is about the entries of all arrays.
     """
 
     members: Tensor
@@ -165,7 +160,6 @@ class _Correction:
 
     @classmethod
     def of(cls, batch: NodeSetBatch, count: int, *, typed: bool) -> _Correction:
-        """For ``count`` layers; with blocks for each type of edges if ``typed``."""
         graph, layers = batch.graph, list[_LayerPart]()
 
         def put(values: NDArray[Any]) -> Tensor:
@@ -184,17 +178,9 @@ class _Correction:
             above, below = rows.entries, columns.entries
             inner = columns.places[above] if len(above) < len(below) else rows.places[below]
             size += 4 * (len(above) + len(below)) + sum(4 * part.matrix._nnz() for part in parts)
-            layers.append(
-                _LayerPart(
-                    put(nodes[below]),
-                    put(nodes[above]),
-                    put(labelled[below]),
-                    put(labelled[above]),
-                    [part.to(graph.device) for part in parts],
-                    put(inner),
-                    put(rows.places[members.entries]),
-                )
-            )
+            ends = put(nodes[below]), put(nodes[above]), put(labelled[below]), put(labelled[above])
+            blocks = [part.to(graph.device) for part in parts]
+            layers.append(_LayerPart(*ends, blocks, put(inner), put(rows.places[members.entries])))
             columns = rows
         return cls(put(nodes[labelled]), layers, size)
 
@@ -254,11 +240,7 @@ class GLASSModel(MessagePassingModel):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """B_k(S) of each subgraph.
-
-    Shapes:
-        entries: (part,) places in the neighbourhoods, rising. places: (total,) the inverse, -1 for entries beyond k.
-    """
+    """B_k(S) of each subgraph: places in the neighbourhoods (part,), and their inverse (total,), -1 beyond k."""
 
     entries: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -266,11 +248,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighborhoods:
-    """B_r(S) of each subgraph, one after the other, nodes rising.
-
-    Shapes:
-        keys: (total,) int64, subgraph x N + node, rising. hops: (total,) int64, from the subgraph.
-    """
+    """B_r(S) of each subgraph, one after the other: keys (total,), subgraph x N + node, rising, and hops from S."""
 
     graph: Graph
     keys: NDArray[np.int64]
@@ -281,8 +259,6 @@ class Neighborhoods:
         """The neighbourhoods of sorted node sets.
 
         Example:
-            On the path 0 - 1 - 2 - 3:
-
             >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
             >>> found = Neighborhoods.of(path, Ragged.from_rows([[0], [2]]), 1)
             >>> found.nodes.tolist(), found.hops.tolist()
@@ -300,19 +276,16 @@ class Neighborhoods:
 
     @property
     def nodes(self) -> NDArray[np.int64]:
-        """The node of each entry."""
         return self.keys % self.graph.num_nodes
 
     def within(self, radius: int) -> Part:
-        """The entries within a smaller radius."""
         inside = self.hops <= radius
         return Part(np.flatnonzero(inside), np.where(inside, np.cumsum(inside) - 1, -1))
 
     def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """The edges from entries of one part to those of another, none between subgraphs, as CSR arrays.
+        """The edges from entries of one part to those of another, none between subgraphs.
 
-        Shapes:
-            returns: offsets (rows + 1,), places in ``columns``, and places in the neighbours of the graph.
+        They are CSR arrays: offsets (rows + 1,), places in ``columns``, and places in the neighbours of the graph.
         """
         ends, lengths = _neighbor_keys(self.graph, self.keys[rows.entries])
         at = np.minimum(np.searchsorted(self.keys, ends), max(0, len(self.keys) - 1))

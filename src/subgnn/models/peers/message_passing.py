@@ -57,8 +57,7 @@ Moments = tuple[Tensor, Tensor]
 class GraphNorm(nn.Module):
     """w (x - a mean) / sqrt(var + eps) + b, with the mean over all nodes and var = mean of (x - a mean)^2.
 
-    The moments are computed apart (:meth:`moments`), so that rows may be normed by those of another pass (Cai et al.,
-    "GraphNorm", 2021).
+    Cai et al., "GraphNorm", 2021. Rows may be normalised by the :meth:`moments` of another pass.
     """
 
     def __init__(self, width: int) -> None:
@@ -68,7 +67,6 @@ class GraphNorm(nn.Module):
         self.mean_scale = nn.Parameter(torch.ones(width))
 
     def moments(self, x: Tensor) -> Moments:
-        """Over all rows."""
         mean, variance = _mean_and_variance(x)
         rest = mean * (1 - self.mean_scale)
         return mean * self.mean_scale, torch.rsqrt(variance + rest.square() + _EPSILON)
@@ -137,7 +135,7 @@ class Layer(nn.Module):
         self.between = None if last else GraphNorm(width)
 
     def messages(self, x: Tensor, labelled: Tensor) -> Tensor:
-        """The messages m. Shapes: x: (rows, d). labelled: (rows,) bool. returns: (rows, d)."""
+        """The messages m of nodes with vectors x (rows, d) and labels (rows,)."""
         h = functional.elu(self.message(x))
         if self.ratio is None:
             return h
@@ -146,11 +144,10 @@ class Layer(nn.Module):
         return torch.lerp(other, own, weight.to(h.dtype))
 
     def update(self, arrived: Tensor, x: Tensor, labelled: Tensor, moments: Moments) -> Tensor:
-        """x', from A m and x. Shapes: arrived, x: (rows, d). labelled: (rows,) bool. returns: (rows, d)."""
+        """x', from A m and x, (rows, d) each."""
         c = torch.cat([self.dropout(self.norm(arrived, moments)), x], dim=1)
         if self.ratio is None:
-            out: Tensor = self.combine(c)
-            return out
+            return cast(Tensor, self.combine(c))
         (other, own), (other_bias, own_bias) = self.combine.weight.chunk(2), self.combine.bias.chunk(2)
 
         def mixed(rows: Tensor, weight: float) -> Tensor:
@@ -161,19 +158,12 @@ class Layer(nn.Module):
 
     def onward(self, out: Tensor, moments: Moments) -> Tensor:
         """The vectors that the next layer takes."""
-        if self.between is None:
-            raise TypeError("no layer follows the last one")
-        found: Tensor = self.dropout(functional.elu(self.between(out, moments)))
-        return found
+        return cast(Tensor, self.dropout(functional.elu(cast(GraphNorm, self.between)(out, moments))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerPass:
-    """What a layer took and gave, for all nodes.
-
-    Shapes:
-        x, arrived, out: (N, d): its input, A m and its output.
-    """
+    """The input x, A m and the output of a layer for all nodes (N, d), and the moments of its norms."""
 
     x: Tensor
     arrived: Tensor
@@ -200,8 +190,8 @@ class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to the outputs.
 
     Args:
-        start: the tensors before training: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have;
-            and, with types of edges, ``type_scales`` (layers, types, d).
+        start: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have; and, with types of edges,
+            ``type_scales`` (layers, types, d).
         width: of the vector of a subgraph.
     """
 
@@ -220,7 +210,7 @@ class MessagePassing(nn.Module, ABC):
         self._kept: tuple[Any, Any] | None = None
 
     def kept(self, compute: Callable[[], _T]) -> _T:
-        """What is computed from the weights and the graph alone; prediction keeps it while no weight changes."""
+        """What depends on the weights and the graph alone; prediction keeps it while no weight changes."""
         if self.training:
             return compute()
         version = [(weight._version, weight.data_ptr()) for weight in self.parameters()]
@@ -228,8 +218,7 @@ class MessagePassing(nn.Module, ABC):
             self._kept = None  # its memory is free before the next is computed
             with torch.no_grad():
                 self._kept = version, compute()
-        found: _T = self._kept[1]
-        return found
+        return cast(_T, self._kept[1])
 
     def train(self, mode: bool = True) -> Self:
         """Free the memory of what prediction keeps."""
@@ -242,8 +231,7 @@ class MessagePassing(nn.Module, ABC):
         """The vector of each subgraph (n, width)."""
 
     def forward(self, batch: NodeSetBatch) -> Tensor:
-        out: Tensor = self.output(self.embed(batch))
-        return out
+        return cast(Tensor, self.output(self.embed(batch)))
 
     @property
     def stack(self) -> list[Layer]:
@@ -251,14 +239,7 @@ class MessagePassing(nn.Module, ABC):
         return cast("list[Layer]", list(self.layers))
 
     def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments_of: Pass | None = None) -> Pass:
-        """Pass messages over the whole graph.
-
-        Args:
-            moments_of: the pass whose moments the norms take; without it, those of this pass.
-
-        Shapes:
-            labelled: (N,) bool.
-        """
+        """Pass messages over the whole graph; norms take the moments of ``moments_of``, or of this pass without it."""
         table = self.table.expand(graph.graph.num_nodes, -1)
         first = self.first.moments(table) if moments_of is None else moments_of.first
         x = in_blocks(lambda rows: self.dropout(self.first(rows, first)), table)
@@ -270,9 +251,8 @@ class MessagePassing(nn.Module, ABC):
             norm = layer.norm.moments(arrived) if given is None else given.norm
             out = in_blocks(partial(layer.update, moments=norm), arrived, x, labelled)
             jump = layer.jump.moments(out) if given is None else given.jump
-            between = None if given is None else given.between
-            if given is None and layer.between is not None:
-                between = layer.between.moments(out)
+            fresh = None if layer.between is None or given is not None else layer.between.moments(out)
+            between = fresh if given is None else given.between
             layers.append(LayerPass(x, arrived, out, norm, jump, between))
             if between is not None:
                 x = in_blocks(partial(layer.onward, moments=between), out)
@@ -297,11 +277,7 @@ def in_blocks(function: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
 
 
 def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean", "max", "size"]) -> Tensor:
-    """Pool the rows of each of ``count`` sets; 0 for an empty one.
-
-    Shapes:
-        rows: (total, width). subgraph: (total,). returns: (count, width).
-    """
+    """Pool the rows (total, width) of each of ``count`` sets (count, width); 0 for an empty one."""
     empty = rows.new_zeros(count, rows.shape[1])
     if how == "max":
         return empty.scatter_reduce(0, subgraph[:, None].expand_as(rows), rows, "amax", include_self=False)
@@ -317,17 +293,18 @@ class MessagePassingModel(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
-        number, settings, scales = data.graph.num_nodes, recipe.embeddings, dict[str, Tensor]()
+        number, settings, found = data.graph.num_nodes, recipe.embeddings, {}
         if recipe.message_passing.typed and data.graph.types:
             size = recipe.model.layers, len(data.graph.types), settings.dim
             drawn = stream(data.seed, "message passing/types").standard_normal(size)
-            scales = {"type_scales": torch.from_numpy(drawn.astype(np.float32))}
+            found["type_scales"] = drawn.astype(np.float32)
         if recipe.message_passing.inputs == "constant":
             vector = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim))
-            return {"table": torch.from_numpy(vector.astype(np.float32)), **scales}
-        nodes = np.arange(number, dtype=np.int32)
-        table = node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
-        return {"table": torch.from_numpy(table), **scales}
+            found["table"] = vector.astype(np.float32)
+        else:
+            nodes = np.arange(number, dtype=np.int32)
+            found["table"] = node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
+        return {name: torch.from_numpy(array) for name, array in found.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
         settings = checkpoint.spec.message_passing

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy
@@ -37,7 +37,7 @@ from subgnn.config.method_settings import S2NSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
-from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
+from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
 from subgnn.models.peers.subgraph_graph import Adjacency, edge_weights, edges_between, standard_of, without_loops
@@ -78,37 +78,31 @@ class S2NModel(NodePooling):
         }
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
-    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
-        return induced_graphs(graph, nodes)
-
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
         """The subgraphs, their edges to the training subgraphs, and these."""
         return JoinedSubgraphs(self, checkpoint, graph, nodes)
 
     def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Members:
-        """The nodes of subgraphs as places in the table, what they weigh, and the edges among them."""
+        """The nodes of subgraphs as places in the table, their weights, and the edges among them."""
         settings = checkpoint.spec.s2n
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
         weights = np.ones(len(places), np.float32)
         if settings.weighted:
             degrees = 1.0 + np.diff(graph.offsets)[nodes.values]  # with the self loop
-            weights = np.sqrt(degrees / np.bincount(nodes.row_ids, degrees, len(nodes))[nodes.row_ids]).astype(
-                np.float32
-            )
-        edges = self.edges(checkpoint.spec, graph, nodes) if settings.sub_layers else None
-        return Members(NodeSets(Ragged(places, nodes.offsets), edges), torch.from_numpy(weights))
+            total = np.bincount(nodes.row_ids, degrees, len(nodes))[nodes.row_ids]
+            weights = np.sqrt(degrees / total).astype(np.float32)
+        edges = induced_graphs(graph, nodes) if settings.sub_layers else None
+        return Members(NodeSets(Ragged(places, nodes.offsets), edges), weights)
 
     def network(self, checkpoint: Checkpoint) -> S2N:
         return S2N(checkpoint)
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they had before training, or the constant."""
-        found = super().extend(checkpoint, graph, nodes, vectors)
-        constant = checkpoint.spec.s2n.constant
+        found, constant = super().extend(checkpoint, graph, nodes, vectors), checkpoint.spec.s2n.constant
         if not constant or found is checkpoint:
             return found
-        table = torch.full_like(found.weights["table"], constant)
-        return replace(found, weights=found.weights | {"table": table})
+        return replace(found, weights=found.weights | {"table": torch.full_like(found.weights["table"], constant)})
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         return {"": recipe}
@@ -145,20 +139,20 @@ class S2NModel(NodePooling):
             yield "the mean and deviation of its weights are not two numbers, the second above 0"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """The nodes of subgraphs, and how much each weighs in the sum over its subgraph."""
+    """The nodes of subgraphs, and the weight of each in the sum over its subgraph (total,)."""
 
-    def __init__(self, sets: NodeSets, weights: Tensor) -> None:
-        self.sets, self.weights = sets, weights
+    sets: NodeSets
+    weights: NDArray[np.float32]
 
-    def to(self, device: torch.device | str) -> Self:
-        self.sets, self.weights = self.sets.to(device), self.weights.to(device)
-        return self
-
-    def take(self, rows: NDArray[np.int64]) -> tuple[NodeBatch, Tensor]:
-        """The chosen subgraphs, in the given order."""
+    def take(self, rows: NDArray[np.int64], device: torch.device) -> tuple[NodeBatch, Tensor]:
         places, _ = spans(self.sets.first, rows)
-        return self.sets.batch(rows), self.weights[torch.from_numpy(places).to(self.weights.device)]
+        return self.sets.to(device).batch(rows), torch.from_numpy(self.weights[places]).to(device)
+
+
+Joined = tuple[list[tuple[NodeBatch, Tensor]], Adjacency]
+"""Subgraphs, in one or two parts, and the graph of all of them."""
 
 
 class JoinedSubgraphs:
@@ -185,56 +179,30 @@ class JoinedSubgraphs:
 
     def to(self, device: torch.device | str) -> Self:
         self.device, self._of_training = torch.device(device), None
-        self.train, self.members = self.train.to(device), self.members.to(device)
         return self
 
-    def batch(self, rows: NDArray[np.int64]) -> JoinedBatch:
-        return JoinedBatch(self, rows)
+    def batch(self, rows: NDArray[np.int64]) -> tuple[JoinedSubgraphs, NDArray[np.int64]]:
+        return self, rows
 
-    @property
-    def of_training(self) -> Joined:
-        """The training subgraphs and their graph."""
+    def in_training(self, rows: NDArray[np.int64]) -> tuple[Joined, Tensor]:
+        """The graph of the training subgraphs, and the places of the chosen ones in it."""
         if self._of_training is None:
             adjacency = Adjacency.of(self.train_edges, self.train_own, self.device)
-            self._of_training = Joined([self.train.take(np.arange(len(self.train_own)))], adjacency)
-        return self._of_training
+            self._of_training = [self.train.take(np.arange(len(self.train_own)), self.device)], adjacency
+        return self._of_training, torch.from_numpy(self.places[rows]).to(self.device)
 
-    def join(self, rows: NDArray[np.int64]) -> Joined:
-        """The training subgraphs, the chosen ones, and their graph."""
+    def in_prediction(self, rows: NDArray[np.int64]) -> tuple[Joined, slice]:
+        """The graph that the chosen subgraphs have joined, and their places in it."""
         edges = self.edges[rows]
         if self.among is None:
             back, among = None, scipy.sparse.csr_array((len(rows), len(rows)))
         else:
             back, among = edges.T, self.among[rows][:, rows]
-        whole = scipy.sparse.csr_array(
-            scipy.sparse.block_array([[self.train_edges, back], [edges, among]], format="csr")
-        )
-        adjacency = Adjacency.of(whole, np.concatenate([self.train_own, self.own[rows]]), self.device)
-        return Joined([*self.of_training.members, self.members.take(rows)], adjacency)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Joined:
-    """Subgraphs, in one or two parts, and the graph of all of them."""
-
-    members: list[tuple[NodeBatch, Tensor]]
-    graph: Adjacency
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JoinedBatch:
-    """Chosen subgraphs, as training and as prediction see them."""
-
-    inputs: JoinedSubgraphs
-    rows: NDArray[np.int64]
-
-    def in_training(self) -> tuple[Joined, Tensor]:
-        """The graph of the training subgraphs, and the places of the chosen ones in it."""
-        return self.inputs.of_training, torch.from_numpy(self.inputs.places[self.rows]).to(self.inputs.device)
-
-    def in_prediction(self) -> tuple[Joined, slice]:
-        """The graph that the chosen subgraphs have joined, and their places in it."""
-        return self.inputs.join(self.rows), slice(len(self.inputs.train_own), None)
+        blocks = scipy.sparse.block_array([[self.train_edges, back], [edges, among]], format="csr")
+        own = np.concatenate([self.train_own, self.own[rows]])
+        adjacency = Adjacency.of(scipy.sparse.csr_array(blocks), own, self.device)
+        (members, _), _ = self.in_training(rows)
+        return ([*members, self.members.take(rows, self.device)], adjacency), slice(len(self.train_own), None)
 
 
 class Convolution(nn.Module):
@@ -255,17 +223,12 @@ class Convolution(nn.Module):
         if self.first_weight is None:
             spread = spread + start
             return torch.lerp(spread, spread @ self.weight, self.beta)
-        return torch.lerp(spread, spread @ self.weight, self.beta) + torch.lerp(
-            start, start @ self.first_weight, self.beta
-        )
+        start = torch.lerp(start, start @ self.first_weight, self.beta)
+        return torch.lerp(spread, spread @ self.weight, self.beta) + start
 
 
 class S2N(nn.Module):
-    """Sums over subgraphs, layers on the graph of subgraphs, and a linear layer.
-
-    Shapes:
-        table: (nodes, width).
-    """
+    """Sums over subgraphs, layers on the graph of subgraphs, and a linear layer."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
@@ -278,25 +241,21 @@ class S2N(nn.Module):
             self.register_buffer(name, weights[name])
         trainable = spec.embeddings.trainable and not settings.constant
         self.table = nn.Parameter(weights["table"].clone(), requires_grad=trainable)
-        inner: dict[str, Any] = {
-            "alpha": settings.sub_alpha,
-            "theta": settings.sub_theta,
-            "shared": settings.sub_shared,
-        }
-        self.inside = nn.ModuleList(
-            Convolution(width, kind, layer=i, **inner) for i in range(1, settings.sub_layers + 1)
-        )
-        outer: dict[str, Any] = {"alpha": settings.alpha, "theta": settings.theta, "shared": settings.shared}
-        layers = range(1, spec.model.layers + 1)
-        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **outer) for i in layers)
-        self.skips = nn.ModuleList(nn.Linear(width, width) for _ in layers if settings.skip)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in layers if settings.batch_norm)
+        inner, outer = range(1, settings.sub_layers + 1), range(1, spec.model.layers + 1)
+        options: dict[str, Any] = {"alpha": settings.sub_alpha, "theta": settings.sub_theta}
+        options["shared"] = settings.sub_shared
+        self.inside = nn.ModuleList(Convolution(width, kind, layer=i, **options) for i in inner)
+        options = {"alpha": settings.alpha, "theta": settings.theta, "shared": settings.shared}
+        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **options) for i in outer)
+        self.skips = nn.ModuleList(nn.Linear(width, width) for _ in outer if settings.skip)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in outer if settings.batch_norm)
         self.linear = nn.Linear(width, spec.num_outputs)
 
-    def embed(self, batch: JoinedBatch) -> Tensor:
-        joined, places = batch.in_training() if self.training else batch.in_prediction()
-        x = torch.cat([self._sum_nodes(nodes, weights) for nodes, weights in joined.members])
-        p = joined.graph.with_dropout(self.edge_dropout if self.training else 0.0).normalised()
+    def embed(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
+        source, rows = batch
+        (members, graph), places = source.in_training(rows) if self.training else source.in_prediction(rows)
+        x = torch.cat([self._sum_nodes(nodes, weights) for nodes, weights in members])
+        p = graph.with_dropout(self.edge_dropout if self.training else 0.0).normalised()
         h = x
         for i, layer in enumerate(self.layers):
             out = layer(p, h if i == 0 else self._drop(h), x)
@@ -304,21 +263,18 @@ class S2N(nn.Module):
             h = torch.relu(self.norms[i](out) if self.norms else out)
         return (x + h if self.layers else x)[places]
 
-    def forward(self, batch: JoinedBatch) -> Tensor:
-        out: Tensor = self.linear(self._drop(self.embed(batch)))
-        return out
+    def forward(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
+        return cast(Tensor, self.linear(self._drop(self.embed(batch))))
 
     def _sum_nodes(self, batch: NodeBatch, weights: Tensor) -> Tensor:
         """The first vectors of subgraphs (n, width)."""
         if not self.inside:
-            return functional.embedding_bag(
-                batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights
-            )
+            bag = functional.embedding_bag
+            return bag(batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights)
         h = first = self.table[batch.nodes]
         starts, sources = batch.offsets[:-1].long(), batch.neighbors.long()
-        targets = torch.arange(len(h), device=h.device).repeat_interleave(
-            batch.offsets.diff(), output_size=len(sources)
-        )
+        every = torch.arange(len(h), device=h.device)
+        targets = every.repeat_interleave(batch.offsets.diff(), output_size=len(sources))
         p = Adjacency(starts, targets, sources, h.new_ones(len(sources)), h.new_ones(len(h)))
         p = p.normalised() if self.sub_normalized else p
         for i, layer in enumerate(self.inside):

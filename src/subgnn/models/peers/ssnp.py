@@ -49,7 +49,7 @@ class SSNP(MessagePassing):
         self.settings, self.seed = spec.message_passing, spec.seed
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
-        """Shapes: returns: (n, 2 L d)."""
+        """The vectors of subgraphs (n, 2 L d)."""
         vectors = self.kept(lambda: self._vectors_of_nodes(batch.graph))
         border = NodeSetBatch(batch.graph, self._border(batch))
         return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
@@ -97,9 +97,6 @@ def border_sample(
     steps: Steps | None = None,
 ) -> Ragged:
     """The nodes outside of each subgraph that walks from its nodes visit, sorted, each once.
-
-    Args:
-        steps: the edges that walks follow; by default those of the graph, uniformly.
 
     Example:
         In the path 0 - 1 - 2, the only step from 0 leads to 1, and a second one to 0 or 2.

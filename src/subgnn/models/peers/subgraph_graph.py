@@ -13,7 +13,7 @@ computed sparsely, some rows at a time, and never kept.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -44,7 +44,7 @@ def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse
     every = Ragged(graph.neighbors, graph.offsets)
     for begin in range(0, len(left), _ROWS):
         bag = bag_of_nodes(left.take(np.arange(begin, min(begin + _ROWS, len(left)))), graph.num_nodes)
-        # The rows of A of the nodes that are there alone: one subgraph need not cost what the graph does.
+        # Only the rows of A of nodes that occur: one subgraph need not cost what the graph does.
         nodes, columns = np.unique(bag.indices, return_inverse=True)
         narrow = scipy.sparse.csr_array((bag.data, columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
         rows = every.take(nodes)
@@ -54,11 +54,7 @@ def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse
 
 
 def standard_of(graph: Graph, nodes: Ragged) -> NDArray[np.float64]:
-    """The mean and the deviation of all entries of W between subgraphs; a deviation of 0 is taken as 1.
-
-    Shapes:
-        returns: (2,).
-    """
+    """The mean and the deviation of all entries of W between subgraphs (2,); a deviation of 0 is taken as 1."""
     total = squares = 0.0
     for block in meetings(graph, nodes, nodes):
         total, squares = total + block.sum(), squares + (block.data**2).sum()
@@ -70,12 +66,7 @@ def standard_of(graph: Graph, nodes: Ragged) -> NDArray[np.float64]:
 def edge_weights(
     counts: NDArray[np.float64], standard: NDArray[np.float64], settings: S2NSettings
 ) -> NDArray[np.float64]:
-    """Weights w of entries of W; 0 where there is no edge. Shapes: counts, returns: (n,).
-
-    Example:
-        >>> edge_weights(np.array([1.0, 3.5, 9.0]), np.array([0.0, 1.0]), S2NSettings(threshold=3.0, span=1.0)).tolist()
-        [0.0, 0.5, 1.0]
-    """
+    """Weights w of entries of W; 0 where there is no edge."""
     z = (counts - standard[0]) / standard[1]
     weights = (np.minimum(z, settings.threshold + settings.span) - settings.threshold) / settings.span
     return np.asarray(np.maximum(weights, 0.0))
@@ -84,11 +75,7 @@ def edge_weights(
 def edges_between(
     graph: Graph, left: Ragged, right: Ragged, standard: NDArray[np.float64], settings: S2NSettings
 ) -> scipy.sparse.csr_array:
-    """Weights of the edges from subgraphs to others, those of a subgraph with itself among them.
-
-    Shapes:
-        returns: (left, right), entries above 0 up to 1.
-    """
+    """Weights above 0 up to 1 of the edges (left, right) between subgraphs, including a subgraph with itself."""
     blocks = [scipy.sparse.csr_array((0, len(right)))]
     for block in meetings(graph, left, right):
         block.data = edge_weights(block.data, standard, settings)
@@ -101,11 +88,10 @@ def edges_between(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjacency:
-    """Weighted edges by the node they lead to, and the weights of self loops.
+    """Weighted edges by the node they lead to, and the weights ``own`` (n,) of self loops.
 
     Shapes:
-        starts: (n,) where the edges of each node begin. targets, sources: (edges,) int64. weights: (edges,).
-        own: (n,) weights of self loops.
+        starts: (n,) where the edges of each node begin. targets, sources, weights: (edges,).
     """
 
     starts: Tensor
@@ -116,7 +102,6 @@ class Adjacency:
 
     @classmethod
     def of(cls, edges: scipy.sparse.csr_array, own: NDArray[np.float64], device: torch.device) -> Adjacency:
-        """From the weights of edges, row by row, without self loops."""
         counts = np.diff(edges.indptr)
         arrays = (
             edges.indptr[:-1].astype(np.int64),
@@ -128,35 +113,27 @@ class Adjacency:
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
     def with_dropout(self, part: float) -> Adjacency:
-        """Some edges and self loops left out at random, each with the same probability."""
+        """Leave out edges and self loops at random, each with the same probability."""
         if not part:
             return self
-        weights = self.weights * (torch.rand_like(self.weights) >= part)
-        return Adjacency(
-            self.starts, self.targets, self.sources, weights, self.own * (torch.rand_like(self.own) >= part)
-        )
+        weights, own = (given * (torch.rand_like(given) >= part) for given in (self.weights, self.own))
+        return replace(self, weights=weights, own=own)
 
     def normalised(self) -> Adjacency:
         """D^-1/2 (A + I) D^-1/2: nodes without a self loop get one of weight 1, degrees are sums of weights."""
         own = torch.where(self.own > 0, self.own, 1.0)
         root = own.index_add(0, self.targets, self.weights).rsqrt()
         weights = root[self.targets] * self.weights * root[self.sources]
-        return Adjacency(self.starts, self.targets, self.sources, weights, own * root * root)
+        return replace(self, weights=weights, own=own * root * root)
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Weighted sums over edges. Shapes: x, returns: (n, d)."""
         summed = functional.embedding_bag(self.sources, x, self.starts, mode="sum", per_sample_weights=self.weights)
         return summed + self.own[:, None] * x
 
 
 def without_loops(edges: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, NDArray[np.float64]]:
-    """Edges among subgraphs without self loops, and the weights of these.
-
-    Shapes:
-        edges: (n, n). returns: (n, n), (n,).
-    """
-    own = edges.diagonal()
+    """Edges among subgraphs (n, n) without self loops, and the weights of these (n,)."""
     coo = edges.tocoo()
     other = coo.row != coo.col
     plain = scipy.sparse.csr_array((coo.data[other], (coo.row[other], coo.col[other])), shape=edges.shape)
-    return plain, own
+    return plain, edges.diagonal()

@@ -19,8 +19,8 @@ _PENALISED_OFFSET = 10.0  # the larger, the smaller the penalty of the offset
 def machine_scores(decisions: NDArray[Any], task: TaskName, outputs: int) -> NDArray[Any]:
     """Scores of classes from the decisions between every two; those of labels and values are the decisions themselves.
 
-    A class has one for each other class that it is preferred to, and less than a third more or less for the sum of its
-    decisions, so that this orders classes with equally many votes. Of two classes the decision itself is the score.
+    A class has one for each class that it is preferred to, and less than a third more or less for the sum of its
+    decisions, which orders classes with equally many votes. Of two classes the decision itself is the score.
 
     Shapes:
         decisions: (n, machines), above 0 for the second class of a pair. returns: (n, outputs).
@@ -53,14 +53,12 @@ class Fit:
         targets: NDArray[Any],
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[Any, Any]:
-        """Weights of features and offsets.
+        """Weights of features (F, machines), and offsets (machines,).
 
         Args:
-            gram: products of the rows; None to fit without them.
+            rows: (n, F), sparse.
+            gram: (n, n) products of the rows; None to fit without them.
             weights: how much rows, or pairs of a row and a label, count; not for regression.
-
-        Shapes:
-            rows: (n, F) sparse. gram: (n, n). returns: (F, machines), (machines,).
         """
         if task_of(self.task).real:
             found = [self._machine(rows, gram, targets, None)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -21,11 +21,9 @@ class WholeGraph:
     """The graph as message passing takes it: ``graph @ m`` is A m.
 
     A is a matrix of zeros and ones between two scalings, A_uv = rows_u columns_v for neighbours u, v. The matrix is
-    symmetric, and serves the gradient as well. ``of_types`` are the graphs of one type each, if ``typed``. Where it is
-    ``weighted``, it has the weights of edges in units of their mean magnitude, and degrees are sums of magnitudes.
-
-    Shapes:
-        weights: (entries,) float32, or None where all are 1.
+    symmetric, and serves the gradient as well. If ``typed``, ``of_types`` are the graphs of one type each. If
+    ``weighted``, the matrix has ``weights`` of edges in units of their mean magnitude, and degrees are sums of
+    magnitudes.
     """
 
     def __init__(
@@ -57,7 +55,6 @@ class WholeGraph:
 
     @cached_property
     def matrix(self) -> Adjacency:
-        """The matrix of zeros and ones, or of weights."""
         graph, size, everyone = self.graph, self.graph.num_nodes, slice(0, self.graph.num_nodes)
         given = np.ones(len(graph.neighbors), np.float32) if self.weights is None else self.weights
         found = Adjacency.of(graph.offsets, graph.neighbors, given, num_columns=size, rows=everyone, gradient=False)
@@ -66,30 +63,30 @@ class WholeGraph:
 
     @cached_property
     def steps(self) -> Steps:
-        """The edges as walks follow them: by weight, or uniformly without weights."""
+        """The edges as walks follow them."""
         return Steps.of(*self.graph.csr, None if self.weights is None else np.abs(self.weights))
 
     @cached_property
     def scales(self) -> tuple[Tensor | None, Tensor | None]:
         """The scalings of rows and columns (N, 1), None for 1."""
-        rows, columns = (
-            None if scale is None else torch.from_numpy(scale[:, None]).to(self.device)
-            for scale in (self._rows, self._columns)
-        )
-        return rows, columns
+
+        def put(scale: NDArray[Any] | None) -> Tensor | None:
+            return None if scale is None else torch.from_numpy(scale[:, None]).to(self.device)
+
+        return put(self._rows), put(self._columns)
 
     def __matmul__(self, messages: Tensor) -> Tensor:
         rows, columns = self.scales
         return _scaled(self.matrix @ _scaled(messages, columns), rows)
 
     def collect(self, messages: Tensor, scales: Tensor | None) -> Tensor:
-        """A m, or with scales of types (types, d) the sum over types of A_t (r_t * m). Shapes: (N, d), both."""
+        """A m (N, d), or with scales of types (types, d) the sum over types of A_t (r_t * m)."""
         if scales is None:
             return self @ messages
         return torch.stack([one @ (messages * r) for one, r in zip(self.of_types, scales, strict=True)]).sum(dim=0)
 
     def send(self, messages: Tensor, block: Adjacency, *, tails: Tensor, heads: Tensor) -> Tensor:
-        """What messages of the nodes ``tails`` add to A m at the nodes ``heads``, over some edges."""
+        """The part of A m at the nodes ``heads`` that messages of the nodes ``tails`` add, over some edges."""
         rows, columns = self.scales
         given = _scaled(messages, None if columns is None else columns[tails])
         return _scaled(block @ given, None if rows is None else rows[heads])

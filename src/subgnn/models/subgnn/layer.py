@@ -39,11 +39,6 @@ class BatchNorm(nn.BatchNorm1d):
 
     The variance of one row is 0. The running mean starts at 0 and the running variance at 1, so if all batches have one
     row (training.batch_size = 1, or one training subgraph), the module is a learned scale and shift.
-
-    Example:
-        >>> import torch
-        >>> BatchNorm(2)(torch.tensor([[3.0, -1.0]])).detach().round(decimals=3).tolist()
-        [[3.0, -1.0]]
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -54,9 +49,9 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class StateNorm(nn.BatchNorm1d):
-    """Batch normalisation of the states h over the components of a batch, as in the authors' code.
+    """Batch normalisation of the states h (C, d) over the components of a batch, as in the authors' code.
 
-    Mean and variance are those of components that belong to subgraphs, without those that only fill a batch up to a
+    Mean and variance are those of components that are ``present`` (C,), without those that only fill a batch up to a
     fixed shape. In training, a batch of one component has no variance: the running statistics are used and not
     changed. ``total`` adds up a sum over the ranks that share the batch.
 
@@ -66,14 +61,6 @@ class StateNorm(nn.BatchNorm1d):
     total: Callable[[Tensor], Tensor] | None = None
 
     def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
-        """Normalised states.
-
-        Args:
-            present: which rows are components of subgraphs; None if all are.
-
-        Shapes:
-            h: (C, d). present: (C,). returns: (C, d).
-        """
         if not self.training or (present is None and self.total is None and len(h) > 1):
             return super().forward(h)
         total = self.total or (lambda value: value)
@@ -117,18 +104,14 @@ class SubchannelLayer(nn.Module):
             nn.init.ones_(self.score.bias)
 
     def aggregate(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
-        """G.
+        """G of each component (C, d).
 
         Shapes:
             gamma: (C, n_A). anchors: (n_A, d), or the table (T, d) where ``own`` (C, n_A) picks from it.
-            returns: (C, d).
         """
-        if self.aggregation == "max":
-            return self._largest(gamma, anchors, own)
-        total = gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
-        return total / gamma.shape[1] if self.aggregation == "mean" else total
-
-    def _largest(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
+        if self.aggregation != "max":
+            total = gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
+            return total / gamma.shape[1] if self.aggregation == "mean" else total
         rows = max(1, _CHUNK // (gamma.shape[1] * anchors.shape[1]))
         parts = []
         for begin in range(0, len(gamma), rows):
@@ -140,14 +123,7 @@ class SubchannelLayer(nn.Module):
     def forward(
         self, gamma: Tensor, anchors: Tensor, own: Tensor | None, h: Tensor, present: Tensor | None = None
     ) -> Tensor | None:
-        """The state, or None if it is not computed.
-
-        Args:
-            present: which components belong to subgraphs; None if all do.
-
-        Shapes:
-            h: (C, d). present: (C,). returns: (C, d).
-        """
+        """The next state (C, d), or None if it is not computed; ``present`` as for :class:`StateNorm`."""
         if self.update is None:
             return None
         g = self.aggregate(gamma, anchors, own)
@@ -156,7 +132,7 @@ class SubchannelLayer(nn.Module):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class ChannelInput:
     """A subchannel's similarities and anchors in one layer, as :meth:`SubchannelLayer.aggregate` takes them."""
 
     subchannel: SubchannelLayer
@@ -165,18 +141,15 @@ class Seen:
     own: Tensor | None
 
 
-def property_outputs(seen: Sequence[Seen]) -> list[Tensor | None]:
-    """Property-aware outputs of subchannels and layers, or None where they are not computed.
+def property_outputs(inputs: Sequence[ChannelInput]) -> list[Tensor | None]:
+    """Property-aware outputs (C, n_A) of subchannels and layers, or None where they are not computed.
 
     All with equally many shared anchors are computed at once: operations are so small that a GPU spends its time on
     starting them.
-
-    Shapes:
-        returns: (C, n_A) each.
     """
-    found: list[Tensor | None] = [None] * len(seen)
+    found: list[Tensor | None] = [None] * len(inputs)
     shared: dict[int, list[int]] = {}
-    for i, one in enumerate(seen):
+    for i, one in enumerate(inputs):
         score = one.subchannel.score
         if score is not None and one.own is None:
             shared.setdefault(one.gamma.shape[1], []).append(i)
@@ -184,21 +157,17 @@ def property_outputs(seen: Sequence[Seen]) -> list[Tensor | None]:
             along = one.anchors @ score.weight.view(-1)  # q . a_i, once for each anchor
             found[i] = torch.relu(one.gamma * _pick(along, one.own) + score.bias)
     for places in shared.values():
-        scores = [cast(nn.Linear, seen[i].subchannel.score) for i in places]
+        scores = [cast(nn.Linear, inputs[i].subchannel.score) for i in places]
         q, b = torch.cat([score.weight for score in scores]), torch.cat([score.bias for score in scores])
-        along = torch.bmm(torch.stack([seen[i].anchors for i in places]), q[:, :, None])  # (k, n_A, 1)
-        z = torch.relu(torch.stack([seen[i].gamma for i in places]) * along.transpose(1, 2) + b[:, None, None])
+        along = torch.bmm(torch.stack([inputs[i].anchors for i in places]), q[:, :, None])  # (k, n_A, 1)
+        z = torch.relu(torch.stack([inputs[i].gamma for i in places]) * along.transpose(1, 2) + b[:, None, None])
         for i, output in zip(places, z, strict=True):
             found[i] = output
     return found
 
 
 def _pick(values: Tensor, places: Tensor) -> Tensor:
-    """values[places], with a gradient that adds up in a fixed order, as that of plain indexing does not.
-
-    Shapes:
-        values: (T,). places: any. returns: as places.
-    """
+    """values[places] of a row of values (T,), with a gradient that adds up in a fixed order, unlike plain indexing."""
     if values.device.type == "cpu":
         return values.index_select(0, places.flatten()).view_as(places)
     return functional.embedding(places, values[:, None]).squeeze(-1)
@@ -233,9 +202,8 @@ class _WeightedBag(torch.autograd.Function):
 
         own, weights = (tensor.numpy() for tensor in ctx.saved_tensors)
         starts = np.arange(len(own) + 1) * own.shape[1]
-        spread = csc_array(
-            (weights.ravel(), own.ravel(), starts), shape=(ctx.rows, len(own))
-        )  # column c is component c
+        # Column c is component c.
+        spread = csc_array((weights.ravel(), own.ravel(), starts), shape=(ctx.rows, len(own)))
         return None, torch.from_numpy(spread @ grads[0].numpy()), None
 
 
@@ -258,11 +226,7 @@ def layers_width(channels: Sequence[ChannelSettings], settings: ModelSettings, d
 
 
 def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tensor:
-    """The sum, mean or max of the rows that belong to the same owner; every owner has at least one.
-
-    Shapes:
-        values: (rows, d). owner: (rows,). returns: (count, d).
-    """
+    """The sum, mean or max (count, d) of the rows (rows, d) of each owner (rows,), which has at least one."""
     reduce = {"sum": "sum", "mean": "mean", "max": "amax"}[how]
     out = values.new_zeros(count, values.shape[1])
     # The zeros that are there do not change a sum, and leaving them out takes longer than adding up.
@@ -270,20 +234,18 @@ def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tenso
 
 
 class Readout(nn.Module):
-    """Components to subgraphs: sum, mean, max, or additive attention.
+    """Components (C, d) to subgraphs (count, d): sum, mean, max, or attention.
 
-    Attention: weights are the softmax over a subgraph's components of v . tanh(W z_c + b).
+    Attention weights are the softmax over a subgraph's components of v . tanh(W z_c + b).
     """
 
     def __init__(self, how: Reduction, dim: int, *, hidden: int = 32) -> None:
         super().__init__()
         self.how = how
-        self.attend = (
-            nn.Sequential(nn.Linear(dim, hidden), nn.Tanh(), nn.Linear(hidden, 1)) if how == "attention" else None
-        )
+        attend = nn.Sequential(nn.Linear(dim, hidden), nn.Tanh(), nn.Linear(hidden, 1)) if how == "attention" else None
+        self.attend = attend
 
     def forward(self, z: Tensor, subgraph: Tensor, count: int) -> Tensor:
-        """Shapes: z: (C, d). subgraph: (C,). returns: (count, d)."""
         if self.attend is None:
             return segment_reduce(z, subgraph, count, self.how)
         logits = self.attend(z)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -24,8 +24,8 @@ from subgnn.models.head import Head
 from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.layer import (
     BatchNorm,
+    ChannelInput,
     Readout,
-    Seen,
     SubchannelLayer,
     layers_width,
     property_outputs,
@@ -39,12 +39,7 @@ Anchors = Sequence[Sequence[SharedAnchors | None]]
 
 
 class AnchorPlaces(nn.Module):
-    """The shared anchors of one draw as places in the node table: anchor nodes, and the walks over anchor patches.
-
-    Args:
-        shared: for each layer and channel, its shared anchors, or None if components have their own.
-        table_nodes: the nodes of the table, sorted.
-    """
+    """The shared anchors of one draw as places in the node table: anchor nodes, and the walks over anchor patches."""
 
     def __init__(self, shared: Anchors, table_nodes: NDArray[np.int32]) -> None:
         super().__init__()
@@ -65,7 +60,6 @@ class AnchorPlaces(nn.Module):
             self.walks = Walks(Ragged.from_lengths(places, lengths), per_patch)
 
     def nodes(self, layer: int, channel: int) -> Tensor:
-        """The places of a channel's anchor nodes, (n_A,) int64."""
         return self.get_buffer(f"nodes_{layer}_{channel}")
 
 
@@ -76,15 +70,12 @@ class Extras:
     Args:
         trainable: whether the table of embeddings is fine-tuned.
         dim: d, if there is no table.
-        features: of the touched nodes, or None.
+        features: (T, F) of the touched nodes, or None.
         num_features: F, if batches hold the features of their nodes.
         carried: whether batches hold the embeddings of their nodes, so that there is no table.
         redrawn: the shared anchors of further draws; a batch has the number of its draw.
         num_known: number of components that the neighborhood channel starts at a learned vector.
         num_stats: widths of the topology channel's inputs, of components and of subgraphs; 0 without it.
-
-    Shapes:
-        features: (T, F).
     """
 
     trainable: bool = True
@@ -109,16 +100,10 @@ class SubGNN(nn.Module):
     b(S) + head(z_S), with the baseline's scores b(S) in the batch.
 
     Args:
-        table: embeddings of the touched nodes; None if features replace them.
+        table: (T, d) embeddings of the touched nodes; None if features replace them.
         table_nodes: those nodes, sorted; only the nodes of shared anchors if batches number their nodes themselves.
-        channels: the subchannels.
         shared: for each layer and channel, its shared anchors, or None if components have their own.
-        settings: the network's options.
         num_outputs: classes, or 1 for regression.
-        extras: further inputs.
-
-    Shapes:
-        table: (T, d).
     """
 
     features: Tensor | None
@@ -150,11 +135,9 @@ class SubGNN(nn.Module):
         # Row 0 is unused: it stands for components without a vector of their own.
         self.component_states = nn.Parameter(torch.zeros(extras.num_known + 1, dim)) if extras.num_known else None
         self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *extras.redrawn))
-        self.encoder = (
-            PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
-            if any(channel_of(channel).patches for channel in self.channels) and shared
-            else None
-        )
+        self.encoder: PatchEncoder | None = None
+        if any(channel_of(channel).patches for channel in self.channels) and shared:
+            self.encoder = PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
         self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
         width = (dim if settings.initial else 0) + num_component_stats
         width += layers_width(self.channels, settings, dim, layers=len(shared))
@@ -166,13 +149,8 @@ class SubGNN(nn.Module):
 
     def _layer(self, channel: ChannelSettings, dim: int) -> SubchannelLayer:
         hidden, property_aware = reads_off(channel, self.settings)
-        return SubchannelLayer(
-            dim,
-            aggregation=self.settings.aggregation,
-            hidden=hidden,
-            property_aware=property_aware,
-            norm=self.settings.hidden_norm == "batch",
-        )
+        how, norm = self.settings.aggregation, self.settings.hidden_norm == "batch"
+        return SubchannelLayer(dim, aggregation=how, hidden=hidden, property_aware=property_aware, norm=norm)
 
     def parts(self) -> dict[str, list[slice]]:
         """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology`` and ``baseline``, in order."""
@@ -189,11 +167,7 @@ class SubGNN(nn.Module):
         return found
 
     def node_vectors(self, batch: Batch | None = None) -> Tensor:
-        """x: the vectors of the table's nodes, or of the nodes that a batch numbers.
-
-        Shapes:
-            returns: (T, d), or (U, d).
-        """
+        """x: the vectors of the table's nodes (T, d), or of the nodes that a batch numbers (U, d)."""
         table: Tensor | None = self.table
         features = self.features
         if batch is not None and (batch.rows is not None or batch.vectors is not None or batch.features is not None):
@@ -209,30 +183,18 @@ class SubGNN(nn.Module):
         return mapped if table is None else table + mapped
 
     def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
-        """z^(0): the sum, mean or maximum of a component's node vectors.
-
-        Shapes:
-            nodes: (T, d). returns: (C, d).
-        """
+        """z^(0) (C, d): the sum, mean or maximum of a component's node vectors."""
         return functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
 
     @torch.no_grad()
     def start_components(self, batches: Iterable[Batch]) -> None:
-        """Start the free vectors of components at z^(0).
-
-        Args:
-            batches: of the training split, all of whose components have such a vector.
-        """
+        """Start the free vectors of components at z^(0), from batches of the training split."""
         states = cast(Tensor, self.component_states)
         for batch in batches:
             states[cast(Tensor, batch.known)] = self.component_vectors(batch, self.node_vectors(batch))
 
     def initial_states(self, batch: Batch, initial: Tensor) -> list[Tensor]:
-        """h^(0) by channel: z^(0), or the free vector of a training component where the state is the output.
-
-        Shapes:
-            initial: (C, d). returns: (C, d) each.
-        """
+        """h^(0) (C, d) by channel: z^(0), or the free vector of a training component where the state is the output."""
         if self.component_states is None or batch.known is None:
             return [initial for _ in self.channels]
         own = functional.embedding(batch.known, self.component_states, padding_idx=0)
@@ -240,11 +202,7 @@ class SubGNN(nn.Module):
         return [free if channel_of(channel).output == "state" else initial for channel in self.channels]
 
     def anchor_vectors(self, nodes: Tensor, draw: int = 0) -> list[list[Tensor]]:
-        """a: for each layer and channel, the vectors of its shared anchors, or those of all nodes for own anchors.
-
-        Shapes:
-            nodes: (T, d).
-        """
+        """a: for each layer and channel, the vectors of its shared anchors, or of all nodes (T, d) for own anchors."""
         places = cast(AnchorPlaces, self.anchors[draw])
         # All patches are encoded at once, in the order of layers and channels.
         patches = None if self.encoder is None else self.encoder(nodes, places.walks)
@@ -264,19 +222,11 @@ class SubGNN(nn.Module):
         return vectors
 
     def similarities(self, batch: Batch, dtype: torch.dtype) -> list[list[Tensor]]:
-        """Similarities gamma of every component and anchor, by layer and channel.
-
-        Shapes:
-            returns: (C, n_A) each.
-        """
+        """Similarities gamma of components and anchors (C, n_A), by layer and channel."""
         return [[seen.measured.similarity.to(dtype) for seen in layer] for layer in batch.channels]
 
     def component_outputs(self, batch: Batch) -> Tensor:
-        """z_c: z^(0)_c beside AGG_L over layers of AGG_C over subchannels.
-
-        Shapes:
-            returns: (C, width).
-        """
+        """z_c (C, width): z^(0)_c beside AGG_L over layers of AGG_C over subchannels."""
         nodes = self.node_vectors(batch)
         initial = self.component_vectors(batch, nodes)  # (C, d)
         return self.pass_messages(
@@ -286,42 +236,29 @@ class SubGNN(nn.Module):
     def pass_messages(
         self, batch: Batch, initial: Tensor, *, gammas: list[list[Tensor]], anchors: list[list[Tensor]]
     ) -> Tensor:
-        """z_c, from z^(0), similarities and anchors' vectors.
+        """z_c (C, width), from z^(0), similarities and the vectors of anchors.
 
         Of the batch, it reads own anchors, statistics and the components that fill it up.
-
-        Shapes:
-            initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
         """
         states = self.initial_states(batch, initial)
         present = batch.subgraph < batch.num_subgraphs if batch.spare else None
-        rows = zip(self.layers, gammas, anchors, batch.channels, strict=True)
-        seen = [
-            [
-                Seen(cast(SubchannelLayer, subchannel), gamma, vectors, one.own)
-                for subchannel, gamma, vectors, one in zip(
-                    cast(nn.ModuleList, layer), near, around, inputs, strict=True
-                )
-            ]
-            for layer, near, around, inputs in rows
+        inputs = [
+            ChannelInput(subchannel, gamma, vectors, one.own)
+            for layer, *given in zip(self.layers, gammas, anchors, batch.channels, strict=True)
+            for subchannel, gamma, vectors, one in zip(cast(Any, layer), *given, strict=True)
         ]
-        outputs = iter(property_outputs([one for layer in seen for one in layer]))
         z = [initial] if self.settings.initial else []
-        for layer in seen:
-            for i, one in enumerate(layer):
-                state = one.subchannel(one.gamma, one.anchors, one.own, states[i], present)
-                states[i] = states[i] if state is None else state
-                z += [part for part in (state, next(outputs)) if part is not None]
+        for i, (one, output) in enumerate(zip(inputs, property_outputs(inputs), strict=True)):
+            channel = i % len(self.channels)
+            state = one.subchannel(one.gamma, one.anchors, one.own, states[channel], present)
+            states[channel] = states[channel] if state is None else state
+            z += [part for part in (state, output) if part is not None]
         if batch.component_stats is not None:
             z.append(batch.component_stats)
         return torch.cat(z, dim=1)
 
     def read_out(self, batch: Batch, z: Tensor) -> Tensor:
-        """z_S from the z_c of its components, beside the scores of a corrected baseline, if any.
-
-        Shapes:
-            z: (C, width). returns: (n, width).
-        """
+        """z_S (n, width) from the z_c of its components, beside the scores of a corrected baseline, if any."""
         n = batch.num_subgraphs
         vectors = [self.readout(z, batch.subgraph, n + batch.spare)[:n]]
         if batch.subgraph_stats is not None:
@@ -330,18 +267,10 @@ class SubGNN(nn.Module):
         return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
 
     def embed(self, batch: Batch) -> Tensor:
-        """z_S, the vector of each subgraph and the head's input.
-
-        Shapes:
-            returns: (n, width).
-        """
+        """z_S (n, width), the vector of each subgraph and the head's input."""
         return self.read_out(batch, self.component_outputs(batch))
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits; one value for regression.
-
-        Shapes:
-            returns: (n, outputs).
-        """
+        """Logits, or one value for regression (n, outputs)."""
         logits: Tensor = self.head(self.embed(batch))
         return logits

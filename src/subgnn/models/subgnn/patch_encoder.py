@@ -36,11 +36,9 @@ from subgnn.ragged import Ragged
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picking:
-    """Which row each step stands on, and the steps of each row; ``by_row`` is None if step t stands on row t.
+    """Which row each step stands on (steps,), and ``by_row``, which is None if step t stands on row t.
 
-    Shapes:
-        rows: (steps,) int64. by_row: the steps in order of their rows, (steps,) int64, and where each row's begin,
-        (R + 1,) int64.
+    ``by_row`` are the steps in order of their rows (steps,), and where those of each row begin (R + 1,).
     """
 
     rows: NDArray[np.int64]
@@ -48,7 +46,6 @@ class Picking:
 
     @classmethod
     def of(cls, rows: NDArray[np.int64], count: int) -> Picking:
-        """For steps on ``count`` rows."""
         offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
         return cls(rows, (np.argsort(rows, kind="stable"), offsets.astype(np.int64)))
 
@@ -62,14 +59,12 @@ class Walks(nn.Module):
 
     Shapes:
         nodes: (R,) places in the table of the distinct nodes of all walks. places: (steps,) which of them each step
-        stands on. back: (steps,) the step of the same walk that is as far from its end. owner: (steps,) the patch of
-        each step. sizes: how many walks have a step t. by_node: (steps,) the steps in order of their nodes.
-        node_starts: (R,) where those of each node begin.
+        stands on. owner: (steps,) the patch of each step. sizes: how many walks have a step t. by_node: (steps,) the
+        steps in order of their nodes. node_starts: (R,) where those of each node begin.
     """
 
     nodes: Tensor
     places: Tensor
-    back: Tensor
     owner: Tensor
     by_node: Tensor
     node_starts: Tensor
@@ -83,13 +78,9 @@ class Walks(nn.Module):
         walks = [longest_first[:size] for size in self.sizes]
         steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
         nodes, places = np.unique(_joined(steps), return_inverse=True)
-        first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        # Step t of the w-th longest walk lies at first[t] + w.
-        back = [first[lengths[:size] - 1 - t] + np.arange(size) for t, size in enumerate(self.sizes)]
         self.picking = Picking.of(places.astype(np.int64), len(nodes))
         self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)))
         self.register_buffer("places", torch.from_numpy(self.picking.rows))
-        self.register_buffer("back", torch.from_numpy(_joined(back)))
         self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch))
         by_node, first_of_node = self.picking.by_row or (np.empty(0, np.int64), np.zeros(1, np.int64))
         self.register_buffer("by_node", torch.from_numpy(by_node), persistent=False)
@@ -104,29 +95,16 @@ class PatchEncoder(nn.Module):
     """Patches to vectors; one encoder serves all layers and sides.
 
     *Differs from the paper:* a linear map takes the 2 d numbers of both directions to d; the paper does not say how.
-
-    Shapes:
-        d: width of node and patch vectors.
     """
 
     def __init__(self, dim: int, *, lstm_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(
-            dim,
-            dim,
-            num_layers=lstm_layers,
-            dropout=dropout if lstm_layers > 1 else 0.0,
-            bidirectional=True,
-            batch_first=True,
-        )
+        dropout = dropout if lstm_layers > 1 else 0.0
+        self.lstm = nn.LSTM(dim, dim, lstm_layers, dropout=dropout, bidirectional=True, batch_first=True)
         self.project = nn.Linear(2 * dim, dim)
 
     def forward(self, table: Tensor, walks: Walks) -> Tensor:
-        """Encode patches.
-
-        Shapes:
-            table: (T, d). returns: (patches, d).
-        """
+        """Encode patches (patches, d) from the vectors of nodes (T, d)."""
         states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
         total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
@@ -134,15 +112,7 @@ class PatchEncoder(nn.Module):
 
 
 def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
-    """Hidden states of both directions at every step.
-
-    Args:
-        lstm: bidirectional; its dropout acts between its layers, in training.
-        table: node vectors.
-
-    Shapes:
-        table: (T, d). returns: (steps, 2 d).
-    """
+    """Hidden states of both directions at every step (steps, 2 d), from the vectors of nodes (T, d)."""
     if table.device.type == "cuda":
         return gpu_states(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
@@ -153,25 +123,21 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     return states
 
 
+_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _Task = Callable[[int, tuple[int, int]], None]
 _MAX_SHAPES = 4  # whose workspaces are reused: the last ones
 _MAX_THREADS = 8  # more cost more to feed than they save
 
 
 def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
-    """Hidden states of both directions at every step.
-
-    Args:
-        inputs: the vectors of ``walks.nodes``.
-
-    Shapes:
-        inputs: (R, d). returns: (steps, 2 d).
-    """
+    """:func:`lstm_states` on a CPU; ``inputs`` are the vectors of ``walks.nodes`` (R, d)."""
     picking = walks.picking
     for layer in range(lstm.num_layers):
-        both = _direction_weights(lstm, layer)
-        projected = [torch.addmm(bias, inputs, w.T) for w, _, bias in both]
-        states = [u for _, u, _ in both]
+        projected, states = [], []
+        for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
+            w, u, w_bias, u_bias = (getattr(lstm, name + suffix) for name in _PARAMETERS)
+            projected.append(torch.addmm(w_bias + u_bias, inputs, w.T))
+            states.append(u)
         inputs = _Layer.apply(*projected, *states, picking, walks.sizes)  # type: ignore[no-untyped-call]
         if layer + 1 < lstm.num_layers:
             inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
@@ -179,20 +145,11 @@ def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
     return inputs
 
 
-def _direction_weights(lstm: nn.LSTM, layer: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """For each direction, the weights of the input and of the state, and the bias."""
-    found = []
-    for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
-        bias = getattr(lstm, "bias_ih" + suffix) + getattr(lstm, "bias_hh" + suffix)
-        found.append((getattr(lstm, "weight_ih" + suffix), getattr(lstm, "weight_hh" + suffix), bias))
-    return found
-
-
 class _Workspace:
     """The arrays of one pass forwards and backwards, of both directions.
 
-    Fresh memory costs more than the arithmetic on it, so arrays are reused: :meth:`reserve` takes unused ones, and they
-    are free again after the pass and its gradient, which takes the place of the gates.
+    Fresh memory costs more than the arithmetic on it, so arrays are reused: :meth:`reserve` takes unused ones, which
+    are free again after the pass and its gradient. The gradient takes the place of the gates.
 
     Shapes:
         h, c, tanh_c: (2, steps, d). gates: (2, steps, 4 d). recurrent: (2, walks, 4 d). grad_h, grad_c: (2, walks, d)
@@ -207,7 +164,6 @@ class _Workspace:
 
     @classmethod
     def reserve(cls, steps: int, walks: int, d: int) -> _Workspace:
-        """Unused arrays of these shapes, or new ones."""
         idle = cls._idle.setdefault((steps, walks, d), [])
         while len(cls._idle) > _MAX_SHAPES:
             del cls._idle[next(iter(cls._idle))]
@@ -230,7 +186,8 @@ class _Layer(torch.autograd.Function):
         ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
     ) -> Tensor:
         of = _Workspace.reserve(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
-        blocks = _blocks(lengths)
+        # Ranges of walks: with both directions, one for each thread.
+        blocks = _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MAX_THREADS) // 2))
 
         def run(reverse: int, block: tuple[int, int]) -> None:
             projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
@@ -293,18 +250,10 @@ def _even(items: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(items * i // parts for i in range(parts + 1)))
 
 
-def _blocks(lengths: list[int]) -> list[tuple[int, int]]:
-    """Ranges of walks: with both directions, one for each thread."""
-    return _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MAX_THREADS) // 2))
-
-
 def _order(lengths: list[int], block: tuple[int, int], reverse: bool) -> list[tuple[slice, slice]]:
     """For each step in the order of computation, the rows of the block's walks, and of the states they continue."""
-    first = 0
-    rows = []
-    for length in lengths:
-        rows.append((first + min(block[0], length), first + min(block[1], length)))
-        first += length
+    starts = np.cumsum([0, *lengths]).tolist()
+    rows = [(s + min(block[0], n), s + min(block[1], n)) for s, n in zip(starts, lengths, strict=False)]
     found, before = [], (0, 0)
     for begin, end in reversed(rows) if reverse else rows:
         continued = min(end - begin, before[1] - before[0])
@@ -329,9 +278,6 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MAX_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
 
 
-_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-
 @contextmanager
 def single_precision() -> Iterator[None]:
     """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""
@@ -344,13 +290,10 @@ def single_precision() -> Iterator[None]:
 
 
 def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
-    """Hidden states of both directions at every step.
+    """:func:`lstm_states` on a GPU.
 
     Layers are computed one by one, with torch's dropout between them: that of cuDNN cannot be captured. Gradients are
     of single precision if :func:`single_precision` holds while they are computed.
-
-    Shapes:
-        table: (T, d). returns: (steps, 2 d).
     """
     if not walks.sizes:
         return table.new_zeros(0, 2 * lstm.hidden_size)
@@ -368,11 +311,7 @@ def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
 
 
 class _Lookup(torch.autograd.Function):
-    """The vectors of all steps, with a gradient that adds up in a fixed order and does not sort steps by node.
-
-    Shapes:
-        table: (T, d). returns: (steps, d).
-    """
+    """The vectors of all steps (steps, d), with a gradient that adds up in a fixed order and does not sort steps."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, walks: Walks) -> Tensor:
