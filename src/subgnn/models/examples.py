@@ -36,6 +36,17 @@ class Source(Protocol):
         """The chosen subgraphs, in the given order."""
 
 
+class HostSource:
+    """A source whose data stays in main memory; ``device`` is that of its batches, or of a network's outputs."""
+
+    device = torch.device("cpu")
+
+    def to(self, device: torch.device | str) -> Self:
+        """Set the device."""
+        self.device = torch.device(device)
+        return self
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
     """Labelled subgraphs to fit a network to and to select it on.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import scipy
@@ -28,7 +28,7 @@ from torch.nn import functional
 from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.models.examples import Examples
+from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.regression import Path, fit_balanced, fit_linear, fit_outputs
 from subgnn.models.kernel_machines.views import WAYS, bag_of_nodes, spread_one_hop
@@ -84,13 +84,7 @@ class BagModel(TensorModel):
         columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
         ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.baseline.weighted
         values, unit = features(graph, nodes, ways=ways, weighted=weighted)
-        # 32-bit places: the only ones all solvers take.
-        place = np.full(values.shape[1], -1, np.int32)
-        place[columns] = np.arange(len(columns), dtype=np.int32)
-        kept = place[values.indices] >= 0
-        starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
-        size, places = (len(nodes), len(columns)), place[values.indices[kept]]
-        return Bags(*(scipy.sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+        return Bags(values[:, columns], unit[:, columns])
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
         settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
@@ -165,21 +159,16 @@ class BagBatch:
     unit: Tensor
 
 
-class Bags:
+class Bags(HostSource):
     """The rows of the subgraphs over the columns that training knows."""
 
     def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
-        self.values, self.unit, self.device = values, unit, torch.device("cpu")
+        self.values, self.unit = values, unit
         self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
         self.paths = defaultdict[bool, Path](Path)
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
-
-    def to(self, device: torch.device | str) -> Self:
-        """Say where batches are to go; the rows themselves stay where they are."""
-        self.device = torch.device(device)
-        return self
 
     def rows_to_fit(self, train: NDArray[np.int64], *, unit: bool) -> tuple[Any, Any]:
         """Rows to fit to, and the map of their weights to those of columns; kept for further penalties."""

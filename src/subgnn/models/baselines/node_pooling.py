@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Self
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from subgnn.embeddings.gin import gin_layers
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, node_vectors
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
-from subgnn.models.examples import Source
+from subgnn.models.examples import HostSource, Source
 from subgnn.models.head import Head
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
@@ -54,7 +53,7 @@ class NodeBatch:
     weights: Tensor | None = None
 
 
-class NodeSets:
+class NodeSets(HostSource):
     """The nodes of each subgraph, and the edges among them where they are given; batches are cut on the host.
 
     Args:
@@ -63,7 +62,6 @@ class NodeSets:
     """
 
     def __init__(self, places: Ragged, induced: InducedGraphs | None = None) -> None:
-        self.device = torch.device("cpu")
         self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
         self.degrees, self.neighbors = np.zeros(len(self.nodes), np.int32), np.empty(0, np.int32)
         self.edge_first, self.weights = np.zeros_like(self.first), None if induced is None else induced.weights
@@ -73,10 +71,6 @@ class NodeSets:
 
     def __len__(self) -> int:
         return len(self.first) - 1
-
-    def to(self, device: torch.device | str) -> Self:
-        self.device = torch.device(device)
-        return self
 
     def batch(self, rows: NDArray[np.int64]) -> NodeBatch:
         places, subgraph = spans(self.first, rows)

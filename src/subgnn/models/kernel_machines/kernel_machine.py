@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
-from subgnn.models.examples import Examples
+from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.regression import fit_outputs
 from subgnn.models.kernel_machines.view_kernel import Components, Reference, draw_landmarks
@@ -181,7 +181,7 @@ def _dampings(settings: BaselineSettings) -> tuple[float, ...]:
     return _DAMPINGS if settings.damping == 0 else (settings.damping,)
 
 
-class ViewSource:
+class ViewSource(HostSource):
     """Subgraphs, by their views; a network asks for those of its damping.
 
     Args:
@@ -193,17 +193,11 @@ class ViewSource:
         self, graph: Graph, nodes: Ragged, settings: BaselineSettings, *, keep: bool = False, stored: bool = False
     ) -> None:
         self.graph, self.nodes, self.settings, self._keep, self._stored = graph, nodes, settings, keep, stored
-        self.device = torch.device("cpu")
         self._views: dict[float, dict[str, Rows]] = {}
         self._components: tuple[Any, Components] | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
-
-    def to(self, device: torch.device | str) -> Self:
-        """Say where outputs are to go; views stay where they are."""
-        self.device = torch.device(device)
-        return self
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[ViewSource, NDArray[np.int64]]:
         return self, rows

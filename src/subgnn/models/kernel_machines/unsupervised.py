@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_sta
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.models.examples import Examples
+from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import inverse_penalties, wrong_node_sets
 from subgnn.models.kernel_machines.regression import Floats, fit_outputs
@@ -275,19 +275,14 @@ class UnsupervisedModel(TensorModel):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 
 
-class VectorRows:
+class VectorRows(HostSource):
     """Vectors of subgraphs, all computed when the first batch is asked for."""
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
         self._checkpoint, self._graph, self._nodes = checkpoint, graph, nodes
-        self.device = torch.device("cpu")
 
     def __len__(self) -> int:
         return len(self._nodes)
-
-    def to(self, device: torch.device | str) -> Self:
-        self.device = torch.device(device)
-        return self
 
     @cached_property
     def _rows(self) -> Tensor:

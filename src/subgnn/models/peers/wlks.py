@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy
@@ -42,7 +42,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.baselines.induced_graphs import induced_graphs
-from subgnn.models.examples import Examples
+from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.models.peers.support_vectors import Fit, machine_scores
@@ -160,21 +160,16 @@ class WLKSModel(TensorModel):
         found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
         return Histograms(len(nodes), found)
 
-    def network(self, checkpoint: Checkpoint) -> KernelMachine:
-        return KernelMachine(checkpoint)
+    def network(self, checkpoint: Checkpoint) -> WLKS:
+        return WLKS(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.wlks
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         found = {}
         for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
-            chosen = replace(
-                given,
-                normalize=way,  # type: ignore[arg-type]
-                rounds=(i,),
-                mix=(a,),
-                inverse_penalty=(c,),
-            )
+            options: dict[str, Any] = {"normalize": way, "rounds": (i,), "mix": (a,), "inverse_penalty": (c,)}
+            chosen = replace(given, **options)
             found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = replace(recipe, wlks=chosen)
         return found
 
@@ -219,36 +214,28 @@ def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Hi
         >>> found.counts.toarray().tolist(), (found.lengths**2).round(6).tolist()
         ([[2.0, 0.0], [0.0, 1.0]], [5.0, 1.0])
     """
-    size = (len(nodes), int(colours.max(initial=0)) + 1)
-    every = scipy.sparse.csr_array((np.ones(len(colours)), (nodes.row_ids, colours)), shape=size)
-    every.sum_duplicates()
-    lengths = np.sqrt(every.multiply(every).sum(axis=1))
-    kept = np.isin(every.indices, columns)
+    size = (len(nodes), 1 + int(max(colours.max(initial=0), columns.max(initial=0))))
     # 32-bit places: the only ones all solvers take.
-    places = np.searchsorted(columns, every.indices[kept]).astype(np.int32)
-    starts = np.concatenate([[0], np.cumsum(kept)])[every.indptr].astype(np.int32)
-    counts = scipy.sparse.csr_array((every.data[kept], places, starts), shape=(len(nodes), len(columns)))
-    return Histogram(counts, lengths)
+    places = nodes.row_ids.astype(np.int32), colours
+    every = scipy.sparse.csr_array((np.ones(len(colours)), places), shape=size)
+    every.sum_duplicates()
+    return Histogram(every[:, columns], np.sqrt(every.multiply(every).sum(axis=1)))
 
 
-class Histograms:
-    """Histograms of subgraphs by kind and round; they stay in main memory on any device."""
+class Histograms(HostSource):
+    """Histograms of subgraphs by kind and round."""
 
     def __init__(self, size: int, parts: dict[str, Histogram]) -> None:
-        self.size, self.parts, self.device = size, parts, torch.device("cpu")
+        self.size, self.parts = size, parts
 
     def __len__(self) -> int:
         return self.size
-
-    def to(self, device: torch.device | str) -> Self:
-        self.device = torch.device(device)
-        return self
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
         return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
 
 
-class KernelMachine(nn.Module):
+class WLKS(nn.Module):
     """Support vector machines on the mixture of kernels, as one weight for each colour.
 
     A histogram is as wide as the graph, so the vector of a subgraph is the decisions of the machines.
@@ -263,8 +250,7 @@ class KernelMachine(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         spec, given = checkpoint.spec, checkpoint.weights
-        self.settings, self.seed = spec.wlks, spec.seed
-        self.task, self.outputs = spec.task, spec.num_outputs
+        self.settings, self.seed, self.task, self.outputs = spec.wlks, spec.seed, spec.task, spec.num_outputs
         by_pairs = task_of(spec.task).one_class
         machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
         last, a = self.settings.rounds[-1], self.settings.mix[-1]
@@ -273,11 +259,11 @@ class KernelMachine(nn.Module):
         kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
         kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
         kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
-        columns = {part: len(given["_columns_".join(part.rsplit("_", 1))]) for part in self.parts}
         for name in kept:
             self.register_buffer(name, given[name])
-        for part, number in columns.items():
-            self.register_buffer(f"weight_{part}", torch.zeros(number, machines))
+        for part in self.parts:
+            columns = given["_columns_".join(part.rsplit("_", 1))]
+            self.register_buffer(f"weight_{part}", torch.zeros(len(columns), machines))
         self.register_buffer("bias", torch.zeros(machines))
         self.register_buffer("scale", torch.ones(self.outputs if task_of(spec.task).several else 1))
 
@@ -307,9 +293,7 @@ class KernelMachine(nn.Module):
         if task_of(self.task).has_classes:
             self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets, weights)))
 
-    def _fit_scale(
-        self, fit: Fit, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any
-    ) -> Any:
+    def _fit_scale(self, fit: Fit, rows: Any, gram: Any, targets: NDArray[Any], weights: Any) -> Any:
         """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
         n = len(targets)
         order = stream(self.seed, "wlks/folds").permutation(n)
@@ -330,7 +314,7 @@ class KernelMachine(nn.Module):
         return np.array([_best_factor(scores, targets)], np.float32)
 
     def embed(self, batch: dict[str, Histogram]) -> Tensor:
-        """The decisions of the machines. Shapes: returns: (n, machines)."""
+        """The decisions of the machines (n, machines)."""
         weights = (self.get_buffer(f"weight_{name}").cpu().numpy() for name in self.parts)
         parts = [part @ weight for part, weight in zip(self.features(batch), weights, strict=True)]
         return torch.from_numpy(np.asarray(sum(parts), np.float32)).to(self.bias.device) + self.bias

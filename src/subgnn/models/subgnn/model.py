@@ -244,8 +244,8 @@ class SubGNN(nn.Module):
         present = batch.subgraph < batch.num_subgraphs if batch.spare else None
         inputs = [
             ChannelInput(subchannel, gamma, vectors, one.own)
-            for layer, *given in zip(self.layers, gammas, anchors, batch.channels, strict=True)
-            for subchannel, gamma, vectors, one in zip(cast(Any, layer), *given, strict=True)
+            for layer in zip(self.layers, gammas, anchors, batch.channels, strict=True)
+            for subchannel, gamma, vectors, one in zip(*cast(Any, layer), strict=True)
         ]
         z = [initial] if self.settings.initial else []
         for i, (one, output) in enumerate(zip(inputs, property_outputs(inputs), strict=True)):
