@@ -27,7 +27,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import Recipe, assemble
-from subgnn.data.synthetic.graphs import Draft, bin_names
+from subgnn.data.synthetic.graphs import Draft
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -84,7 +84,7 @@ class Ties:
         tied = self.region >= 0
         whole = np.bincount(self.owner[tied], amounts[tied])
         share = np.bincount(self.owner[tied], (amounts * self.region)[tied]) / whole
-        return Draft(graph, self.subgraphs, bin_names(self.labels), {name: share})
+        return Draft(graph, self.subgraphs, [str(label) for label in self.labels.tolist()], {name: share})
 
 
 def _pairs(size: int, count: int, left_out: Array, rng: np.random.Generator) -> tuple[Array, Array]:
