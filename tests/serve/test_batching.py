@@ -9,10 +9,9 @@ import threading
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.serve.limits import Deadline, Limits
+from subgnn.serve.limits import Deadline, Limits, Refusal
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.nodes import subgraphs_of
-from subgnn.serve.responses import Refusal
 from subgnn.serve.workers import Lane, PredictionBatcher
 from tests.serve.examples import served
 

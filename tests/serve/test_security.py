@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from subgnn.errors import UserError
-from subgnn.serve.responses import Refusal
+from subgnn.serve.limits import Refusal
 from subgnn.serve.security import AccessRules, is_loopback, read_token
 
 TOKEN = "a-token-of-some-length"

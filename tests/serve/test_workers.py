@@ -8,9 +8,8 @@ import threading
 import pytest
 
 from subgnn.ragged import Ragged
-from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, check_deadline
+from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, check_deadline
 from subgnn.serve.monitoring import Metrics
-from subgnn.serve.responses import Refusal
 from subgnn.serve.workers import Lane
 from tests.serve.examples import served
 

@@ -41,9 +41,6 @@ def serve(
         data: the dataset of all runs; by default each run's own.
         limits: values of :class:`~subgnn.serve.limits.Limits` that differ from its defaults.
         on_ready: called with the address and the runs when the server accepts requests.
-
-    Raises:
-        UserError: for invalid runs, addresses or tokens.
     """
     for _, path in named_runs(runs):
         if not path.is_file():

@@ -1,7 +1,8 @@
-"""Limits of requests: sizes, counts, and the time that their work may take."""
+"""What the server accepts (sizes, counts, the time that work may take), and the errors that refuse the rest."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from contextvars import ContextVar
@@ -9,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from subgnn.errors import UserError
+from subgnn.storage.files import finite
+
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,13 @@ class DeadlinePassed(Exception):
 
 @dataclass(slots=True)
 class Deadline:
-    """Time until which a request's work may go on.
+    """Time, of ``time.monotonic()``, until which a request's work may go on.
 
     A thread cannot be stopped from outside, so work calls :func:`check_deadline` between steps: a request that ran out
     of time, or whose client has left, does not occupy a worker until it is done.
     """
 
-    until: float  # of time.monotonic()
+    until: float
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
@@ -101,3 +105,47 @@ def check_deadline() -> None:
     deadline = CURRENT.get()
     if deadline is not None:
         deadline.check()
+
+
+class Refusal(Exception):
+    """An error that is the answer to a request.
+
+    Args:
+        status: of HTTP.
+        error: what is wrong, with the value.
+        hint: what is accepted, or what to do.
+        nodes: the unknown nodes, as they were given.
+        retry: seconds after which to try again.
+    """
+
+    def __init__(
+        self, status: int, error: str, *, hint: str = "", nodes: list[str] | None = None, retry: int | None = None
+    ) -> None:
+        super().__init__(error)
+        self.status, self.error, self.hint, self.nodes = status, error, hint, nodes or []
+        self.headers = {} if retry is None else {"retry-after": str(retry)}
+        if status == 401:
+            self.headers["www-authenticate"] = "Bearer"
+
+    def body(self) -> bytes:
+        """The answer's body."""
+        return encode({"error": self.error, "hint": self.hint, "nodes": self.nodes})
+
+
+def failed(request_id: str) -> Refusal:
+    """500: a bug of the server."""
+    return Refusal(500, "the server failed; this is a bug in subgnn", hint=f"its log has more, under {request_id}")
+
+
+def encode(value: Any) -> bytes:
+    r"""Plain values as ASCII JSON; infinite and undefined numbers become null.
+
+    Example:
+        >>> encode({"auroc": float("nan"), "name": "β"})
+        b'{"auroc":null,"name":"\\u03b2"}'
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
+    return text.encode("ascii")

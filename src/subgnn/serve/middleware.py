@@ -19,9 +19,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from subgnn.serve.limits import Deadline, Limits
+from subgnn.serve.limits import JSON, Deadline, Limits, Refusal, failed
 from subgnn.serve.monitoring import Metrics, log
-from subgnn.serve.responses import JSON, Refusal, failed
 from subgnn.serve.security import HEADERS, AccessRules
 
 _CLOSING = (408, 413, 414, 431)
@@ -46,13 +45,17 @@ class RequestMiddleware:
 
     async def _process(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         scope["id"] = reply.id
-        failure: BaseException | None = None
+        limits, failure = self.limits, None
         try:
-            self._check_head(scope)
+            # A long head is refused before anything parses it; the protocol bounds only heads that arrive in pieces.
+            if len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"]) > limits.target_bytes:
+                raise Refusal(414, f"a path and a query of more than {limits.target_bytes:,} bytes", hint="send a body")
+            if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.header_bytes:
+                raise Refusal(431, f"headers of more than {limits.header_bytes:,} bytes", hint="send fewer headers")
             headers = Headers(scope=scope)
             self.access.check(scope["method"], scope["path"], headers)
             body = await self._read_body(headers, Request(scope, receive).stream())
-            scope["deadline"] = Deadline.after(self.limits.seconds)
+            scope["deadline"] = Deadline.after(limits.seconds)
             await self._forward(scope, body, receive, reply)
         except Refusal as refusal:
             await reply.refuse(refusal, scope, receive)
@@ -64,14 +67,6 @@ class RequestMiddleware:
                 await reply.refuse(failed(reply.id), scope, receive)
         finally:
             self._record(scope, reply, failure)
-
-    def _check_head(self, scope: Scope) -> None:
-        """Refuse a long head before anything parses it; the protocol bounds only heads that arrive in pieces."""
-        limits = self.limits
-        if len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"]) > limits.target_bytes:
-            raise Refusal(414, f"a path and a query of more than {limits.target_bytes:,} bytes", hint="send a body")
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.header_bytes:
-            raise Refusal(431, f"headers of more than {limits.header_bytes:,} bytes", hint="send fewer headers")
 
     async def _forward(self, scope: Scope, body: bytes, receive: Receive, reply: _Reply) -> None:
         """Pass on a complete request; if its client leaves, its work is cancelled."""

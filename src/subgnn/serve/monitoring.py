@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 import traceback
+from datetime import UTC, datetime
 from typing import Any
 
 from prometheus_client import (
@@ -29,49 +29,25 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """The metrics of one application; memory and start time of the process are among them.
-
-    Example:
-        >>> metrics = Metrics()
-        >>> metrics.refused.labels(lane="quick").inc()
-        >>> 'subgnn_refused_total{lane="quick"} 1.0' in metrics.text().decode()
-        True
-    """
+    """The metrics of one application; memory and start time of the process are among them."""
 
     def __init__(self) -> None:
-        registry = self.registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        self.requests = Counter(
-            "subgnn_requests_total",
-            "Requests answered, by route, method and status.",
-            ("route", "method", "status"),
-            registry=registry,
-        )
-        self.request_seconds = Histogram(
-            "subgnn_request_seconds",
-            "Seconds from a request's first byte to its answer, by route.",
-            ("route",),
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self.waited_seconds = Histogram(
-            "subgnn_waited_seconds",
-            "Seconds that work waited for a thread, by lane.",
-            ("lane",),
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self.inside = Gauge("subgnn_inside", "Work waiting or under way, by lane.", ("lane",), registry=registry)
-        self.refused = Counter(
-            "subgnn_refused_total", "Work refused because the queue was full, by lane.", ("lane",), registry=registry
-        )
-        self.subgraphs = Counter(
-            "subgnn_subgraphs_total",
-            "Subgraphs in answers, by run and question.",
-            ("run", "question"),
-            registry=registry,
-        )
-        self.run_info = Gauge("subgnn_run_info", "1 for each run that is served.", ("run", "method"), registry=registry)
+        self.registry = CollectorRegistry()
+        ours: dict[str, Any] = {"registry": self.registry, "namespace": "subgnn"}
+        timed = ours | {"buckets": _BUCKETS}
+        ProcessCollector(registry=self.registry)
+        what = "Requests answered, by route, method and status."
+        self.requests = Counter("requests_total", what, ("route", "method", "status"), **ours)
+        what = "Seconds from a request's first byte to its answer, by route."
+        self.request_seconds = Histogram("request_seconds", what, ("route",), **timed)
+        what = "Seconds that work waited for a thread, by lane."
+        self.waited_seconds = Histogram("waited_seconds", what, ("lane",), **timed)
+        self.inside = Gauge("inside", "Work waiting or under way, by lane.", ("lane",), **ours)
+        what = "Work refused because the queue was full, by lane."
+        self.refused = Counter("refused_total", what, ("lane",), **ours)
+        what = "Subgraphs in answers, by run and question."
+        self.subgraphs = Counter("subgraphs_total", what, ("run", "question"), **ours)
+        self.run_info = Gauge("run_info", "1 for each run that is served.", ("run", "method"), **ours)
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -82,13 +58,8 @@ class _JsonLines(logging.Formatter):
     """Formats a record as one line of JSON; the extra ``fields`` stand beside the message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        seconds, milliseconds = divmod(int(record.created * 1000), 1000)
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-        found: dict[str, Any] = {
-            "time": f"{stamp}.{milliseconds:03d}Z",
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-        }
+        stamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        found = {"time": stamp.replace("+00:00", "Z"), "level": record.levelname.lower(), "event": record.getMessage()}
         found |= getattr(record, "fields", {})
         if record.exc_info:
             found["traceback"] = "".join(traceback.format_exception(*record.exc_info))
@@ -101,11 +72,8 @@ def log_to_stderr() -> None:
     handler.setFormatter(_JsonLines())
     for name in ("subgnn.serve", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [], False
+        logger.handlers, logger.propagate = [] if name == "uvicorn.error" else [handler], name == "uvicorn.error"
         logger.setLevel(logging.INFO)
-    for name in ("subgnn.serve", "uvicorn"):
-        logging.getLogger(name).addHandler(handler)
-    logging.getLogger("uvicorn.error").propagate = True
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # warns of each malformed form
 

@@ -2,26 +2,25 @@
 
 If nodes have names, digits are a name like any other; a row number is written ``#12``.
 
-All names of a column are one string of bytes, a line each, in lower case; a search is a search in that string. It takes
-a few milliseconds among a million nodes, and needs little more memory than the names.
+Names are searched in lower case, as bytes, by Arrow, which takes milliseconds among a million nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.strings import Strings, find_node
+from subgnn.data.strings import find_node
 from subgnn.errors import excerpt
 from subgnn.inference.predictor import names_of
 from subgnn.ragged import Ragged
-from subgnn.serve.limits import Limits
-from subgnn.serve.responses import Refusal
+from subgnn.serve.limits import Limits, Refusal
 
 _MAX_HITS = 1000  # of each kind that are ranked
 _MAX_LISTED = 20
@@ -37,49 +36,15 @@ class Found:
     degree: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Column:
-    """Names in lower case; line i, of node i, begins at ``starts[i]``."""
-
-    text: bytes
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, names: Strings) -> _Column:
-        lines = [_folded(text) for text in names]
-        starts = np.zeros(len(lines), np.int64)
-        if lines:
-            np.cumsum([len(line) + 1 for line in lines[:-1]], out=starts[1:])
-        return cls(b"\n" + b"\n".join(lines) + b"\n", starts + 1)
-
-    def hits(self, query: bytes) -> Iterator[int]:
-        """Nodes whose line contains the query, in rising order; newlines in the query match the ends of a line."""
-        at, last = self.text.find(query), -1
-        while at >= 0:
-            node = int(np.searchsorted(self.starts, at + query.startswith(b"\n"), side="right")) - 1
-            if node != last:
-                yield node
-                last = node
-            at = self.text.find(query, at + 1)
-
-
 class NodeIndex:
-    """Names and row numbers of a graph's nodes.
-
-    Example:
-        >>> from subgnn import Graph, NodeNames
-        >>> names = NodeNames.of(["TP53", "TP53BP1", "BRCA1", "p53-like"])
-        >>> index = NodeIndex(Graph.from_edges([0, 1], [1, 2], num_nodes=4, names=names))
-        >>> [found.name for found in index.search("p53", limit=3)]
-        ['p53-like', 'TP53', 'TP53BP1']
-        >>> index.find("tp53")
-        0
-    """
+    """Names and row numbers of a graph's nodes."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._names = {} if graph.names is None else graph.names.columns
-        self._columns = {name: _Column.of(names) for name, names in self._names.items()}
+        self._folded = {
+            name: pa.array((_folded(text) for text in names), pa.large_binary()) for name, names in self._names.items()
+        }
 
     def search(self, query: str, *, limit: int) -> list[Found]:
         """Nodes that match a query: the exact name or row first, then names that begin with it, then that contain it.
@@ -93,11 +58,11 @@ class NodeIndex:
         exact = find_node(query.strip(), self._graph.num_nodes, self._graph.names)
         if exact is not None and exact >= 0:
             ranked[exact] = ((-1, 0, 0, 0), query.strip())
-        for rank, pattern in enumerate((b"\n" + wanted + b"\n", b"\n" + wanted, wanted)):
+        for rank, matches in enumerate((pc.equal, pc.starts_with, pc.match_substring)):
             if len(ranked) >= limit:
                 break
-            for name, column in self._columns.items():
-                for node in islice(column.hits(pattern), _MAX_HITS):
+            for name, column in self._folded.items():
+                for node in np.flatnonzero(matches(column, wanted))[:_MAX_HITS].tolist():
                     matched = self._names[name][node]
                     key = (rank, len(matched), -self._degree(node), node)
                     if node not in ranked or key < ranked[node][0]:
@@ -109,10 +74,7 @@ class NodeIndex:
         """The node of a name, or of a row number (``#12``, or ``12`` if the graph has no names).
 
         If there are names, a number is a name, too. The case of a name is ignored if no node has it as it is, and only
-        one has it in another case.
-
-        Returns:
-            The node; None for none, -1 for several.
+        one has it in another case. None stands for no node, -1 for several.
         """
         names = self._graph.names
         node = find_node(str(given), self._graph.num_nodes, names)
@@ -160,39 +122,18 @@ class Known:
 
 
 def subgraphs_of(index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop: bool = False) -> Known:
-    """The subgraphs of a request; a repeated node counts once.
-
-    Args:
-        drop: leave out unknown nodes.
-
-    Raises:
-        Refusal: 422, if nodes are unknown and not dropped, which it lists up to twenty of; or if none is left.
-    """
-    rows: list[NDArray[np.int32]] = []
-    dropped: list[list[str]] = []
-    for place, nodes in enumerate(given):
-        found, unknown, several = resolve(index, nodes)
-        if several or (unknown and not (drop and found)):
-            raise unknown_nodes(f"subgraph {place}", unknown, several)
-        rows.append(np.array(sorted(found), np.int32))
-        dropped.append(unknown)
-    return Known(Ragged.from_rows(rows), dropped)
+    """The subgraphs of a request; a repeated node counts once, and unknown nodes may be dropped."""
+    found = [known_nodes(index, nodes, f"subgraph {place}", drop=drop) for place, nodes in enumerate(given)]
+    return Known(Ragged.from_rows(rows for rows, _ in found), [dropped for _, dropped in found])
 
 
-def candidates(index: NodeIndex, given: Sequence[int | str], *, drop: bool = False) -> NDArray[np.int64]:
-    """The nodes of a list, sorted.
-
-    Raises:
-        Refusal: 422, as :func:`subgraphs_of`.
-    """
+def known_nodes(
+    index: NodeIndex, given: Sequence[int | str], where: str, *, drop: bool = False
+) -> tuple[NDArray[np.int32], list[str]]:
+    """The nodes of a list, sorted, and those that were dropped; 422 for names that match no node or several."""
     found, unknown, several = resolve(index, given)
-    if several or (unknown and not (drop and found)):
-        raise unknown_nodes("among", unknown, several)
-    return np.array(sorted(found), np.int64)
-
-
-def unknown_nodes(where: str, unknown: list[str], several: list[str]) -> Refusal:
-    """422, for names that match no node or several."""
+    if not several and (not unknown or (drop and found)):
+        return np.array(sorted(found), np.int32), unknown
     bad = unknown + several
     shown = ", ".join(excerpt(name) for name in bad[:3]) + (", ..." if len(bad) > 3 else "")
     what = f"{len(bad)} {'node is' if len(bad) == 1 else 'nodes are'} not known"
@@ -200,15 +141,11 @@ def unknown_nodes(where: str, unknown: list[str], several: list[str]) -> Refusal
     if not unknown:
         what = f"{len(bad)} {'name means' if len(bad) == 1 else 'names mean'} several nodes"
         hint = "give the row number of one of them, as #12; /nodes finds it"
-    return Refusal(422, f"{where}: {what}: {shown}", hint=hint, nodes=bad[:_MAX_LISTED])
+    raise Refusal(422, f"{where}: {what}: {shown}", hint=hint, nodes=bad[:_MAX_LISTED])
 
 
 def check_size(given: Sequence[Sequence[object]], limits: Limits, *, explained: bool = False) -> int:
-    """The number of nodes of a request.
-
-    Raises:
-        Refusal: 422, if it has too many subgraphs or nodes.
-    """
+    """The number of nodes of a request; 422 if it has too many subgraphs or nodes."""
     most = limits.explained if explained else limits.subgraphs
     if len(given) > most:
         raise Refusal(422, f"{len(given):,} subgraphs", hint=f"accepted: at most {most:,} in a request")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
 
+import numpy as np
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
@@ -16,10 +18,9 @@ from subgnn.errors import UserError, choices
 from subgnn.inference.search import Choice
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
-from subgnn.serve.limits import Deadline, Limits
+from subgnn.serve.limits import JSON, Deadline, Limits, Refusal, encode
 from subgnn.serve.monitoring import Metrics, log
-from subgnn.serve.nodes import candidates, check_size, resolve, subgraphs_of
-from subgnn.serve.responses import JSON, Refusal, encode
+from subgnn.serve.nodes import check_size, known_nodes, resolve, subgraphs_of
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, TableOptions, Upload, accepted_format, answer_table
 from subgnn.serve.workers import Lane, Lanes, PredictionBatcher
@@ -29,6 +30,7 @@ SMALL_BODY = 16_384
 """Bytes of a body that is parsed within a millisecond, which is less than handing it over to a thread costs."""
 _MAX_MISTAKES = 3
 _HINT = "see /openapi.json"
+_JSON_TYPE = re.compile(r"\s*application/([^\s;]+\+)?json\s*(;|$)", re.IGNORECASE)
 _WARM_UP_SECONDS = 600.0  # that one step may take
 
 _ERRORS = {
@@ -81,7 +83,7 @@ class BodyRoute(APIRoute):
             raw = await request.body()
             if not raw:
                 return await handle(request)
-            if not _is_json(request.headers.get("content-type", "")):
+            if not _JSON_TYPE.match(request.headers.get("content-type", "")):
                 raise Refusal(422, "the body is not declared as JSON", hint="send content-type: application/json")
             if len(raw) <= SMALL_BODY:
                 parsed = parse_body(model, raw)
@@ -96,17 +98,8 @@ class BodyRoute(APIRoute):
         return parse_first
 
 
-def _is_json(content_type: str) -> bool:
-    kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
-    return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
-
-
 def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
-    """Parse and check a body.
-
-    Raises:
-        Refusal: 400 for invalid JSON, 422 for a body that does not match the model; with the first mistakes alone.
-    """
+    """Parse and check a body; 400 for invalid JSON, 422 for one that does not match the model."""
     try:
         return model.model_validate(json.loads(body))
     except ValidationError as error:
@@ -174,39 +167,48 @@ def find_run(
 Run = Annotated[ServedRun, Depends(find_run)]
 
 
-async def answer(
-    request: Request, run: ServedRun, work: Callable[[], Any], *, lane: Lane, subgraphs: int = 1
-) -> Response:
-    """Do the work, and encode its result, in a lane."""
-    body = await lane.run(lambda: encode(work()), request.scope["deadline"])
-    return counted_response(request, run, body, subgraphs=subgraphs)
-
-
-def counted_response(
-    request: Request, run: ServedRun, body: bytes, *, subgraphs: int, media_type: str = JSON
-) -> Response:
+def counted(request: Request, run: ServedRun, body: bytes, *, subgraphs: int, media_type: str = JSON) -> Response:
     """An answer, counted in the metrics."""
     question = request.scope["route"].path.rpartition("/")[2]
     state_of(request).metrics.subgraphs.labels(run=run.name, question=question).inc(subgraphs)
     return Response(body, media_type=media_type)
 
 
-def about_each(
-    run: ServedRun, body: schemas.Subgraphs, work: Callable[[Ragged], dict[str, Any]]
-) -> Callable[[], dict[str, Any]]:
-    """Work on the subgraphs of a body, and the nodes that were dropped beside its result."""
+def lane_for(request: Request, nodes: int, *, slow: bool = False) -> Lane:
+    """The lane of a request with that many nodes."""
+    state = state_of(request)
+    return state.lanes.slow if slow or nodes > state.limits.quick_nodes else state.lanes.quick
+
+
+async def answer(
+    request: Request, run: ServedRun, work: Callable[[], Any], *, lane: Lane, subgraphs: int = 1
+) -> Response:
+    """Do the work, and encode its result, in a lane."""
+    body = await lane.run(lambda: encode(work()), request.scope["deadline"])
+    return counted(request, run, body, subgraphs=subgraphs)
+
+
+async def answer_each(
+    request: Request,
+    run: ServedRun,
+    body: schemas.Subgraphs,
+    work: Callable[[Ragged], dict[str, Any]],
+    *,
+    size: int,
+    slow: bool = False,
+) -> Response:
+    """Do work on the subgraphs of a body, with the nodes that were dropped beside its result.
+
+    Args:
+        size: the number of nodes.
+    """
 
     def found() -> dict[str, Any]:
         known = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")
         return work(known.rows) | {"dropped": known.dropped}
 
-    return found
-
-
-def lane_for(request: Request, nodes: int, *, slow: bool = False) -> Lane:
-    """The lane of a request with that many nodes."""
-    state = state_of(request)
-    return state.lanes.slow if slow or nodes > state.limits.quick_nodes else state.lanes.quick
+    lane = lane_for(request, size, slow=slow)
+    return await answer(request, run, found, lane=lane, subgraphs=len(body.subgraphs))
 
 
 @health.get("/health", response_model=schemas.Health)
@@ -272,12 +274,11 @@ async def predict(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     rows, state = body.subgraphs, state_of(request)
     size = check_size(rows, state.limits)
     lane = lane_for(request, size)
-    if lane is state.lanes.quick:
-        deadline = request.scope["deadline"]
-        batcher, drop = state.batchers[run.name], body.unknown == "drop"
-        content = await batcher.predict(rows, nodes=size, lane=lane, deadline=deadline, drop=drop)
-        return counted_response(request, run, content, subgraphs=len(rows))
-    return await answer(request, run, about_each(run, body, run.predict), lane=lane, subgraphs=len(rows))
+    if lane is not state.lanes.quick:
+        return await answer_each(request, run, body, run.predict, size=size)
+    batcher, drop = state.batchers[run.name], body.unknown == "drop"
+    content = await batcher.predict(rows, nodes=size, lane=lane, deadline=request.scope["deadline"], drop=drop)
+    return counted(request, run, content, subgraphs=len(rows))
 
 
 _TABLE = {"type": "string", "format": "binary", "description": "CSV, TSV, Parquet, Excel, JSON lines or GMT."}
@@ -338,7 +339,7 @@ async def table(
         return answer_table(run, Upload.of(content_type, body, name), options, form, state.limits)
 
     content, count = await state.lanes.slow.run(work, request.scope["deadline"])
-    found = counted_response(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])
+    found = counted(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])
     if form != "json":
         found.headers["content-disposition"] = f'attachment; filename="predictions.{form}"'
     return found
@@ -347,34 +348,31 @@ async def table(
 @router.post("/{run}/embed", response_model=schemas.Vectors)
 async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Compute the vector of each subgraph, as the head receives it."""
-    rows = body.subgraphs
-    lane = lane_for(request, check_size(rows, state_of(request).limits))
-    return await answer(request, run, about_each(run, body, run.embed), lane=lane, subgraphs=len(rows))
+    size = check_size(body.subgraphs, state_of(request).limits)
+    return await answer_each(request, run, body, run.embed, size=size)
 
 
 @router.post("/{run}/explain", response_model=schemas.Explanations)
 async def explain(request: Request, run: Run, body: schemas.SubgraphsToExplain) -> Any:
     """Explain each prediction: contributions of nodes, components, channels and anchors."""
-    rows = body.subgraphs
-    size = check_size(rows, state_of(request).limits, explained=True)
-
-    work = about_each(run, body, partial(run.explain, attributions=body.attributions))
-    return await answer(request, run, work, lane=lane_for(request, size, slow=True), subgraphs=len(rows))
+    size = check_size(body.subgraphs, state_of(request).limits, explained=True)
+    work = partial(run.explain, attributions=body.attributions)
+    return await answer_each(request, run, body, work, size=size, slow=True)
 
 
 @router.post("/{run}/complete", response_model=schemas.Completions)
 async def complete(request: Request, run: Run, body: schemas.SubgraphsToComplete) -> Any:
     """Suggest nodes that are missing in each subgraph, with the probability that they belong."""
-    rows, among = body.subgraphs, body.among
-    size = check_size(rows, state_of(request).limits)
-    size += 0 if among is None else check_size([among], state_of(request).limits)
+    limits, among = state_of(request).limits, body.among
+    size = check_size(body.subgraphs, limits) + (0 if among is None else check_size([among], limits))
 
     def work(subgraphs: Ragged) -> dict[str, Any]:
-        few = None if among is None else candidates(run.index, among, drop=body.unknown == "drop")
+        few = None
+        if among is not None:
+            few = known_nodes(run.index, among, "among", drop=body.unknown == "drop")[0].astype(np.int64)
         return run.complete(subgraphs, top=body.top, among=few)
 
-    lane = lane_for(request, size, slow=not run.completer.ready)
-    return await answer(request, run, about_each(run, body, work), lane=lane, subgraphs=len(rows))
+    return await answer_each(request, run, body, work, size=size, slow=not run.completer.ready)
 
 
 @router.post("/{run}/draw", response_model=schemas.Drawing)
@@ -392,8 +390,6 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
 @router.post("/{run}/search", response_model=schemas.SearchResults)
 async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSearch) -> Any:
     """Find the known subgraphs whose vectors are nearest: those of training and validation, with their labels."""
-    rows = body.subgraphs
-    size = check_size(rows, state_of(request).limits)
-    choice = Choice(body.top, body.distance, body.include_test)
-    work = about_each(run, body, partial(run.search, choice=choice))
-    return await answer(request, run, work, lane=lane_for(request, size, slow=not run.known.ready), subgraphs=len(rows))
+    size = check_size(body.subgraphs, state_of(request).limits)
+    work = partial(run.search, choice=Choice(body.top, body.distance, body.include_test))
+    return await answer_each(request, run, body, work, size=size, slow=not run.known.ready)

@@ -83,11 +83,7 @@ class LazyCompleter:
         return self._fitted is not None
 
     def __call__(self) -> Completer:
-        """The fitted model.
-
-        Raises:
-            DataError: without known subgraphs.
-        """
+        """The fitted model; a :class:`DataError` without known subgraphs."""
         with self._lock:
             if self._fitted is None:
                 self._fitted = Completer.of_run(self._opened, self._name)
@@ -252,8 +248,7 @@ class ServedRun:
         def described(place: int) -> dict[str, Any]:
             return self._described(place) | {"split": self.known.split(place)}
 
-        found = hits(*self.known.find(subgraphs, choice), described)
-        results = [{"nearest": some} for some in found]
+        results = [{"nearest": some} for some in hits(*self.known.find(subgraphs, choice), described)]
         return {"run": self.name, "distance": choice.distance, "results": results}
 
 
@@ -279,7 +274,17 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
         shared = id(graph.offsets)
         if shared not in indexes:
             indexes[shared] = NodeIndex(graph)
-        found[name] = _served(name, opened, index=indexes[shared], limits=limits)
+        found[name] = ServedRun(
+            name=name,
+            predictor=opened.predictor,
+            result=opened.result,
+            subgraphs=opened.known(),
+            index=indexes[shared],
+            known=KnownSubgraphs(opened.predictor, opened.subgraphs, part=_KNOWN_PART),
+            explainer=Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
+            completer=LazyCompleter(opened, name),
+            limits=limits,
+        )
     return found
 
 
@@ -292,17 +297,3 @@ def _read(source: Path) -> Dataset:
 def _predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
     graph = graph if graph.names is None else replace(graph, names=graph.names.readable())
     return InterruptiblePredictor(checkpoint, graph, cached_numbers=_CACHED_NUMBERS, **options)
-
-
-def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) -> ServedRun:
-    return ServedRun(
-        name=name,
-        predictor=whole.predictor,
-        result=whole.result,
-        subgraphs=whole.known(),
-        index=index,
-        known=KnownSubgraphs(whole.predictor, whole.subgraphs, part=_KNOWN_PART),
-        explainer=Explainer.of_run(whole, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
-        completer=LazyCompleter(whole, name),
-        limits=limits,
-    )

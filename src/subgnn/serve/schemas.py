@@ -16,11 +16,14 @@ Node = (
 )
 # Checking stops at the first mistake of a list: nobody reads a hundred thousand.
 Nodes = Annotated[list[Node], Field(min_length=1), FailFast()]
+Row = Annotated[int, Field(description="Its row number.")]
+Rows = Annotated[list[int], Field(description="Row numbers.")]
+Name = Annotated[str, Field(description="Its name, or its row number as #12: the text for requests.")]
+Names = Annotated[
+    list[str], Field(description="The same nodes by name, or by row number as #12: the text for requests.")
+]
 
 _EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], ["#0", "#1", "#2"]]
-_ROW, _NAME = "Its row number.", "Its name, or its row number as #12: the text for requests."
-_NAMES = "The same nodes by name, or by row number as #12: the text for requests."
-_DROPPED = "Of each subgraph, the nodes that are not in the graph, as they were given."
 _AS = "by name (also of digits), or by row number as #12; if the graph has no names, numbers are rows"
 
 
@@ -34,16 +37,12 @@ class Strict(BaseModel):
     def _refuse_unknown(cls, given: Any) -> Any:
         unknown = next((key for key in given if key not in cls.model_fields), None) if isinstance(given, dict) else None
         if unknown is not None:
-            known = ", ".join(cls.model_fields)
-            raise PydanticCustomError(
-                "extra_forbidden", "unknown key {key}; accepted: {known}", {"key": excerpt(unknown), "known": known}
-            )
+            context = {"key": excerpt(unknown), "known": ", ".join(cls.model_fields)}
+            raise PydanticCustomError("extra_forbidden", "unknown key {key}; accepted: {known}", context)
         return given
 
 
 class Subgraphs(Strict):
-    """Subgraphs to predict or embed."""
-
     subgraphs: Annotated[
         list[Nodes],
         Field(min_length=1, description=f"The nodes of each subgraph, {_AS}.", examples=[_EXAMPLE]),
@@ -55,175 +54,131 @@ class Subgraphs(Strict):
 
 
 class SubgraphsToExplain(Subgraphs):
-    """Subgraphs whose predictions are to be explained."""
-
     attributions: bool = Field(
         False, description="Compute integrated gradients as well, which add up to the logits. Needs Captum."
     )
 
 
 class SubgraphsToSearch(Subgraphs):
-    """Subgraphs whose nearest known subgraphs are to be found."""
-
     top: int = Field(10, ge=1, le=100, description="How many known subgraphs to find for each.")
     distance: Distance = Field("centred", description="Of vectors; centred: by the cosine, less the mean of the known.")
     include_test: bool = Field(False, description="Find subgraphs of the test split, too.")
 
 
 class SubgraphsToComplete(Subgraphs):
-    """Subgraphs that nodes may be missing in."""
-
     top: int = Field(20, ge=1, le=1000, description="Most nodes to suggest for each subgraph.")
     among: list[Node] | None = Field(
         None, min_length=1, description=f"Suggest these nodes only, {_AS}; by default any."
     )
 
 
-class OneSubgraph(Strict):
-    """One subgraph."""
-
+class SubgraphToDraw(Strict):
     nodes: Nodes = Field(description=f"Its nodes, {_AS}.", examples=[_EXAMPLE[0]])
-
-
-class SubgraphToDraw(OneSubgraph):
-    """One subgraph to draw."""
-
     most: int = Field(60, ge=0, le=1000, description="Most nodes to draw in addition to those of the subgraph.")
 
 
 class NodesToResolve(Strict):
-    """Names and row numbers, as typed or pasted."""
-
     nodes: Annotated[list[Node], Field(examples=[["TP53", "bax", "nobody"]]), FailFast()]
 
 
 class Problem(BaseModel):
-    """An error."""
-
     error: str = Field(examples=["subgraph 0: 1 node is not known: 'NOBODY'"])
     hint: str = Field("", description="What is accepted, or what to do.")
     nodes: list[str] = Field([], description="Unknown nodes, as they were given.")
 
 
 class Health(BaseModel):
-    """The state of the server."""
-
     status: str = Field(examples=["ok"])
     version: str
     runs: int
 
 
 class FoundNode(BaseModel):
-    """A search result."""
-
-    id: int = Field(description=_ROW)
-    name: str = Field(description=_NAME)
+    id: Row
+    name: Name
     matched: str = Field(description="The name that matched.")
     degree: int
 
 
 class FoundNodes(BaseModel):
-    """Search results, best first."""
-
-    nodes: list[FoundNode]
+    nodes: list[FoundNode] = Field(description="The best first.")
 
 
 class ResolvedNode(BaseModel):
-    """A node and the text it was given by."""
-
     given: str
-    id: int = Field(description=_ROW)
-    name: str = Field(description=_NAME)
+    id: Row
+    name: Name
 
 
 class ResolvedNodes(BaseModel):
-    """Nodes of a list, and names that match no node or several."""
-
     nodes: list[ResolvedNode]
     unknown: list[str]
     several: list[str] = Field(description="Names that match more than one node.")
 
 
-class Prediction(BaseModel):
-    """The prediction for one subgraph."""
+class Answer(BaseModel):
+    """About each subgraph, in the order of the request."""
 
-    nodes: list[int] = Field(description="Row numbers.")
-    names: list[str] = Field(description=_NAMES)
+    run: str
+    dropped: list[list[str]] = Field(
+        description="Of each subgraph, the nodes that are not in the graph, as they were given."
+    )
+
+
+class Prediction(BaseModel):
+    nodes: Rows
+    names: Names
     label: str = Field(description="A class; several joined by '-', or by ';' if a class contains '-'; or the value.")
     probabilities: dict[str, float | None] = Field(description="By class; empty for real-valued labels.")
     value: float | None = Field(None, description="The predicted value, for real-valued labels.")
 
 
-class Predictions(BaseModel):
-    """Predictions in the order of the request."""
-
-    run: str
+class Predictions(Answer):
     task: str
     predictions: list[Prediction]
-    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
 class UnknownNode(BaseModel):
-    """A node of a table that is not in the graph."""
-
     given: str
     subgraphs: int = Field(description="The number of subgraphs it is in.")
     nearest: str | None = Field(description="The most similar name in the graph, for the first few.")
 
 
 class TableAnswer(BaseModel):
-    """Predictions joined to the rows of a table, in its order."""
-
     run: str
     task: str
     columns: list[str] = Field(description="subgraph, label, a class each; then name, dropped and those of the table.")
-    rows: list[list[str | float | None]]
+    rows: list[list[str | float | None]] = Field(description="In the order of the table.")
     num_unknown: int = Field(description="The number of nodes that are not in the graph.")
     unknown: list[UnknownNode] = Field(description="These nodes, the most frequent first; up to a thousand.")
     notes: list[str] = Field(description="What was guessed about the table, a line each.")
 
 
-class Vectors(BaseModel):
-    """z_S of each subgraph, in the order of the request."""
-
-    run: str
+class Vectors(Answer):
     width: int
     vectors: list[list[float | None]]
-    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
-class Explanations(BaseModel):
-    """Explanations of predictions, as ``subgnn explain`` writes them."""
-
-    run: str
-    explanations: list[dict[str, Any]]
-    dropped: list[list[str]] = Field(description=_DROPPED)
+class Explanations(Answer):
+    explanations: list[dict[str, Any]] = Field(description="As subgnn explain writes them.")
 
 
 class SuggestedNode(BaseModel):
-    """A node that may be missing in a subgraph."""
-
-    id: int = Field(description=_ROW)
-    name: str = Field(description=_NAME)
+    id: Row
+    name: Name
     probability: float = Field(description="That it belongs to a subgraph that has lost a fifth of its members.")
     neighbours: int = Field(description="The number of its neighbours in the subgraph.")
     reason: str = Field(description="The largest of its contributions.")
     contributions: dict[str, float] = Field(description="Terms of the log odds.")
 
 
-class Completions(BaseModel):
-    """Nodes that may be missing in each subgraph, the likeliest first."""
-
-    run: str
-    completions: list[list[SuggestedNode]]
-    dropped: list[list[str]] = Field(description=_DROPPED)
+class Completions(Answer):
+    completions: list[list[SuggestedNode]] = Field(description="The likeliest first.")
 
 
 class DrawnNode(BaseModel):
-    """A node of a drawing."""
-
-    id: int = Field(description=_ROW)
-    name: str = Field(description=_NAME)
+    id: Row
+    name: Name
     kind: str = Field(description="inside, border (one hop away) or anchor (farther away).")
     component: int | None = Field(description="Component of the subgraph; null for nodes outside.")
     links: int = Field(description="Edges between a border node and the subgraph.")
@@ -234,16 +189,12 @@ class DrawnNode(BaseModel):
 
 
 class DrawnEdge(BaseModel):
-    """An edge among drawn nodes."""
-
     source: int
     target: int
     inside: bool
 
 
 class Drawing(BaseModel):
-    """A subgraph and its surroundings."""
-
     nodes: list[DrawnNode]
     edges: list[DrawnEdge]
     num_components: int
@@ -259,42 +210,30 @@ class KnownSubgraph(BaseModel):
     name: str
     labels: list[str]
     num_nodes: int
-    nodes: list[int] = Field(description="Row numbers.")
-    names: list[str] = Field(description=_NAMES)
+    nodes: Rows
+    names: Names
 
 
 class ExampleSubgraph(KnownSubgraph):
-    """A subgraph to start with."""
-
     split: str = Field(description="test, or else val or train; all if the dataset has no splits.")
 
 
 class NearSubgraph(KnownSubgraph):
-    """A known subgraph that was found."""
-
     rank: int = Field(description="From 1, the nearest.")
     split: str | None = Field(description="train, val or test; null if the dataset has no splits.")
     distance: float
 
 
 class NearSubgraphs(BaseModel):
-    """The known subgraphs nearest to one, the nearest first."""
-
     nearest: list[NearSubgraph]
 
 
-class SearchResults(BaseModel):
-    """Known subgraphs nearest to each subgraph, in the order of the request."""
-
-    run: str
+class SearchResults(Answer):
     distance: str
     results: list[NearSubgraphs]
-    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
 class Threshold(BaseModel):
-    """Thresholds that were chosen for an aim."""
-
     aim: str = Field(examples=["precision=0.9"])
     chosen_on: str = Field(description="validation, or out-of-fold.")
     thresholds: dict[str, float] = Field(description="Probabilities above which a class is predicted, by class.")
@@ -321,6 +260,4 @@ class Card(BaseModel):
 
 
 class Cards(BaseModel):
-    """All runs that are served."""
-
     runs: list[Card]

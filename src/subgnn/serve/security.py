@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from subgnn.errors import UserError
-from subgnn.serve.responses import Refusal
+from subgnn.serve.limits import Refusal
 
 TOKEN_VARIABLE = "SUBGNN_TOKEN"
 _MIN_TOKEN = 16
@@ -69,9 +69,6 @@ class AccessRules:
         host: the address that the server listens on.
         token: that requests must carry; only on loopback may it be None.
         names: further host names that requests may name.
-
-    Raises:
-        UserError: for an address that other machines reach, without a token.
     """
 
     host: str = "127.0.0.1"
@@ -80,16 +77,21 @@ class AccessRules:
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
-            raise UserError(
-                f"{self.host} can be reached from other machines, and there is no token",
-                where="--host",
-                hint=f"give one with --token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1",
-            )
+            hint = f"give one with --token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
+            what = f"{self.host} can be reached from other machines, and there is no token"
+            raise UserError(what, where="--host", hint=hint)
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raise :class:`Refusal` (400, 401 or 403) for a request without access."""
         host = headers.get("host", "")
-        self._check_host(host)
+        found = _HOST.fullmatch(host)
+        if found is None or int(found["port"] or 1) not in range(1, 2**16):
+            raise Refusal(400, "the request names no valid host", hint="accepted: NAME or NAME:PORT")
+        known = self.names
+        if is_loopback(self.host):
+            known |= _LOOPBACK_HOSTS | {f"[{self.host}]" if ":" in self.host else self.host}
+        if known and found["name"].lower() not in known:
+            raise Refusal(400, "the request names another host", hint=f"accepted: {', '.join(sorted(known))}")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             raise Refusal(403, "the request comes from a page of another origin", hint="open the server's own page")
@@ -101,13 +103,3 @@ class AccessRules:
             right = hmac.compare_digest(given.strip().encode(), self.token.encode())
             if scheme.lower() != "bearer" or not right:
                 raise Refusal(401, "the token is missing or wrong", hint="send it as: Authorization: Bearer TOKEN")
-
-    def _check_host(self, host: str) -> None:
-        found = _HOST.fullmatch(host)
-        if found is None or int(found["port"] or 1) not in range(1, 2**16):
-            raise Refusal(400, "the request names no valid host", hint="accepted: NAME or NAME:PORT")
-        known = self.names
-        if is_loopback(self.host):
-            known |= _LOOPBACK_HOSTS | {f"[{self.host}]" if ":" in self.host else self.host}
-        if known and found["name"].lower() not in known:
-            raise Refusal(400, "the request names another host", hint=f"accepted: {', '.join(sorted(known))}")

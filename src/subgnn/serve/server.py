@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -146,20 +145,20 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 def configure(app: RequestMiddleware, limits: Limits) -> uvicorn.Config:
     """How uvicorn serves an application."""
-    options: dict[str, Any] = {
-        "http": protocol(limits),
-        "ws": "none",
-        "loop": "asyncio",
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,
-        "backlog": _BACKLOG,
-        "timeout_keep_alive": 15,
-        "timeout_graceful_shutdown": int(limits.seconds) + 5,
-        "h11_max_incomplete_event_size": limits.target_bytes + limits.header_bytes,
-    }
-    return uvicorn.Config(app, **options)
+    return uvicorn.Config(
+        app,
+        http=protocol(limits),
+        ws="none",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=int(limits.seconds) + 5,
+        h11_max_incomplete_event_size=limits.target_bytes + limits.header_bytes,
+    )
 
 
 def run_server(

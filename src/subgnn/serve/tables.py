@@ -21,8 +21,7 @@ from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.answers import AnswerTable, Query, prediction_table
-from subgnn.serve.limits import Limits
-from subgnn.serve.responses import JSON, Refusal, encode
+from subgnn.serve.limits import JSON, Limits, Refusal, encode
 from subgnn.serve.runs import ServedRun
 from subgnn.storage.files import temporary_folder
 from subgnn.storage.tables import write_table
@@ -46,12 +45,7 @@ _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 
 
 def accepted_format(accept: str) -> AnswerFormat:
-    """The format that an Accept header names first; JSON if it names none.
-
-    Example:
-        >>> accepted_format("text/csv, application/json;q=0.5"), accepted_format("*/*")
-        ('csv', 'json')
-    """
+    """The format that an Accept header names first; JSON if it names none."""
     formats = {media.partition(";")[0]: form for form, media in MEDIA_TYPES.items()}
     named = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
     return next((formats[kind] for kind in named if kind in formats), "json")
@@ -66,14 +60,7 @@ class Upload:
 
     @classmethod
     def of(cls, content_type: str, body: bytes, name: str) -> Upload:
-        """The first file of a form, or else the body itself.
-
-        Args:
-            name: of the body.
-
-        Raises:
-            Refusal: 400 for a malformed form, 422 for one without a file.
-        """
+        """The first file of a form, or else the body itself under a name."""
         if not content_type.lower().startswith("multipart/"):
             return cls(name, body)
         parts: list[Field | File] = []
@@ -93,9 +80,8 @@ class Upload:
             parser.write(body)
             parser.finalize()
         except FormParserError as error:
-            raise Refusal(
-                400, f"the form is malformed: {excerpt(str(error))}", hint="send it as curl -F does"
-            ) from None
+            what = f"the form is malformed: {excerpt(str(error))}"
+            raise Refusal(400, what, hint="send it as curl -F does") from None
         file = next((part for part in parts if isinstance(part, File)), None)
         if file is None:
             raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
@@ -124,15 +110,20 @@ class TableOptions:
 def answer_table(
     run: ServedRun, upload: Upload, options: TableOptions, form: AnswerFormat, limits: Limits
 ) -> tuple[bytes, int]:
-    """The predictions for a table, encoded, and how many there are.
-
-    Raises:
-        Refusal: 422, for what is not a table of subgraphs, for one that is too large, and for unknown nodes.
-    """
+    """The predictions for a table, encoded, and how many there are."""
     notes: list[str] = []
     _check_upload(upload, limits)
     query = _read(run.predictor.graph, upload, options, notes)
-    _check(query, options, limits)
+    matched = query.matched
+    for count, most, noun in (
+        (len(query), limits.table_subgraphs, "subgraphs"),
+        (len(query.members.nodes.values), limits.table_nodes, "nodes"),
+    ):
+        if count > most:
+            raise Refusal(422, f"{count:,} {noun}", hint=f"accepted: at most {most:,} in a table")
+    if matched.unknown and not options.drop:
+        hint = "correct them, or leave them out with unknown=drop"
+        raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
     table = prediction_table(run.predictor, query, top=options.top)
     if form != "json":
         file = io.BytesIO()
@@ -183,29 +174,14 @@ def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str])
             )
             query = replace(Query.read(path, graph, reading), drops=options.drop)
         except DataError as error:
-            where, hint = (_OPTION.sub(_parameter, text) for text in (error.where, error.hint))
+            # An option of the command line is a parameter of the request.
+            where, hint = (
+                _OPTION.sub(lambda option: option[1].replace("-", "_"), text) for text in (error.where, error.hint)
+            )
             where = where.replace(str(path), upload.name)
             raise Refusal(422, f"{where}: {error.what}" if where else error.what, hint=hint) from None
         notes[:] = [note.replace(str(path), upload.name) for note in notes]
         return query
-
-
-def _parameter(option: re.Match[str]) -> str:
-    """The parameter of a request that an option of the command line is called."""
-    return option[1].replace("-", "_")
-
-
-def _check(query: Query, options: TableOptions, limits: Limits) -> None:
-    matched = query.matched
-    for count, most, noun in (
-        (len(query), limits.table_subgraphs, "subgraphs"),
-        (len(query.members.nodes.values), limits.table_nodes, "nodes"),
-    ):
-        if count > most:
-            raise Refusal(422, f"{count:,} {noun}", hint=f"accepted: at most {most:,} in a table")
-    if matched.unknown and not options.drop:
-        hint = "correct them, or leave them out with unknown=drop"
-        raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
 
 
 def _as_json(run: ServedRun, query: Query, table: AnswerTable, notes: list[str]) -> dict[str, Any]:

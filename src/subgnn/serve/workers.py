@@ -24,10 +24,9 @@ import numpy as np
 import torch
 
 from subgnn.ragged import Ragged
-from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits
+from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, encode
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.nodes import Known, subgraphs_of
-from subgnn.serve.responses import Refusal, encode
 from subgnn.serve.runs import ServedRun
 
 T = TypeVar("T")
@@ -43,20 +42,9 @@ def out_of_time(seconds: float) -> Refusal:
 
 
 class Lane:
-    """A few threads with a bounded queue.
+    """A few threads with a bounded queue; its name is its label in metrics."""
 
-    Args:
-        name: label of the lane in metrics.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        workers: int,
-        limits: Limits,
-        metrics: Metrics,
-    ) -> None:
+    def __init__(self, name: str, *, workers: int, limits: Limits, metrics: Metrics) -> None:
         self.name, self.workers, self._limits = name, workers, limits
         self._waited, self._refused = metrics.waited_seconds.labels(lane=name), metrics.refused.labels(lane=name)
         self._num_inside = metrics.inside.labels(lane=name)
@@ -64,31 +52,28 @@ class Lane:
         self._inside = 0
 
     async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
-        """Do the work in one of the threads, before the deadline.
-
-        Raises:
-            Refusal: 503, if the queue is full or the deadline passes.
-        """
+        """Do the work in one of the threads; 503 if the queue is full or the deadline passes."""
         if self._inside >= self.workers + self._limits.waiting:
             self._refused.inc()
             raise Refusal(503, "too many requests are waiting", hint="try again later", retry=1)
+        if self._pool is None:  # an application that is started again has new threads
+            name = f"subgnn-{self.name}"
+            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=_use_one_thread)
         self._count(1)
         context = contextvars.copy_context()
         context.run(CURRENT.set, deadline)
-        begin = time.monotonic()
+        begin, loop = time.monotonic(), asyncio.get_running_loop()
 
         def job() -> T:
             deadline.check()
             self._waited.observe(time.monotonic() - begin)
             return work()
 
-        loop = asyncio.get_running_loop()
-
         def done(_: object) -> None:
             with suppress(RuntimeError):  # the event loop has ended before the work
                 loop.call_soon_threadsafe(self._count, -1)
 
-        future = self._open().submit(context.run, job)
+        future = self._pool.submit(context.run, job)
         future.add_done_callback(done)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), deadline.remaining)
@@ -100,13 +85,6 @@ class Lane:
     def _count(self, change: int) -> None:
         self._inside += change
         self._num_inside.set(self._inside)
-
-    def _open(self) -> ThreadPoolExecutor:
-        """The threads; an application that is started again has new ones."""
-        if self._pool is None:
-            name = f"subgnn-{self.name}"
-            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=_use_one_thread)
-        return self._pool
 
     def close(self) -> None:
         """End the threads; waiting work is dropped."""
@@ -126,13 +104,10 @@ class Lanes:
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         sys.setswitchinterval(SWITCH_SECONDS)
-
-        def lane(name: str, workers: int) -> Lane:
-            return Lane(name, workers=workers, limits=limits, metrics=metrics)
-
         # Parsing holds the interpreter's lock, so two bodies at once would keep the event loop waiting for both.
-        self.parse, self.search = lane("parse", 1), lane("search", 1)
-        self.quick, self.slow = lane("quick", max(2, min(8, cores))), lane("slow", max(1, min(4, cores // 2)))
+        workers = {"parse": 1, "search": 1, "quick": max(2, min(8, cores)), "slow": max(1, min(4, cores // 2))}
+        lanes = [Lane(name, workers=count, limits=limits, metrics=metrics) for name, count in workers.items()]
+        self.parse, self.search, self.quick, self.slow = lanes
 
     def close(self) -> None:
         """Close all lanes."""
@@ -165,11 +140,7 @@ class PredictionBatcher:
     async def predict(
         self, rows: Sequence[Sequence[int | str]], *, nodes: int, lane: Lane, deadline: Deadline, drop: bool = False
     ) -> bytes:
-        """The answer to one request.
-
-        Raises:
-            Refusal: as :meth:`Lane.run`, or for unknown nodes.
-        """
+        """The answer to one request."""
         waiting = _Waiting(rows, nodes, drop)
         self._queue.append(waiting)
         try:
@@ -182,25 +153,12 @@ class PredictionBatcher:
             waiting.answer.cancel()
 
     def _answer_some(self) -> None:
-        batch = self._take_batch()
         # The request that submitted this job may be cancelled; the others are not.
         token = CURRENT.set(Deadline.after(self._limits.seconds))
         try:
-            self._answer_each(batch)
+            self._answer_each(self._take_batch())
         finally:
             CURRENT.reset(token)
-
-    def _answer_each(self, batch: list[_Waiting]) -> None:
-        """Answer requests together; if that fails, each alone, so that one of them does not spoil the others."""
-        try:
-            self._answer(batch)
-        except Exception as error:
-            left = [waiting for waiting in batch if not waiting.answer.done()]
-            if len(batch) == 1:
-                left[0].answer.set_exception(error)
-                return
-            for waiting in left:
-                self._answer_each([waiting])
 
     def _take_batch(self) -> list[_Waiting]:
         """The requests that wait longest, together no larger than a quick request; cancelled ones are dropped."""
@@ -217,6 +175,18 @@ class PredictionBatcher:
                     batch.append(first)
                     nodes, subgraphs = nodes + first.nodes, subgraphs + len(first.rows)
         return batch
+
+    def _answer_each(self, batch: list[_Waiting]) -> None:
+        """Answer requests together; if that fails, each alone, so that one of them does not spoil the others."""
+        try:
+            self._answer(batch)
+        except Exception as error:
+            left = [waiting for waiting in batch if not waiting.answer.done()]
+            if len(batch) == 1:
+                left[0].answer.set_exception(error)
+                return
+            for waiting in left:
+                self._answer_each([waiting])
 
     def _answer(self, batch: list[_Waiting]) -> None:
         answered: list[tuple[_Waiting, Known]] = []
