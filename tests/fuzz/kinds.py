@@ -34,7 +34,7 @@ from subgnn.lab.datasets.obo import read_obo
 from subgnn.lab.datasets.orphanet import read_orphapackets
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from subgnn.lab.suites.spec import find_suite
-from subgnn.lab.tuning.search_space import read_space
+from subgnn.lab.tuning.search_space import find_space
 from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
@@ -403,7 +403,7 @@ KINDS: dict[str, Kind] = {
     "export without graph": Kind(copy_of("bare.safetensors"), answer_of_export, mutations.inside_header, signed=True),
     "recipe.toml": Kind(packaged("config/recipes/structure.toml"), lambda p: repr(read_recipe(p))),
     "suite.toml": Kind(packaged("lab/suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
-    "search space.toml": Kind(packaged("lab/tuning/spaces/paper.toml"), lambda p: repr(read_space(p))),
+    "search space.toml": Kind(packaged("lab/tuning/spaces/paper.toml"), lambda p: repr(find_space(str(p)))),
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),
     "ontology.obo": Kind(ppi("go.obo"), lambda p: repr(read_obo(p).ancestors())),
     "gene2go.tsv": Kind(ppi("gene2go.tsv"), lambda p: repr(read_annotations(p, excluded_evidence=()))),

@@ -134,9 +134,9 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     return parse_toml(text.replace("\r\n", "\n"), str(path))
 
 
-def parse_table(kind: type[Table], content: Any, where: str) -> Table:
-    """A dataclass from a mapping, checked by the rules of recipes."""
-    return typing.cast("Table", _build(kind, content, lambda _: where, ""))
+def parse_table(kind: type[Table], content: Any, where: str, path: str = "") -> Table:
+    """A dataclass from a mapping, checked by the rules of recipes; ``path`` is its place in the file."""
+    return typing.cast("Table", _build(kind, content, lambda _: where, path))
 
 
 def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

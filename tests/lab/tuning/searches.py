@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from subgnn.lab.tuning import worker
+from subgnn.lab.tuning import study as studies
 from subgnn.lab.tuning.search_space import parse_space
-from subgnn.lab.tuning.study import WORKER
+from subgnn.lab.tuning.study import WORKER, SearchTask, run_trials_here
 from subgnn.lab.tuning.trial import TrialResult
-from subgnn.lab.tuning.worker import SearchTask, run_trials_here
 from subgnn.parallel.engine import Shared
 
 SPACE = parse_space(
@@ -43,5 +42,5 @@ def run_together(task: Shared[SearchTask]) -> int:
             time.sleep(0.05)
         return made_up(*given, **options)
 
-    worker.run_trial = wait_for_both  # type: ignore[assignment]
+    studies.run_trial = wait_for_both  # type: ignore[assignment]
     return run_trials_here(task.get())

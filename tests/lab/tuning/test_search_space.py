@@ -17,7 +17,6 @@ from subgnn.lab.tuning.search_space import (
     draw_recipe,
     find_space,
     parse_space,
-    read_space,
     recipe_parameters,
     space_names,
 )
@@ -46,18 +45,21 @@ def parse(text: str):
 
 def test_read(tmp_path):
     (tmp_path / "mine.toml").write_text(TEXT)
-    space = read_space(tmp_path / "mine.toml")
+    space = find_space(str(tmp_path / "mine.toml"))
     assert (space.name, space.note) == ("mine", "Why these.")
-    assert space.settings == {
+    assert space.dimensions == {
         "training.lr": Range(1e-4, 1e-2, log=True),
         "training.weight_decay": Range(0.0, 1.0, step=0.25),
-        "model.layers": Range(1, 3, whole=True),
-        "model.head": Range(4, 16, step=4, whole=True),
+        "model.layers": Range(1, 3),
+        "model.head": Range(4, 16, step=4),
         "model.norm": Choices(("none", "batch")),
+        "channels.position/border.use": Choices((True, False)),
+        "channels.position/border.num_anchors": Range(2, 6, step=2),
+        "channels.structure.num_anchors": Choices((1, 5)),
     }
-    assert space.channel("position/border")[1].use == Choices((True, False))
-    assert space.channel("structure/internal") == ("structure", space.channels["structure"])
-    assert space.channel("position/internal")[1].num_anchors is None
+    assert type(space.dimensions["training.weight_decay"].high) is float
+    assert space.channel("structure/internal") == ("structure", None, Choices((1, 5)))
+    assert space.channel("position/internal") == ("position/internal", None, None)
     assert parse(TEXT).plain() == space.plain()
     assert parse(TEXT.replace("1e-4", "1e-5")).plain() != space.plain()
 
@@ -68,15 +70,15 @@ def test_read(tmp_path):
         ("training.lrr = {low = 0, high = 1}", "unknown setting 'training.lrr'; .*did you mean 'lr'"),
         ("trainin.lr = {low = 0, high = 1}", "unknown section 'trainin'; .*did you mean 'training'"),
         ("training.lr = 1", r"training.lr is '1'; accepted: \{low = "),
-        ("training.lr = {low = 0}", "training.lr: high is missing"),
-        ("training.lr = {low = 0, hihg = 1}", "unknown key 'training.lr.hihg'; .*did you mean 'high'"),
-        ("training.lr = {low = 1, high = 1}", "low is 1 and high 1; low must be below high"),
-        ("training.lr = {low = 0, high = 1, log = true}", "log from 0 .*needs a low above 0"),
-        ("training.lr = {low = 1, high = 2, log = true, step = 1}", "log from 1 with step 1; .*takes no step"),
-        ("training.lr = {low = 1, high = 2, log = 1}", "log is '1'; accepted: true or false"),
-        ("training.lr = {low = 1, high = 2, step = 5}", "step is 5; accepted: a number above 0"),
-        ("training.lr = {low = -1, high = 2}", r"training.lr is -1.*from 0"),
-        ("model.layers = {low = 0.5, high = 2}", "low is '0.5'; accepted: a whole number"),
+        ("training.lr = {low = 0}", "training.lr has no 'high'; needed: low, high"),
+        ("training.lr = {low = 0, hihg = 1}", "unknown setting 'training.lr.hihg'; .*did you mean 'high'"),
+        ("training.lr = {low = 1, high = 1}", "low must be below high"),
+        ("training.lr = {low = 0, high = 1, log = true}", "needs a low above 0"),
+        ("training.lr = {low = 1, high = 2, log = true, step = 1}", "takes no step"),
+        ("training.lr = {low = 1, high = 2, log = 1}", "training.lr.log is '1'; accepted: true or false"),
+        ("training.lr = {low = 1, high = 2, step = 5}", "step must be above 0, and no more than"),
+        ("training.lr = {low = -1, high = 2}", r"training.lr.low is -1.*from 0"),
+        ("model.layers = {low = 0.5, high = 2}", "model.layers is .*; its numbers must be whole"),
         ("model.dropout = {low = 0, high = 2}", "model.dropout is 2.*from 0 to 1"),
         ("model.norm = {low = 0, high = 2}", "model.norm is '0.0'; accepted: none, batch, layer"),
         ('model.norm = {choices = ["bacth"]}', "model.norm is 'bacth'; .*did you mean 'batch'"),
@@ -191,7 +193,7 @@ def test_the_papers_ranges():
     narrow, wide = find_space("paper"), find_space("paper_wide")
 
     def ends(space, path):
-        found = space.settings[path] if path in space.settings else space.channels[path].num_anchors
+        found = space.dimensions.get(path) or space.dimensions[f"channels.{path}.num_anchors"]
         return found.low, found.high
 
     for path, in_paper, in_analysis in [
@@ -211,6 +213,6 @@ def test_the_papers_ranges():
     ]:
         assert (ends(narrow, path), ends(wide, path)) == (in_paper, in_analysis), path
     assert ends(narrow, "model.dropout") == (0, 0.4)
-    assert narrow.settings["model.component_init"] == Choices(("sum", "max"))
+    assert narrow.dimensions["model.component_init"] == Choices(("sum", "max"))
     baselines = find_space("paper_baselines")
-    assert [ends(baselines, path) for path in baselines.settings] == [(8, 128), (1e-5, 0.1), (5e-6, 5e-5), (8, 256)]
+    assert [ends(baselines, path) for path in baselines.dimensions] == [(8, 128), (1e-5, 0.1), (5e-6, 5e-5), (8, 256)]

@@ -10,14 +10,21 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from subgnn.errors import DataError, MissingExtra, UserError
+from subgnn.errors import DataError, DataWarning, MissingExtra, UserError
 from subgnn.lab.tuning import study as studies
 from subgnn.lab.tuning import tune as searches
-from subgnn.lab.tuning import worker
 from subgnn.lab.tuning.search_space import recipe_parameters
-from subgnn.lab.tuning.study import counted, open_storage, storage_url, without_password
+from subgnn.lab.tuning.study import (
+    SearchTask,
+    check_storage,
+    counted,
+    open_storage,
+    run_trials_here,
+    storage_url,
+    without_password,
+)
 from subgnn.lab.tuning.trial import without_test
-from subgnn.lab.tuning.worker import SearchTask, run_trials_here
+from subgnn.parallel.engine import Failure, LocalEngine
 from tests.lab.tuning.postgres import NoServer, postgres
 from tests.lab.tuning.searches import SPACE, made_up, run_together
 from tests.training.examples import dataset, recipe
@@ -44,7 +51,7 @@ def lite(tmp_path):
 
 @pytest.fixture
 def fast(monkeypatch):
-    monkeypatch.setattr(worker, "run_trial", made_up)
+    monkeypatch.setattr(studies, "run_trial", made_up)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +65,7 @@ def server():
 
 @pytest.mark.slow
 def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, "_run_trial", run_together)
+    monkeypatch.setattr(studies, "_run_trial", run_together)
     # Which trials are pruned would depend on which worker is faster.
     options = {"space": SPACE, "storage": server, "device": "cpu", "pruner": "none"}
     found = searches.tune(dataset(), recipe(1), tmp_path / "out", trials=7, processes=2, **options)
@@ -73,7 +80,7 @@ def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch
     with pytest.raises(DataError, match="'cliques/small/few' is a search of something else"):
         replace(task(storage_url(server, tmp_path)), study=found["study"]).open()
     # Another machine, with a folder of its own, goes on with the study.
-    monkeypatch.setattr(worker, "run_trial", made_up)
+    monkeypatch.setattr(studies, "run_trial", made_up)
     again = searches.tune(dataset(), recipe(1), tmp_path / "elsewhere", trials=8, **options)
     assert again["trials"]["complete"] == 8
 
@@ -84,8 +91,8 @@ def test_a_total_is_exact_though_all_begin_at_once(lite, fast):
     study = given.open()
     with pytest.warns(UserWarning, match="Heartbeat"):
         held = [study.ask() for _ in range(3)]
-    with pytest.raises(worker._Surplus):
-        worker._objective(given, study, held.pop())
+    with pytest.raises(studies._Surplus):
+        studies._objective(given, study, held.pop())
     assert run_trials_here(given) == 0
     for trial in held:
         study.tell(trial, 0.5)
@@ -115,9 +122,7 @@ def test_urls(tmp_path):
 
 @pytest.mark.parametrize("url", ["postgre://host/db", "://", "nothing://x"])
 def test_what_is_no_database(url):
-    with pytest.raises(
-        UserError, match=r"--storage: .* is not a database; accepted: the path of a SQLite file, or a URL"
-    ):
+    with pytest.raises(UserError, match=r"--storage: .* is not a database; accepted: the path of a SQLite file, or a"):
         open_storage(url)
 
 
@@ -146,3 +151,56 @@ def test_a_database_that_fails_during_the_search(lite, fast, monkeypatch):
     monkeypatch.setattr("optuna.Study.optimize", lost)
     with pytest.raises(DataError, match=r"server closed the connection.*give the same command again"):
         run_trials_here(task(lite))
+
+
+def search(out, engine, **options):
+    return searches.tune(dataset(), recipe(2), out, space=SPACE, device="cpu", engine=engine, **options)
+
+
+class Counting(LocalEngine):
+    def __init__(self):
+        super().__init__()
+        self.results = []
+
+    def map(self, function, jobs):
+        for job, result in super().map(function, jobs):
+            self.results.append(result)
+            yield job, result
+
+
+def test_a_job_is_a_trial_and_the_search_goes_on(tmp_path, fast):
+    engine, told = Counting(), []
+    found = search(tmp_path / "out", engine, trials=2, on_progress=lambda *a: told.append(a))
+    assert (found["trials"]["complete"], engine.results) == (2, [1, 1])
+    assert told == [("trials", 0, 2), ("trials", 1, 2), ("trials", 2, 2)]
+    found = search(tmp_path / "out", engine, trials=3)
+    assert (found["trials"]["complete"], engine.results) == (3, [1, 1, 1])
+    alone = searches.tune(dataset(), recipe(2), tmp_path / "alone", space=SPACE, device="cpu", trials=3)
+    assert found["best"]["parameters"] == alone["best"]["parameters"]
+
+
+def test_a_lost_trial_is_told_and_a_mistake_ends_the_search(tmp_path, fast):
+    class Losing(LocalEngine):
+        def map(self, function, jobs):
+            yield jobs[0], Failure("lost")
+            yield from super().map(function, jobs[1:])
+
+    with pytest.warns(DataWarning, match="a trial is lost: lost; the others continue"):
+        assert search(tmp_path / "out", Losing(), trials=2)["trials"]["complete"] == 1
+
+    class Failing(LocalEngine):
+        def map(self, function, jobs):
+            yield jobs[0], Failure("no database", error=UserError("no database"))
+
+    with pytest.raises(UserError, match="no database"):
+        search(tmp_path / "out", Failing(), trials=3)
+
+
+def test_sqlite_is_for_one_machine(tmp_path, fast):
+    engine = LocalEngine()
+    check_storage(engine, "sqlite:///study.db")
+    engine.machines = {"a", "b"}
+    check_storage(engine, "postgresql+psycopg://me@host/db")
+    with pytest.raises(UserError, match=r"--storage: a SQLite file cannot be shared by 2 machines \(a, b\); give a"):
+        search(tmp_path / "out", engine, trials=1)
+    assert not (tmp_path / "out").exists()

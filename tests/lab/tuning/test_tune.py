@@ -19,7 +19,6 @@ from subgnn.config.settings import PrepareSettings
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.lab.tuning import study as studies
 from subgnn.lab.tuning import trial as trials
-from subgnn.lab.tuning import worker
 from subgnn.lab.tuning.search_space import parse_space
 from subgnn.lab.tuning.trial import TrialResult, max_epochs, run_trial, without_test
 from subgnn.lab.tuning.tune import tune
@@ -48,7 +47,7 @@ def searched(tmp_path_factory):
 
 @pytest.fixture
 def fast(monkeypatch):
-    monkeypatch.setattr(worker, "run_trial", made_up)
+    monkeypatch.setattr(studies, "run_trial", made_up)
 
 
 def test_files(searched):
@@ -175,7 +174,7 @@ def test_pruned(tmp_path, monkeypatch):
         return made_up(data, replace(drawn, training=replace(drawn.training, lr=scores[-1])), on_step=on_step)
 
     scores = []
-    monkeypatch.setattr(worker, "run_trial", worse_and_worse)
+    monkeypatch.setattr(studies, "run_trial", worse_and_worse)
     found = search(tmp_path / "out", trials=4)
     assert found["trials"] == {"complete": 1, "pruned": 3, "failed": 0, "running": 0}
     assert found["best"]["trial"] == 0
@@ -196,7 +195,7 @@ def test_a_real_training_is_pruned_after_an_epoch(tmp_path, monkeypatch):
 
 def test_equal_scores_are_decided_by_the_loss(tmp_path, monkeypatch):
     losses = iter([0.5, 0.3, 0.3, 0.4])
-    monkeypatch.setattr(worker, "run_trial", lambda *_, **__: TrialResult([0.75], [next(losses)], [0]))
+    monkeypatch.setattr(studies, "run_trial", lambda *_, **__: TrialResult([0.75], [next(losses)], [0]))
     found = search(tmp_path / "out", trials=4)
     assert (found["best"]["trial"], found["best"]["loss"]) == (1, 0.3)
     assert found["importance"] == {}  # nothing mattered
@@ -212,7 +211,7 @@ def test_failures_are_recorded_and_the_study_goes_on(tmp_path, monkeypatch):
         return made_up(data, drawn, **options)
 
     number = []
-    monkeypatch.setattr(worker, "run_trial", sometimes)
+    monkeypatch.setattr(studies, "run_trial", sometimes)
     found = search(tmp_path / "out", trials=4)
     assert found["trials"] == {"complete": 2, "pruned": 0, "failed": 2, "running": 0}
     assert [row["error"] for row in table(tmp_path / "out")] == [
@@ -228,7 +227,7 @@ def test_where_all_fail_the_first_is_told(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise UserError("no")
 
-    monkeypatch.setattr(worker, "run_trial", fail)
+    monkeypatch.setattr(studies, "run_trial", fail)
     with pytest.raises(DataError, match="no trial was completed; trial 0: no"):
         search(tmp_path / "out")
     assert len(table(tmp_path / "out")) == 3
@@ -243,7 +242,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, monkeypatch):
         return made_up(data, drawn, **options)
 
     number = []
-    monkeypatch.setattr(worker, "run_trial", press)
+    monkeypatch.setattr(studies, "run_trial", press)
     with pytest.raises(KeyboardInterrupt):
         search(tmp_path / "out", trials=4)
     assert json.loads((tmp_path / "out" / "study.json").read_text())["trials"]["complete"] == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from statistics import fmean
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError
 from subgnn.models.registry import model_of
 from subgnn.parallel.progress import ignore
@@ -70,7 +71,6 @@ def run_trial(
             folds are others. 0: it is trained once a seed, and scored on validation.
         split: without folds: ``stored``, the dataset's training and validation subgraphs; or ``random``, these divided
             at random for each seed.
-        device, cache: as for :func:`~subgnn.api.train_recipe.train`.
         on_step: called after each epoch with its number, counted over all trainings from 1, and the mean of the scores
             of finished trainings and the best validation score of this one so far.
 
@@ -78,14 +78,13 @@ def run_trial(
         DataError: if the score is undefined, as R^2 is if all validation targets are equal.
     """
     result, metric = TrialResult(), task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
-    judged = "test" if folds else "val"
     for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):
-        watch = _BestScore(metric, result.scores, on_step, steps=done * max_epochs(recipe))
+        on_epoch = _best_so_far(metric, result.scores, on_step, steps=done * max_epochs(recipe))
         with temporary_folder("subgnn-trial") as folder:
-            callbacks, run = Callbacks(on_epoch=watch), folder / "run"
+            callbacks, run = Callbacks(on_epoch=on_epoch), folder / "run"
             found = train(seen, recipe, run, seed=seed, device=device, cache=cache, callbacks=callbacks, report=False)
-        score = found.scores(judged)[metric]
-        if score != score:
+        score = found.scores("test" if folds else "val")[metric]
+        if math.isnan(score):
             what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"
             raise DataError(what, where=dataset.name, hint="are all targets there equal?")
         result.scores.append(score)
@@ -105,23 +104,18 @@ def _trainings(dataset: Dataset, seeds: int, folds: int, split: Splitting) -> It
             yield seed, dataset if split == "stored" else split_at_random(dataset, seed)
 
 
-class _BestScore:
-    """The best epoch so far by the rule of the training loop, averaged with the trainings that are finished."""
+def _best_so_far(metric: str, finished: Sequence[float], on_step: OnStep, *, steps: int) -> Callable[[Any], None]:
+    """A callback of epochs: the best one by the rule of the training loop, averaged with finished trainings."""
+    best, numbers, done = (-math.inf, -math.inf, 0.0), count(steps + 1), list(finished)
 
-    def __init__(self, metric: str, finished: Sequence[float], on_step: OnStep, *, steps: int) -> None:
-        self._metric, self._by_loss = f"val_{metric}", metric == "r2"
-        self._finished, self._on_step, self._steps = list(finished), on_step, steps
-        self._best: tuple[float, float] | None = None
-        self._score = 0.0
+    def on_epoch(record: dict[str, Any]) -> None:
+        nonlocal best
+        score, loss = float(record[f"val_{metric}"]), float(record["val_loss"])
+        rank = -loss if metric == "r2" else -math.inf if math.isnan(score) else score
+        best = max(best, (rank, -loss, score), key=lambda one: one[:2])
+        on_step(next(numbers), fmean([*done, best[2]]))
 
-    def __call__(self, record: dict[str, Any]) -> None:
-        """Take an epoch's record."""
-        score, loss = float(record[self._metric]), float(record["val_loss"])
-        rank = (-loss if self._by_loss else score if score == score else -math.inf, -loss)
-        if self._best is None or rank > self._best:
-            self._best, self._score = rank, score
-        self._steps += 1
-        self._on_step(self._steps, fmean([*self._finished, self._score]))
+    return on_epoch
 
 
 def max_epochs(recipe: Recipe) -> int:
@@ -138,35 +132,27 @@ def without_test(dataset: Dataset) -> Dataset:
     """The training and validation subgraphs, in their order, and the classes that occur in them.
 
     A class that only test subgraphs have is left out as well, so that nothing about test enters a search.
-
-    Raises:
-        DataError: if there are no labels, no splits, or no subgraphs for training or validation.
     """
     subgraphs = dataset.subgraphs
     subgraphs.require_labels(dataset.name)
     if subgraphs.splits is None:
-        hint = "draw one with subgnn data split"
-        raise DataError("the subgraphs have no splits", where=dataset.name, hint=hint)
+        raise DataError("the subgraphs have no splits", where=dataset.name, hint="draw one with subgnn data split")
     for name in ("train", "val"):
         if not len(subgraphs.indices(name)):
             hint = "draw another split with subgnn data split"
             raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
     seen = subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test")))
-    return replace(dataset, subgraphs=_drop_unused_classes(seen))
-
-
-def _drop_unused_classes(subgraphs: SubgraphSet) -> SubgraphSet:
-    targets, task = subgraphs.targets, subgraphs.task
+    targets, task = seen.targets, seen.task
     if targets is None or task_of(task).real:
-        return subgraphs
+        return replace(dataset, subgraphs=seen)
     if task_of(task).several:
         kept = np.flatnonzero(targets.any(axis=0))
-        changed = targets[:, kept]
+        targets = np.ascontiguousarray(targets[:, kept])
     else:
         kept, places = np.unique(targets, return_inverse=True)
-        changed, task = places.astype(targets.dtype), "binary" if len(kept) == 2 else "multi-class"
-    classes = tuple(subgraphs.classes[c] for c in kept)
-    return replace(subgraphs, targets=np.ascontiguousarray(changed), classes=classes, task=task)
+        targets, task = places.astype(targets.dtype), "binary" if len(kept) == 2 else "multi-class"
+    classes = tuple(seen.classes[c] for c in kept)
+    return replace(dataset, subgraphs=replace(seen, targets=targets, classes=classes, task=task))
 
 
 def split_at_random(dataset: Dataset, seed: int) -> Dataset:

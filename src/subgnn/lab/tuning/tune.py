@@ -34,17 +34,19 @@ from subgnn.lab.tuning.study import (
     LOSS,
     WORKER,
     Pruner,
-    best_trial,
+    SearchTask,
+    check_storage,
     counted,
     failing_storage,
     quiet_optuna,
     require_optuna,
+    run_trials_here,
+    run_trials_on,
     storage_url,
     without_password,
 )
 from subgnn.lab.tuning.trial import FOLDS, Splitting, judged_on, split_at_random, without_test
 from subgnn.lab.tuning.tune_page import tune_page
-from subgnn.lab.tuning.worker import SearchTask, check_storage, run_trials_here, run_trials_on
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.locks import LOCK, names_in
@@ -59,8 +61,7 @@ if TYPE_CHECKING:
 
 FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json", "page": "study.html"}
 _INPUTS = "inputs.json"
-MIN_TRIALS = 4
-"""Complete trials that an estimate of importance needs."""
+_MIN_TRIALS = 4  # complete ones, for an estimate of importance
 _STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
 _COLUMNS = ("trial", "state", "score", "loss", "epochs", "seconds", "worker")
 
@@ -92,7 +93,7 @@ def tune(
 
     Args:
         out: the folder of the result; new, or of the same search.
-        space: the settings that may change; by default the paper's ranges (:func:`default_space`).
+        space: the settings that may change; by default the paper's ranges for SubGNN or the baselines.
         trials: the total of the study, over all workers and calls.
         storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
         study: its name there; by default made of dataset, recipe and space.
@@ -105,7 +106,6 @@ def tune(
         timeout: seconds after which no further trial begins.
         processes: workers on this machine.
         seed: of the search; trainings have seeds 0, 1 and so on.
-        device, cache: as for :func:`~subgnn.api.train_recipe.train`.
         engine: runs the trials, instead of processes of this machine.
         on_progress: called with a description, the trials done and the trials in all.
 
@@ -125,16 +125,25 @@ def tune(
         raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0, for the validation split, or 2 and more")
     if folds and split == "random":
         raise UserError("split is 'random' with folds", where="tune", hint="leave it out, or set folds to 0")
-    space = space or default_space(recipe)
+    space = space or find_space("paper" if find_model(recipe.method).has_channels else "paper_baselines")
     seen = without_test(dataset)
-    _check(seen, recipe, space, folds, split)
+    _check(seen, recipe, folds, split)
+    inputs = {
+        "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
+        "subgraphs": seen.subgraphs.content_hash,
+        "recipe": json_digest(recipe_key(recipe)),
+        "space": json_digest(space.plain()),
+        "seeds": seeds,
+        "split": split,
+        "folds": folds,
+    }
     task = SearchTask(
         dataset=seen,
         recipe=recipe,
         space=space,
         storage=storage_url(storage, out.resolve()),
         study=study or f"{dataset.name}/{recipe.name}/{space.name}",
-        inputs=_inputs(seen, recipe, space, seeds=seeds, split=split, folds=folds),
+        inputs=inputs,
         first=recipe_parameters(space, recipe),
         trials=trials,
         seeds=seeds,
@@ -148,7 +157,7 @@ def tune(
     )
     if engine is not None:
         check_storage(engine, task.storage)
-    _claim_folder(out, {"study": task.study, **task.inputs})
+    _claim_folder(out, {"study": task.study, **inputs})
     return _search(task, out, processes, engine, on_progress)
 
 
@@ -182,12 +191,7 @@ def _search(
     return found
 
 
-def default_space(recipe: Recipe) -> SearchSpace:
-    """The paper's ranges: for SubGNN, or for the baselines."""
-    return find_space("paper" if find_model(recipe.method).has_channels else "paper_baselines")
-
-
-def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, folds: int, split: Splitting) -> None:
+def _check(seen: Dataset, recipe: Recipe, folds: int, split: Splitting) -> None:
     """Refuse, before there is a study, what every trial would fail with or ignore."""
     check_recipe(recipe, seen.graph)
     if find_model(recipe.method).is_portfolio:
@@ -201,35 +205,8 @@ def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, folds: int, split:
         split_at_random(seen, 0)
 
 
-def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -> dict[str, Any]:
-    """The inputs that identify a search; names and notes of recipe and space are not among them."""
-    return {
-        "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
-        "subgraphs": seen.subgraphs.content_hash,
-        "recipe": json_digest(recipe_key(recipe)),
-        "space": json_digest(space.plain()),
-        **options,
-    }
-
-
 def _claim_folder(out: Path, inputs: Mapping[str, Any]) -> None:
-    """Make the folder of a search, or check that it was made for the same inputs.
-
-    Raises:
-        DataError: for a folder that was made for other inputs, or holds something else.
-    """
-    if _is_claimed(out, inputs):
-        return
-    try:
-        write_json(inputs, out / _INPUTS, overwrite=False)
-    except DataError:
-        # Another process has claimed it at the same time, for the same inputs or for others.
-        if not _is_claimed(out, inputs):
-            raise
-
-
-def _is_claimed(out: Path, inputs: Mapping[str, Any]) -> bool:
-    """Whether the folder was made for the same inputs; False for a new or empty one."""
+    """Make the folder of a search, or check that it was made for the same inputs."""
     names = names_in(out)
     if names is not None and _INPUTS in names:
         before = read_json(out / _INPUTS, "give another --out")
@@ -237,17 +214,23 @@ def _is_claimed(out: Path, inputs: Mapping[str, Any]) -> bool:
         if other:
             what = f"holds another search: {', '.join(other)} differ"
             raise DataError(what, where=str(out), hint="give another --out")
-        return True
+        return
     # Another process may have a lock or a temporary file there while it claims the folder.
     if names is None or not all(name.startswith((LOCK, f".{_INPUTS}.")) for name in names):
         raise DataError("exists already", where=str(out), hint="choose another --out")
-    return False
+    try:
+        write_json(inputs, out / _INPUTS, overwrite=False)
+    except DataError:
+        if not (out / _INPUTS).is_file():
+            raise
+        _claim_folder(out, inputs)  # another process was faster, for the same inputs or for others
 
 
 def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, Any]:
     """Write the files of a search, and return the content of study.json; the recipe needs a complete trial."""
     trials = counted(study.get_trials())
-    best = best_trial(trials)
+    complete = [t for t in trials if t.state.name == "COMPLETE" and t.value is not None]
+    best = max(complete, key=lambda t: (t.value, -t.user_attrs[LOSS], -t.number), default=None)
     rows = [_trial_row(trial) for trial in trials]
     found = {
         "out": str(out),
@@ -265,7 +248,7 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
         "trials": {name: Counter(row["state"] for row in rows)[name] for name in _STATES.values()},
         "total": task.trials,
         "best": None if best is None else _trial_row(best),
-        "importance": _importance(study, trials),
+        "importance": _importance(study, complete),
         "files": {name: str(out / file) for name, file in FILES.items() if best is not None or name != "recipe"},
     }
     texts = {"trials": _trials_tsv(rows), "page": tune_page(found, rows)}
@@ -297,15 +280,14 @@ def _trial_row(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
     }
 
 
-def _importance(study: optuna.Study, trials: Sequence[optuna.trial.FrozenTrial]) -> dict[str, float]:
+def _importance(study: optuna.Study, complete: Sequence[optuna.trial.FrozenTrial]) -> dict[str, float]:
     """The share of the score's variance over trials that each setting explains (fANOVA), the largest first.
 
     Only settings that every complete trial has, with more than one value, are included.
     """
     import optuna
 
-    complete = [t for t in trials if t.state.name == "COMPLETE"]
-    if len(complete) < MIN_TRIALS or len({t.value for t in complete}) < 2:
+    if len(complete) < _MIN_TRIALS or len({t.value for t in complete}) < 2:
         return {}
     names = set.intersection(*(set(t.params) for t in complete))
     varied = [name for name in sorted(names) if len({t.params[name] for t in complete}) > 1]
