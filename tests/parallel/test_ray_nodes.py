@@ -15,7 +15,7 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.lab.suites.remote import RemoteEngine
+from subgnn.lab.suites.run import RemoteEngine
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure

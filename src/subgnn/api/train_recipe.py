@@ -47,7 +47,7 @@ def train(
         keep_data: store the dataset in the run's folder, so that the run needs no other file.
         callbacks: called as the run progresses.
         score_epochs: score every epoch on test, too, into metrics.jsonl. Nothing is selected by it: it is for
-            comparisons with published rules of selection (:mod:`subgnn.lab.suites.published_rules`).
+            comparisons with published rules of selection (:data:`subgnn.lab.suites.job.RULES`).
         report: write the page of the run.
 
     Returns:

@@ -73,8 +73,7 @@ def run_benchmark(
     """
     from subgnn.lab.suites.page import failure_text
     from subgnn.lab.suites.plan import Request
-    from subgnn.lab.suites.remote import RemoteEngine
-    from subgnn.lab.suites.run import run_suite
+    from subgnn.lab.suites.run import RemoteEngine, run_suite
     from subgnn.lab.suites.spec import find_suite
     from subgnn.parallel.engine import LocalEngine
 

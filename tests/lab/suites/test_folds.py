@@ -11,9 +11,8 @@ from scipy.stats import binom
 
 from subgnn import SubgraphSet
 from subgnn.errors import DataError
-from subgnn.lab.suites.comparisons import compare, score_group, standings
 from subgnn.lab.suites.plan import FOLDS, with_split
-from subgnn.lab.suites.results import Group
+from subgnn.lab.suites.results import Group, compare, score_group, standings
 from tests.lab.suites.examples import MODELS, folder, run, tiny
 from tests.training.examples import dataset
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from subgnn.config.settings import TrainingSettings
-from subgnn.lab.suites.published_rules import RULES, select_as_published
+from subgnn.lab.suites.job import RULES, select_as_published
 from subgnn.storage.files import read_json
 from tests.lab.suites.examples import MODELS, SMALL, folder, run, tiny
 from tests.lab.suites.test_run import outcomes

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.lab.suites import remote
-from subgnn.lab.suites.remote import RemoteEngine
+from subgnn.lab.suites import run as remote
+from subgnn.lab.suites.run import RemoteEngine
 from subgnn.parallel.engine import Failure, LocalEngine
 from subgnn.result import read_result
 from tests.lab.suites.examples import folder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from subgnn.lab.suites.job import node_overlap
-from subgnn.lab.suites.results import Group, overlap_bins, projection, random_score, reliability
+from subgnn.lab.suites.results import Group, overlap_bins, random_score, reliability
 from subgnn.lab.suites.tables import change_table, short_table, short_title
 from subgnn.ragged import Ragged
 from tests.lab.suites.examples import MODELS, SMALL, folder, run, tiny
@@ -122,17 +122,6 @@ def test_chance_with_several_labels_is_that_of_many_throws(tmp_path):
     said = rng.integers(0, 2, (400, 300, 5))
     both = (said * targets).sum()
     assert chance == pytest.approx(2 * both / (said.sum() + 400 * targets.sum()), abs=0.005)
-
-
-def test_projection_keeps_distances_of_a_plane(tmp_path):
-    rng = np.random.default_rng(1)
-    flat = rng.normal(size=(9, 2)) @ rng.normal(size=(2, 6)) + 4
-    kept = {"probabilities": np.zeros((9, 2)), "targets": np.arange(9) % 2, "overlap": np.zeros(9), "vectors": flat}
-    places, targets, shares, seed = projection(group(tmp_path, kept))
-    assert (seed, targets.tolist()) == (0, [0, 1] * 4 + [0])
-    assert sum(shares) == pytest.approx(1)
-    before, after = (np.linalg.norm(v[:, None] - v[None], axis=2) for v in (flat, places))
-    assert after == pytest.approx(before)
 
 
 def test_overrides_reach_the_channels():

@@ -11,6 +11,7 @@ The weights and node embeddings of a run are removed once its test predictions a
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import resource
@@ -18,7 +19,7 @@ import shutil
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -33,13 +34,13 @@ from scipy.sparse import csr_array
 
 from subgnn.api.train_recipe import train
 from subgnn.config.files import parse_recipe
+from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.splits import split_units
 from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.plan import with_split
-from subgnn.lab.suites.published_rules import select_as_published
 from subgnn.metrics.significance import score_terms
 from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
@@ -51,19 +52,34 @@ from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES
-from subgnn.training.run_dir import CHECKPOINT
+from subgnn.training.run_dir import CHECKPOINT, METRICS
 
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
+_VAL, _TEST, _TIE = "val_micro_f1", "test_micro_f1", 1e-5
 _FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "set", "command")
 
 
-def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
-    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``.
+RULES: dict[str, Callable[[dict[str, Any], float], tuple[float, ...]]] = {
+    "first epoch": lambda record, best: (float(record[_VAL] == best), -record["epoch"]),
+    "best test among ties": lambda record, best: (float(record[_VAL] >= best - _TIE), record[_TEST]),
+    "best test": lambda record, best: (record[_TEST], record[_VAL]),
+}
+"""What is highest for the epoch that a published rule selects, given the highest validation score; of equals the first.
 
-    Args:
-        dataset: by default it is read from ``job["source"]``.
-    """
+- ``first epoch``: the first epoch with the highest validation micro-F1 (S2N). It differs from ours, by which the lower
+  validation loss decides among these, but does not look at test.
+- ``best test among ties``: of all epochs with the highest validation micro-F1, the one with the highest test micro-F1
+  (GLASS and SSNP, whose loops replace the test score by a higher one whenever validation ties with its best).
+- ``best test``: the highest test micro-F1 of all candidates (WLKS, whose published numbers are the best of a grid).
+
+They are applied only on request (``benchmark run --as-published``), to the epochs of a run that was trained and
+selected on validation as always, so no model depends on them.
+"""
+
+
+def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
+    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``."""
     with _one_thread():
         recipe, dataset = parse_recipe(job["recipe"], job["folder"]), dataset or _load(job["source"], job["id_base"])
         graph = dataset.graph.undirected()
@@ -86,7 +102,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
     folder = Path(job["out"])
     with locked_folder(folder), _one_thread(), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        reset_peak_memory()
+        _reset_peak_memory()
         begin = time.perf_counter()
         dataset = with_split(dataset or _load(job["source"], job["id_base"]), job["split"], job["seed"])
         recipe = parse_recipe(job["recipe"], job["folder"])
@@ -98,7 +114,6 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             raise KeyboardInterrupt
         vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
         calibration_error = _save_predictions(folder, dataset, result.device, vectors=vectors)
-        has_test = len(dataset.subgraphs.indices("test")) > 0
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
@@ -116,9 +131,9 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
-            "majority": _constant_score(dataset) if has_test else None,
+            "majority": _constant_score(dataset),
             "total_seconds": time.perf_counter() - begin,
-            **peak_memory(),
+            **_peak_memory(),
             **provenance(),
             "warnings": sorted(
                 {" ".join(str(w.message).split()) for w in raised if w.category.__module__ == "subgnn.errors"}
@@ -138,6 +153,32 @@ def _portfolio(result: RunResult) -> dict[str, Any]:
     kept = ("name", "score", "weight", "seconds")
     leaderboard = [{key: getattr(one, key) for key in kept} for one in result.leaderboard]
     return {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}}
+
+
+def select_as_published(rule: str, run: Path, settings: TrainingSettings) -> dict[str, Any] | None:
+    """The rule, epoch, candidate and scores that a rule selects in a run; None where the task has no micro-F1."""
+    lines = (run / METRICS).read_text(encoding="utf-8").splitlines()
+    records = [record for record in map(json.loads, lines) if {_VAL, _TEST} <= record.keys()]
+    last = max((record["epoch"] for record in records), default=0)
+    allowed = [record for record in records if record["epoch"] >= min(settings.select_from, last)]
+    if not allowed:
+        return None
+    best = max(record[_VAL] for record in allowed)
+    chosen = max(allowed, key=lambda record: RULES[rule](record, best))
+    scores = {
+        split: {name.removeprefix(f"{split}_"): value for name, value in chosen.items() if name.startswith(f"{split}_")}
+        for split in ("val", "test")
+    }
+    return {"rule": rule, "epoch": chosen["epoch"], "candidate": chosen.get("candidate", ""), **scores}
+
+
+def has_test_scores(run: Path) -> bool:
+    """Whether the epochs of a run, as far as there are any, were scored on test."""
+    try:
+        with (run / METRICS).open(encoding="utf-8") as file:
+            return _TEST in json.loads(file.readline() or "{}")
+    except (OSError, ValueError):
+        return False
 
 
 def drop_weights(folder: Path) -> None:
@@ -197,12 +238,12 @@ def _save_predictions(folder: Path, dataset: Dataset, device: str, *, vectors: b
     return calibration(*task.confidences(kept["probabilities"], kept["targets"]))[1]
 
 
-def _constant_score(dataset: Dataset) -> float:
-    """The test score of the constant prediction that the training split gives."""
+def _constant_score(dataset: Dataset) -> float | None:
+    """The test score of the constant prediction that the training split gives; None without a test split."""
     subgraphs, targets = dataset.subgraphs, np.asarray(dataset.subgraphs.targets)
     train, true = (targets[subgraphs.indices(split)] for split in ("train", "test"))
     guess = np.broadcast_to(task_of(subgraphs.task).constant(train), true.shape)
-    return score_terms(guess, true, subgraphs.task).score
+    return score_terms(guess, true, subgraphs.task).score if len(true) else None
 
 
 @lru_cache(maxsize=2)
@@ -231,7 +272,12 @@ def provenance() -> dict[str, str]:
     source = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         source.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    hardware = [_processor(), f"{os.cpu_count()} cores"] + ([torch.cuda.get_device_name()] if _on_gpu() else [])
+    processor = platform.processor() or platform.machine()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        processor = next(named, processor)
+    hardware = [processor, f"{os.cpu_count()} cores"] + ([torch.cuda.get_device_name()] if _on_gpu() else [])
     return {"commit": _commit(), "source_hash": source.hexdigest()[:16], "hardware": ", ".join(hardware)}
 
 
@@ -252,16 +298,7 @@ def _commit() -> str:
     return head.stdout.strip() + (" with changes" if changes.stdout.strip() else "")
 
 
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
-
-
-def reset_peak_memory() -> None:
+def _reset_peak_memory() -> None:
     """Restart the measurement of peak memory, if the system can."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
@@ -269,8 +306,8 @@ def reset_peak_memory() -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
-def peak_memory() -> dict[str, Any]:
-    """Peak memory since :func:`reset_peak_memory`, in MB; since the start if the system cannot restart."""
+def _peak_memory() -> dict[str, Any]:
+    """Peak memory in MB since the measurement was restarted; since the start if the system cannot restart it."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from subgnn.lab.suites.results import Group, projection
+from subgnn.lab.suites.results import Group
 from subgnn.lab.suites.tables import (
     SETTING_HEADER,
     as_published_table,
     by_dataset,
     dataset_notes,
     header_facts,
+    mean_text,
     score_table,
     setting_cells,
     spread_text,
@@ -31,7 +32,7 @@ from subgnn.reports.charts import (
     padded_range,
     row_axes,
 )
-from subgnn.reports.figures import Bin, label_groups, reliability_chart, vector_chart
+from subgnn.reports.figures import Bin, label_groups, principal_axes, reliability_chart, vector_chart
 from subgnn.task import metric_name, task_of
 
 AS_PUBLISHED_NOTE = (
@@ -43,6 +44,7 @@ AS_PUBLISHED_NOTE = (
     "standard errors, or the distance itself where all seeds have one score. Adds: what their rule adds to the score."
 )
 _STUDIES = {
+    "table": "",
     "ablation": "Channels",
     "sensitivity": "One setting at a time",
     "generalization": "Seen and unseen nodes",
@@ -50,44 +52,36 @@ _STUDIES = {
 
 
 def suite_page(found: dict[str, Any], groups: Sequence[Group]) -> str:
-    """The page.
-
-    Args:
-        found: the content of report.json.
-        groups: the runs, for their vectors.
-    """
-    study = _study(found)
-    vectors = _vector_charts(groups)
-    contents = [
-        ("protocol", "Protocol"),
-        ("scores", "Scores"),
-        *([("study", _STUDIES[found["study"]])] if study else []),
-        *([("as_published", "Selected as published")] if found["as_published"] else []),
-        *([("calibration", "Calibration")] if found["calibration"] else []),
-        *([("vectors", "Vectors")] if vectors else []),
-        ("failures", "Failed runs"),
-    ]
+    """The page, from the content of report.json and the runs, for their vectors."""
+    rows, ranked = found["rows"], len(found["standings"]) > 1
+    study, vectors = _study(found), _vector_charts(groups)
+    sections = {
+        "protocol": "Protocol",
+        "scores": "Scores",
+        "study": _STUDIES[found["study"]] if study else "",
+        "as_published": "Selected as published" if found["as_published"] else "",
+        "calibration": "Calibration" if found["calibration"] else "",
+        "vectors": "Vectors" if vectors else "",
+        "failures": "Failed runs",
+    }
     return render(
         "suite.html",
         "subgnn.lab",
         **_shared(found),
         lead=found["note"],
-        contents=contents,
-        titles=dict(contents),
+        contents=[(name, title) for name, title in sections.items() if title],
+        titles=sections,
         warnings=found["circumstances"]["warnings"],
-        summary=_summary(found),
-        ranks=rank_chart(found["standings"], {row["model"] for row in found["rows"] if row["baseline"]})
-        if len(found["standings"]) > 1
-        else None,
-        scores=[_scores(found, dataset, rows) for dataset, rows in by_dataset(found["rows"]).items()],
-        compared=any(row["against"] for row in found["rows"]),
+        ranks=rank_chart(found["standings"], {row["model"] for row in rows if row["baseline"]}) if ranked else None,
+        scores=[_scores(found, dataset, mine) for dataset, mine in by_dataset(rows).items()],
+        compared=any(row["against"] for row in rows),
         study=study,
         calibration=[
             reliability_chart(
                 f"{dataset}: predicted and observed",
-                [(row["model"], [Bin(**b) for b in row["bins"]], row["error"]) for row in rows],
+                [(row["model"], [Bin(**b) for b in row["bins"]], row["error"]) for row in mine],
             )
-            for dataset, rows in by_dataset(found["calibration"]).items()
+            for dataset, mine in by_dataset(found["calibration"]).items()
         ],
         vectors=vectors,
     )
@@ -100,7 +94,6 @@ def suite_markdown(found: dict[str, Any]) -> str:
         "subgnn.lab",
         **_shared(found),
         note=found["note"],
-        summary=_summary(found),
         scores=[
             (dataset, *score_table(rows, found["compare"]), dataset_notes(found, rows))
             for dataset, rows in by_dataset(found["rows"]).items()
@@ -122,6 +115,7 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
     """Values that the page and the Markdown have in common."""
     return {
         "title": found["title"],
+        "summary": _summary(found),
         "facts": header_facts(found),
         "as_published": as_published_table(found["as_published"]) if found["as_published"] else None,
         "as_published_note": AS_PUBLISHED_NOTE,
@@ -136,19 +130,15 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
 
 def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A dataset's table, without empty columns, its notes, and its chart."""
-    metric = task_of(rows[0]["task"]).headline
     header, cells = score_table(rows, found["compare"])
     means = [row["score"]["mean"] or 0.0 for row in rows]
-    best = max(means, default=0.0)
     return {
         "dataset": dataset,
         "header": header,
         "rows": cells,
-        "best": ([i for i, mean in enumerate(means) if best and mean == best], 2),
+        "best": ([i for i, mean in enumerate(means) if mean and mean == max(means)], 2),
         "notes": dataset_notes(found, rows),
-        "chart": score_chart(dataset, rows, metric=metric, word=metric_name(metric))
-        if found["study"] == "table"
-        else None,
+        "chart": score_chart(dataset, rows) if found["study"] == "table" else None,
     }
 
 
@@ -174,7 +164,7 @@ def _study(found: dict[str, Any]) -> list[dict[str, Any]]:
     if found["study"] == "sensitivity":
         return [
             {
-                "charts": [change_chart(dataset, rows, word="micro-F1")],
+                "charts": [change_chart(dataset, rows)],
                 "table": (f"Values tried on {dataset}", SETTING_HEADER, [setting_cells(row) for row in rows], "scores"),
             }
             for dataset, rows in by_dataset(found["settings"]).items()
@@ -202,22 +192,26 @@ def _overlap_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list
     cells = []
     for row in rows:
         known = {b["end"]: spread_text(b["micro_f1"]) for b in row["bins"]}
-        constant = ["" if row[name] is None else f"{row[name]:.3f}" for name in ("majority", "random")]
+        constant = [mean_text(row[name]) for name in ("majority", "random")]
         cells.append([row["model"], str(row["n"]), *(known.get(end, "") for end in ends), *constant])
     return ["model", "n", *(f"up to {end:.0%}" for end in ends), "majority", "random"], cells
 
 
-def _vector_charts(given: Sequence[Group]) -> list[Chart]:
+def _vector_charts(groups: Sequence[Group]) -> list[Chart]:
+    """For each model, z_S of the test subgraphs of a run that saved them, on their first two principal axes."""
     charts = []
-    for group in (group for group in given if not group.setting):
-        known = projection(group)
+    for group in (group for group in groups if not group.setting):
+        saved = ((run, found) for run, found in group.predictions() if "vectors" in found)
+        known = next(((run, found, a) for run, found in saved if (a := principal_axes(found["vectors"]))), None)
         if known is not None:
-            places, targets, shares, seed = known
-            caption = f"{group.label} on {group.dataset}, seed {seed}"
-            classes = group.runs[0]["classes"]
-            groups = label_groups(targets, classes)
-            titles = [classes[i] if i >= 0 else "no label" for i in groups[0]] if classes else map(str, targets)
-            charts.append(vector_chart(caption, places, shares, groups, titles=list(titles)))
+            run, found, axes = known
+            classes, targets = run["classes"], found["targets"]
+            groups_of_labels = label_groups(targets, classes)
+            titles = (
+                [classes[i] if i >= 0 else "no label" for i in groups_of_labels[0]] if classes else map(str, targets)
+            )
+            caption = f"{group.label} on {group.dataset}, seed {run['seed']}"
+            charts.append(vector_chart(caption, *axes, groups_of_labels, titles=list(titles)))
     return charts
 
 
@@ -242,8 +236,10 @@ def _published_marks(row: dict[str, Any], metric: str, *, x: float | None = None
     return [Mark(x=x, y=y, title=f"published: {number:.3f}", style=_PUBLISHED)]
 
 
-def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Chart:
+def score_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
     """A row for each model: its mean, its deviation, and the published number."""
+    metric = task_of(rows[0]["task"]).headline
+    word = metric_name(metric)
     scored = _scored(rows, metric)
     top = max([mean + std for _, mean, std in scored], default=1.0)
     marks = []
@@ -332,8 +328,8 @@ def bar_chart(rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Char
     )
 
 
-def change_chart(dataset: str, rows: Sequence[dict[str, Any]], *, word: str) -> Chart:
-    """For each setting, the change of the validation score at each of its values."""
+def change_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
+    """For each setting, the change of validation micro-F1 at each of its values."""
     settings = list(dict.fromkeys(row["setting"] for row in rows))
     known = [row for row in rows if row["change"]["mean"] is not None]
     lines, marks, largest = [], [], []
@@ -350,11 +346,11 @@ def change_chart(dataset: str, rows: Sequence[dict[str, Any]], *, word: str) -> 
     matters = {row["setting"] for row in rows if row["matters"]}
     return Chart(
         f"{dataset}: one setting at a time",
-        f"Largest change of validation {word} on {dataset} by setting: {'; '.join(largest)}",
+        f"Largest change of validation micro-F1 on {dataset} by setting: {'; '.join(largest)}",
         row_axes(
             [f"{'★ ' if setting in matters else ''}{setting}" for setting in settings],
             padded_range([*(row["change"]["mean"] for row in known), -1.4 * _MATTERS, 1.4 * _MATTERS]),
-            f"change of validation {word}",
+            "change of validation micro-F1",
             names_above=True,
         ),
         rules=[(0.0, "zero"), (-_MATTERS, "limit"), (_MATTERS, "limit")],

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from subgnn.config.recipes import portfolio
 from subgnn.config.settings import Recipe, recipe_key
@@ -34,6 +33,7 @@ PORTFOLIO_ALGORITHM = 1
 """Increased when the same portfolio makes another choice than before."""
 FOLDS = 10
 """Folds of all subgraphs, by the protocol ``folds``."""
+_ALGORITHMS = {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,10 @@ class Request:
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     """A dataset with a split: ``random``, ``folds``, ``stored``, ``published``, or ``swapped``, val and test exchanged.
 
-    Subgraphs with equal nodes, and those of one group, are in one part of a random split and in one fold. With
-    ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10, the
-    validation split the fold after it, and all other folds are the training split.
+    Subgraphs with equal nodes, and those of one group, are in one part of a random split (50/25/25 by seed) and in one
+    fold. With ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10,
+    the validation split the fold after it, and all other folds are the training split, so that ten runs predict every
+    subgraph once. ``published`` exchanges val and test where val is the smaller.
 
     Raises:
         DataError: if it has no labels, no stored split, or too few subgraphs for the folds.
@@ -71,24 +72,19 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
         drawn = split_subgraphs(subgraphs, method=method, groups=groups, seed=seed)
         return replace(dataset, subgraphs=drawn)
     if split == "folds":
-        return replace(dataset, subgraphs=replace(subgraphs, splits=_fold_split(dataset, seed)))
+        folds = draw_folds(subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
+        if len(np.unique(folds)) < FOLDS:
+            what = f"{len(subgraphs)} subgraphs do not fill {FOLDS} folds"
+            hint = "subgraphs of one group or with equal nodes share a fold; set protocol.split = 'random'"
+            raise DataError(what, where=dataset.name, hint=hint)
+        parts = [SPLITS.index(name) for name in ("test", "val", *["train"] * (FOLDS - 2))]
+        return replace(dataset, subgraphs=replace(subgraphs, splits=np.array(parts, np.int8)[(folds - seed) % FOLDS]))
     if subgraphs.splits is None:
         hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
     if split == "swapped":
         return replace(dataset, subgraphs=exchange_val_and_test(subgraphs))
     return replace(dataset, subgraphs=named_split(subgraphs, split))
-
-
-def _fold_split(dataset: Dataset, seed: int) -> NDArray[np.int8]:
-    """The split of a seed by the protocol ``folds``."""
-    folds = draw_folds(dataset.subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
-    if len(np.unique(folds)) < FOLDS:
-        what = f"{len(dataset.subgraphs)} subgraphs do not fill {FOLDS} folds"
-        hint = "subgraphs of one group or with equal nodes share a fold; set protocol.split = 'random'"
-        raise DataError(what, where=dataset.name, hint=hint)
-    names = ["test", "val", *["train"] * (FOLDS - 2)]
-    return np.array([SPLITS.index(name) for name in names], np.int8)[(folds - seed) % FOLDS]
 
 
 def plan_jobs(
@@ -99,8 +95,7 @@ def plan_jobs(
     Models, or values of a varied setting, with the same content share a job.
 
     Args:
-        spec: the dataset in the suite.
-        source: its path.
+        source: the path of the dataset.
         models: the selected models of the suite.
 
     Returns:
@@ -117,7 +112,7 @@ def plan_jobs(
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in variants:
             seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
-            same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
+            same = {"graph": seen, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
             key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             rule = rules.get(entry["model"], "")
             if key in jobs:
@@ -160,23 +155,16 @@ def _variants(
     suite: Suite, dataset: str, models: Sequence[ModelSpec], overrides: tuple[str, ...]
 ) -> list[tuple[dict[str, str], Recipe]]:
     """Each model unchanged, and with each value of each setting that is varied in it."""
-    found = [
-        ({"model": model.label, "setting": "", "value": ""}, suite.recipe(model, dataset, overrides))
-        for model in models
+    chosen = {model.label: model for model in models}
+    changes = [(model.label, "", "", "") for model in models]
+    changes += [(s.model, s.name, v, f"{s.key}={v}") for s in suite.settings if s.model in chosen for v in s.values]
+    return [
+        (
+            {"model": label, "setting": setting, "value": value},
+            suite.recipe(chosen[label], dataset, overrides, change=change),
+        )
+        for label, setting, value, change in changes
     ]
-    by_label = {model.label: model for model in models}
-    for setting in suite.settings:
-        if setting.model in by_label:
-            for value in setting.values:
-                change = f"{setting.key}={value}"
-                recipe = suite.recipe(by_label[setting.model], dataset, overrides, change=change)
-                found.append(({"model": setting.model, "setting": setting.name, "value": value}, recipe))
-    return found
-
-
-def algorithms() -> dict[str, int]:
-    """Versions of the algorithms that determine a run's numbers."""
-    return {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
 
 
 def _plain(name: str) -> str:

@@ -14,19 +14,22 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.lab.suites.comparisons import Scored, compare, paired, score_group, standings
 from subgnn.lab.suites.page import suite_markdown, suite_page
 from subgnn.lab.suites.results import (
     Group,
-    calibration_groups,
+    ScoredGroup,
+    compare,
     group_runs,
     number,
     overlap_bins,
+    paired,
     place,
     random_score,
     read_runs,
     reliability,
+    score_group,
     spread,
+    standings,
 )
 from subgnn.lab.suites.spec import SPLIT_WORDS, ModelSpec, Suite, parse_suite
 from subgnn.storage.files import atomic_write, read_json, write_json
@@ -48,11 +51,7 @@ FOLDS_TEST = (
 
 
 def write_suite_report(out: Path) -> dict[str, Any]:
-    """Write the three files into a suite's folder, and return the content of report.json.
-
-    Raises:
-        DataError: if there is no suite, or no run.
-    """
+    """Write the three files into a suite's folder, and return the content of report.json."""
     if not (out / "suite.json").is_file():
         hint = "subgnn benchmark run SUITE --out DIR writes one"
         raise DataError("no suite was run here", where=str(out), hint=hint)
@@ -74,7 +73,9 @@ def collect(
     suite: Suite, groups: Sequence[Group], outcomes: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """The content of report.json; undefined numbers are None."""
-    rows = table_rows(suite, groups)
+    plain = [group for group in groups if not group.setting]
+    rows = table_rows(suite, plain)
+    most = max((row["n"] for row in rows), default=0)
     return {
         "suite": suite.name,
         "title": suite.title,
@@ -91,13 +92,15 @@ def collect(
         "compare": list(suite.compare),
         "rows": rows,
         "standings": standings(rows),
-        "as_published": as_published_rows(suite, groups),
+        "as_published": as_published_rows(suite, plain),
         "references": [asdict(reference) for reference in suite.references],
         "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
-        "generalization": _generalization(groups) if suite.study == "generalization" else [],
-        "calibration": _calibration(groups, rows),
+        "generalization": _generalization(plain) if suite.study == "generalization" else [],
+        "calibration": _calibration(plain, rows),
         "failures": [_failure(run, entry) for run in failed for entry in run["entries"]],
-        "missing": _missing(rows),
+        "missing": [
+            f"{row['model']} on {row['dataset']}: {row['n']} of {most} runs" for row in rows if row["n"] < most
+        ],
         "left_out": [d.name for d in suite.datasets if d.name not in {run["dataset"] for run in [*outcomes, *failed]}],
     }
 
@@ -128,20 +131,20 @@ def _generalization(groups: Sequence[Group]) -> list[dict[str, Any]]:
             "bins": overlap_bins(group),
         }
         for group in groups
-        if not group.setting
     ]
 
 
 def _calibration(groups: Sequence[Group], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The calibration of all models that are not baselines, and of the best baseline, on each dataset."""
+    mine = {(row["dataset"], row["config"]) for row in rows if not row["baseline"]}
+    rivals = {(row["dataset"], row["against"]["model"]) for row in rows if row["against"]}
     found = []
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        for group in calibration_groups(groups, rows, dataset):
-            known = reliability(group)
-            if known is not None:
-                bins = [asdict(some) for some in known[0]]
-                found.append(
-                    {"dataset": dataset, "model": group.label, "n": len(group.runs), "error": known[1], "bins": bins}
-                )
+    for group in groups:
+        shown = (group.dataset, group.config) in mine or (group.dataset, group.label) in rivals
+        known = reliability(group) if shown else None
+        if known is not None:
+            about = {"dataset": group.dataset, "model": group.label, "n": len(group.runs)}
+            found.append({**about, "error": known[1], "bins": [asdict(some) for some in known[0]]})
     return found
 
 
@@ -151,23 +154,17 @@ def _failure(run: dict[str, Any], entry: dict[str, str]) -> dict[str, Any]:
     return {**about, "message": run["message"], "run": run["folder"].name}
 
 
-def _missing(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Descriptions of the rows with fewer runs than others."""
-    most = max((row["n"] for row in rows), default=0)
-    return [f"{row['model']} on {row['dataset']}: {row['n']} of {most} runs" for row in rows if row["n"] < most]
-
-
 def table_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
     """A row for each dataset and model of the suite."""
-    scored = [score_group(group) for group in groups if not group.setting]
+    scored = [score_group(group) for group in groups]
     return [_row(suite, ours, _rivals(suite, ours, scored)) for ours in scored]
 
 
-def _row(suite: Suite, scored: Scored, rivals: Sequence[Scored]) -> dict[str, Any]:
+def _row(suite: Suite, scored: ScoredGroup, rivals: Sequence[ScoredGroup]) -> dict[str, Any]:
     group = scored.group
     first, spec = group.runs[0], {m.label: m for m in suite.models}.get(group.model)
     published = _published(suite, spec, group.dataset)
-    test = {name: spread(group.scores("test", name).values()) for name in first["test"]}
+    test = {name: group.spread("test", name) for name in first["test"]}
     test |= {group.metric: scored.score} if group.metric in test else {}
     nothing: dict[str, float | None] = {"mean": None, "std": None}
     ours = {name: test.get(name, nothing) for name in ("micro_f1", "auroc")}
@@ -186,7 +183,7 @@ def _row(suite: Suite, scored: Scored, rivals: Sequence[Scored]) -> dict[str, An
         "score": scored.score,
         "interval": scored.interval,
         **ours,
-        "val": {name: spread(group.scores("val", name).values()) for name in first["val"]},
+        "val": {name: group.spread("val", name) for name in first["val"]},
         "test": test,
         "majority": spread(number(run.get("majority")) for run in group.runs)["mean"],
         "published": published or None,
@@ -202,7 +199,7 @@ def _row(suite: Suite, scored: Scored, rivals: Sequence[Scored]) -> dict[str, An
         "portfolio": _portfolio(group),
         "rules": dict(Counter(run["portfolio"]["chosen"] for run in group.runs if run.get("portfolio"))),
         "method": first["method"],
-        "task": group.task,
+        "task": group.task.name,
         "set": first["set"],
         "config": group.config,
         "devices": sorted({run["device"] for run in group.runs}),
@@ -219,7 +216,7 @@ def as_published_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, A
     specs, found = {m.label: m for m in suite.models}, []
     for group in groups:
         runs = [run for run in group.runs if run.get("as_published")]
-        if group.setting or not runs:
+        if not runs:
             continue
         known = _published(suite, specs.get(group.model), group.dataset)
         theirs, ours = (
@@ -254,17 +251,11 @@ def _portfolio(group: Group) -> list[dict[str, Any]]:
     for run in group.runs:
         for one in (run.get("portfolio") or {}).get("leaderboard", ()):
             found[one["name"]].append(one)
-    means = [
-        {
-            "name": name,
-            "n": len(entries),
-            **{
-                key: fmean(numbers) if (numbers := [one[key] for one in entries if one[key] is not None]) else None
-                for key in ("score", "weight", "seconds")
-            },
-        }
-        for name, entries in found.items()
-    ]
+    means: list[dict[str, Any]] = []
+    for name, entries in found.items():
+        known = {key: [one[key] for one in entries if one[key] is not None] for key in ("score", "weight", "seconds")}
+        numbers = {key: fmean(values) if values else None for key, values in known.items()}
+        means.append({"name": name, "n": len(entries), **numbers})
     return sorted(means, key=lambda one: (-(one["weight"] or 0.0), -(one["score"] or 0.0), one["name"]))
 
 
@@ -280,34 +271,25 @@ def _published(suite: Suite, spec: ModelSpec | None, dataset: str) -> dict[str, 
     return found
 
 
-def _rivals(suite: Suite, ours: Scored, scored: Sequence[Scored]) -> list[Scored]:
-    """What a model is compared with on its dataset: the best baseline, unless it is one, and those the suite names."""
-    best = _best_baseline(suite, ours, scored)
-    here = [other for other in scored if _comparable(ours, other) and other.group.model in suite.compare]
-    return [*([best] if best else []), *(other for other in here if other is not best)]
+def _rivals(suite: Suite, ours: ScoredGroup, scored: Sequence[ScoredGroup]) -> list[ScoredGroup]:
+    """What a model is compared with on its dataset and split: the best baseline, then those that the suite names.
 
-
-def _comparable(ours: Scored, other: Scored) -> bool:
-    """Whether another model has the same dataset and split."""
-    a, b = ours.group, other.group
-    return other is not ours and (a.dataset, a.split) == (b.dataset, b.split)
-
-
-def _best_baseline(suite: Suite, ours: Scored, scored: Sequence[Scored]) -> Scored | None:
-    """The baseline of the model's group with the highest mean test score on the same dataset; None for a baseline."""
-    groups = {model.label: model.group for model in suite.models}
-    baselines = {model.label for model in suite.models if model.baseline}
-    if ours.group.model in baselines:
-        return None
-    rivals = [
-        (other.score["mean"], other)
+    The best baseline is that of the model's group with the highest mean test score; a baseline has none.
+    """
+    specs = {model.label: model for model in suite.models}
+    mine = specs.get(ours.group.model)
+    here = [
+        other
         for other in scored
-        if _comparable(ours, other)
-        and other.group.model in baselines
-        and groups[other.group.model] == groups.get(ours.group.model, "")
+        if other is not ours and (other.group.dataset, other.group.split) == (ours.group.dataset, ours.group.split)
     ]
-    defined = [(mean, other) for mean, other in rivals if mean is not None]
-    return max(defined, key=lambda pair: pair[0])[1] if defined else None
+    best: list[tuple[float, ScoredGroup]] = []
+    for other in [] if mine and mine.baseline else here:
+        spec, mean = specs.get(other.group.model), other.score["mean"]
+        if spec and spec.baseline and spec.group == (mine.group if mine else "") and mean is not None:
+            best.append((mean, other))
+    first = [max(best, key=lambda pair: pair[0])[1]] if best else []
+    return first + [other for other in here if other.group.model in suite.compare and other not in first]
 
 
 def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -323,7 +305,7 @@ def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
         base = bases.get((group.dataset, group.model, tuple(group.runs[0]["set"])))
         if not group.setting or base is None:
             continue
-        changes = paired(group.scores("val", group.metric), base.scores("val", base.metric))
+        changes = paired(group, base, "val")
         rows.append(
             {
                 "dataset": group.dataset,
@@ -333,7 +315,7 @@ def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
                 "matters": group.setting in matters,
                 "same_as_base": group.config == base.config,
                 "n": len(changes),
-                "val": spread(group.scores("val", group.metric).values()),
+                "val": group.spread("val", group.metric),
                 "change": spread(changes),
                 "set": group.runs[0]["set"],
             }

@@ -1,4 +1,9 @@
-"""Results of a suite's runs: groups of them, calibration, and scores by overlap with training subgraphs."""
+"""Results of a suite's runs: groups of them, their scores, comparisons, calibration and overlap with training.
+
+By the protocol ``folds`` every subgraph is predicted once in ten runs, by models that never saw it. The score is that
+of all these predictions together, and models are compared subgraph by subgraph. With a split that is drawn by seed,
+they are compared seed by seed; with a stored split in both ways, as its seeds share one test split.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from subgnn.errors import DataError
 from subgnn.lab.suites.job import ANSWERS, FAILURE, OUTCOME
+from subgnn.lab.suites.plan import FOLDS
 from subgnn.lab.suites.spec import Suite
-from subgnn.metrics.significance import score_terms
-from subgnn.reports.figures import Bin, calibration, principal_axes
+from subgnn.metrics.significance import (
+    ScoreTerms,
+    lead_interval,
+    score_terms,
+    sign_flip_test,
+    standard_error,
+    swap_test,
+)
+from subgnn.reports.figures import Bin, calibration
 from subgnn.storage.files import read_json
 from subgnn.task import Task, TaskName, task_of
 
@@ -45,21 +59,19 @@ class Group:
         """A metric by seed; NaN if a run does not have it."""
         return {run["seed"]: number(run[split].get(metric)) for run in self.runs}
 
+    def spread(self, split: str, metric: str) -> dict[str, float | None]:
+        """Mean and deviation of a metric over seeds."""
+        return spread(self.scores(split, metric).values())
+
     @property
     def metric(self) -> str:
         """The metric that is compared: micro-F1, or R^2 for real values."""
-        return self.kind.headline
+        return self.task.headline
 
     @property
-    def task(self) -> TaskName:
+    def task(self) -> Task:
         """The task of all runs."""
-        task: TaskName = self.runs[0]["task"]
-        return task
-
-    @property
-    def kind(self) -> Task:
-        """What the labels of all runs are."""
-        return task_of(self.task)
+        return task_of(self.runs[0]["task"])
 
     @property
     def split(self) -> str:
@@ -79,11 +91,7 @@ class Group:
 
 
 def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Outcomes of finished runs and messages of failed ones, each with its ``folder``.
-
-    Args:
-        folder: ``runs`` of a suite.
-    """
+    """Outcomes of finished runs and messages of failed ones in ``runs`` of a suite, each with its ``folder``."""
     found: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for path in sorted(folder.glob("*")):
@@ -111,7 +119,16 @@ def group_runs(suite: Suite, outcomes: Iterable[dict[str, Any]]) -> list[Group]:
         return place(key[0], datasets), place(key[1], models), place((key[2], key[3]), values), key
 
     found = [Group(*key, tuple(run for _, run in sorted(groups[key].items()))) for key in sorted(groups, key=order)]
-    return [replace(group, label=label) for group, label in zip(found, _labels(found), strict=True)]
+    same = defaultdict(list)  # overrides of all configurations of a model on a dataset
+    for group in found:
+        same[group.dataset, group.model, group.setting, group.value].append(" ".join(group.runs[0]["set"]))
+    labelled = []
+    for group in found:
+        changes, mine = same[group.dataset, group.model, group.setting, group.value], " ".join(group.runs[0]["set"])
+        mark = mine if changes.count(mine) == 1 else f"{mine} {group.config[:8]}".strip()
+        label = f"{group.model} · {mark}" if len(changes) > 1 and mark else group.model
+        labelled.append(replace(group, label=label))
+    return labelled
 
 
 def spread(values: Iterable[float]) -> dict[str, float | None]:
@@ -120,20 +137,6 @@ def spread(values: Iterable[float]) -> dict[str, float | None]:
     if not every or not all(math.isfinite(value) for value in every):
         return {"mean": None, "std": None}
     return {"mean": fmean(every), "std": pstdev(every)}
-
-
-def _labels(groups: Sequence[Group]) -> list[str]:
-    """The model's label; for several configurations of it on one dataset, with the overrides that differ."""
-    same = defaultdict(list)
-    for group in groups:
-        same[group.dataset, group.model, group.setting, group.value].append(" ".join(group.runs[0]["set"]))
-    found = []
-    for group in groups:
-        changes = same[group.dataset, group.model, group.setting, group.value]
-        mine = " ".join(group.runs[0]["set"])
-        mark = mine if changes.count(mine) == 1 else f"{mine} {group.config[:8]}".strip()
-        found.append(f"{group.model} · {mark}" if len(changes) > 1 and mark else group.model)
-    return found
 
 
 def number(value: Any) -> float:
@@ -154,11 +157,145 @@ def predicted(answers: Mapping[str, NDArray[Any]], task: TaskName) -> NDArray[An
     return task_of(task).decide(answers["probabilities"], answers.get("thresholds", 0.5))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredGroup:
+    """A group of runs with its test score.
+
+    Shapes:
+        subgraphs: (n,) rows of the dataset that were predicted, in order; empty where each seed has its own split.
+        units: (n,) equal for subgraphs of one group or with equal nodes, which depend on each other.
+        terms: what each of them adds to the score, the mean over its predictions.
+    """
+
+    group: Group
+    subgraphs: NDArray[np.int64]
+    units: NDArray[np.int64]
+    terms: ScoreTerms
+
+    @property
+    def score(self) -> dict[str, float | None]:
+        """The score and its deviation over runs; by folds, the score of all predictions together."""
+        found = self.group.spread("test", self.group.metric)
+        if self.group.split == "folds" and len(self.subgraphs):
+            found["mean"] = self.terms.score
+        return found
+
+    @property
+    def interval(self) -> list[float] | None:
+        """The 95 % interval of the score by folds: 1.96 standard errors over subgraphs."""
+        if self.group.split != "folds" or not len(self.subgraphs):
+            return None
+        error = 1.96 * standard_error(self.terms.joined(self.units))
+        return [self.terms.score - error, self.terms.score + error]
+
+
+def score_group(group: Group) -> ScoredGroup:
+    """Read the predictions of a group whose runs can be compared subgraph by subgraph."""
+    draws: dict[int, list[tuple[NDArray[Any], ...]]] = {}
+    units: dict[int, int] = {}
+    for run, found in group.predictions() if group.split != "random" else ():
+        draw = run["seed"] // FOLDS if group.split == "folds" else run["seed"]
+        rows = found["rows"]
+        draws.setdefault(draw, []).append((rows, predicted(found, group.task.name), found["targets"]))
+        units |= zip(rows.tolist(), found.get("units", rows).tolist(), strict=True)
+    tested, gain, weight = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+    for parts in draws.values():  # one prediction a subgraph in each
+        rows, labels, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        terms = score_terms(labels, targets, group.task.name)
+        tested.append(rows)
+        gain.append(terms.gain)
+        weight.append(terms.weight)
+    subgraphs, places = np.unique(np.concatenate(tested), return_inverse=True)
+    times = np.bincount(places)
+    means = (np.bincount(places, np.concatenate(values)) / times for values in (gain, weight))
+    unit = np.unique([units[row] for row in subgraphs.tolist()], return_inverse=True)[1]
+    return ScoredGroup(group, subgraphs, unit, ScoreTerms(*means))
+
+
+def compare(ours: ScoredGroup, theirs: ScoredGroup) -> list[dict[str, Any]]:
+    """The lead over another model, first by the way of pairing that the protocol asks for.
+
+    Returns:
+        Entries of model, lead, n, p and what the n pairs are: seeds or subgraphs. Those over subgraphs have the 95 %
+        interval of the lead, and how many subgraphs only one of the two predicts correctly (one class a subgraph). All
+        tests are two-sided; subgraphs of one group, or with equal nodes, are swapped and drawn together.
+    """
+    found: list[dict[str, Any]] = []
+    differences = paired(ours.group, theirs.group, "test")
+    if differences and ours.group.split != "folds":
+        lead, p = spread(differences)["mean"], sign_flip_test(differences)
+        found.append({"model": theirs.group.label, "lead": lead, "n": len(differences), "p": p, "over": "seeds"})
+    both, here, there = np.intersect1d(ours.subgraphs, theirs.subgraphs, return_indices=True)
+    if not len(both):
+        return found
+    mine, other = ours.terms.take(here), theirs.terms.take(there)
+    won, lost = (int((sign * (mine.gain - other.gain) > 0).sum()) for sign in (1, -1))
+    units = np.unique(ours.units[here], return_inverse=True)[1]
+    mine, other = mine.joined(units), other.joined(units)
+    first, second = (mine, other) if mine.score >= other.score else (other, mine)
+    found.append(
+        {
+            "model": theirs.group.label,
+            "lead": mine.score - other.score,
+            "interval": list(lead_interval(mine, other)),
+            "n": len(both),
+            "p": min(1.0, 2 * swap_test(first, second)),  # swaps are symmetric
+            "over": "subgraphs",
+            "only_ours": won if ours.group.task.one_class else None,
+            "only_theirs": lost if ours.group.task.one_class else None,
+        }
+    )
+    return found
+
+
+def paired(ours: Group, theirs: Group, split: str) -> list[float]:
+    """Differences of the compared metric by seed."""
+    mine, other = (group.scores(split, group.metric) for group in (ours, theirs))
+    return [mine[seed] - other[seed] for seed in sorted(mine) if seed in other]
+
+
+def standings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean score and mean rank over datasets, of models with a score on all of them; empty for one dataset.
+
+    Rank 1 is the highest score among these models on a dataset; equal scores share the mean of their ranks. The lowest
+    lead is that over the best baseline, on the dataset where it is lowest; None for a baseline.
+
+    Example:
+        >>> rows = [{"dataset": d, "model": m, "score": {"mean": s}, "against": None} for d, m, s in
+        ...         [("x", "a", 0.9), ("y", "a", 0.5), ("x", "b", 0.8), ("y", "b", 0.5), ("x", "c", 0.1)]]
+        >>> for line in standings(rows):
+        ...     print(line)
+        {'model': 'a', 'datasets': 2, 'mean': 0.7, 'rank': 1.25, 'lowest_lead': None}
+        {'model': 'b', 'datasets': 2, 'mean': 0.65, 'rank': 1.75, 'lowest_lead': None}
+    """
+    known = {(row["model"], row["dataset"]): row["score"]["mean"] for row in rows}
+    models, datasets = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "dataset"))
+    whole = [model for model in models if all(known.get((model, name)) is not None for name in datasets)]
+    if len(datasets) < 2 or not whole:
+        return []
+    scores = np.array([[known[model, name] for name in datasets] for model in whole], np.float64)
+    ranks = rankdata(-scores.round(12), axis=0).mean(axis=1)
+    leads: dict[str, list[float]] = {model: [] for model in models}
+    for row in rows:
+        if row["against"] and row["against"]["lead"] is not None:
+            leads[row["model"]].append(row["against"]["lead"])
+    return [
+        {
+            "model": model,
+            "datasets": len(datasets),
+            "mean": fmean(values),
+            "rank": float(rank),
+            "lowest_lead": min(leads[model], default=None),
+        }
+        for model, values, rank in zip(whole, scores.tolist(), ranks, strict=True)
+    ]
+
+
 def reliability(group: Group) -> tuple[list[Bin], float] | None:
     """Bins of predicted and observed frequencies over all seeds, and the expected calibration error."""
-    if group.kind.real:
+    if group.task.real:
         return None
-    found = [group.kind.confidences(kept["probabilities"], kept["targets"]) for _, kept in group.predictions()]
+    found = [group.task.confidences(kept["probabilities"], kept["targets"]) for _, kept in group.predictions()]
     return calibration(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
 
@@ -168,20 +305,19 @@ def overlap_bins(group: Group) -> list[dict[str, Any]]:
     A bin includes its upper end but not its lower one; the first bin includes 0. A seed without a subgraph in a bin
     does not count there.
     """
-    if group.kind.real:
+    if group.task.real:
         return []
     scores: list[list[float]] = [[] for _ in BIN_ENDS]
     counts: list[list[int]] = [[] for _ in BIN_ENDS]
     for _, found in group.predictions():
-        place = np.searchsorted(np.asarray(BIN_ENDS) + _TINY, found["overlap"], side="left")
-        classes = predicted(found, group.task)
+        bins = np.searchsorted(np.asarray(BIN_ENDS) + _TINY, found["overlap"], side="left")
+        classes = predicted(found, group.task.name)
         for i in range(len(BIN_ENDS)):
-            here = place == i
+            here = bins == i
             counts[i].append(int(here.sum()))
-            if here.any():
-                score = score_terms(classes[here], found["targets"][here], group.task).score
-                if np.isfinite(score):
-                    scores[i].append(score)
+            score = score_terms(classes[here], found["targets"][here], group.task.name).score
+            if np.isfinite(score):  # not where there is none
+                scores[i].append(score)
     return [
         {
             "begin": 0.0 if i == 0 else BIN_ENDS[i - 1],
@@ -191,7 +327,7 @@ def overlap_bins(group: Group) -> list[dict[str, Any]]:
             "micro_f1": spread(scores[i]),
         }
         for i, end in enumerate(BIN_ENDS)
-        if counts[i] and sum(counts[i])
+        if sum(counts[i])
     ]
 
 
@@ -202,31 +338,9 @@ def random_score(group: Group) -> float | None:
     """
     classes = len(group.runs[0]["classes"])
     found = next((arrays for _, arrays in group.predictions()), None)
-    if group.kind.real or found is None:
+    if group.task.real or found is None:
         return None
-    if not group.kind.several:
+    if not group.task.several:
         return 1 / classes
     there = float(np.mean(found["targets"].sum(axis=1)))
     return there / (there + (classes - there) / 2 + there / 2)
-
-
-def projection(group: Group) -> tuple[NDArray[np.float64], NDArray[Any], tuple[float, float], int] | None:
-    """z_S of the test subgraphs on their first two principal axes.
-
-    Returns:
-        Coordinates (n, 2), targets, the shares of the variance along the two axes, and the seed; None if no run of the
-        group has saved vectors.
-    """
-    for run, found in group.predictions():
-        known = principal_axes(found["vectors"]) if "vectors" in found else None
-        if known is not None:
-            return known[0], found["targets"], known[1], run["seed"]
-    return None
-
-
-def calibration_groups(groups: Sequence[Group], rows: Sequence[dict[str, Any]], dataset: str) -> list[Group]:
-    """The groups whose calibration is shown: all models that are not baselines, and the best baseline."""
-    mine = {row["config"] for row in rows if row["dataset"] == dataset and not row["baseline"]}
-    rivals = {row["against"]["model"] for row in rows if row["dataset"] == dataset and row["against"]}
-    plain = [group for group in groups if group.dataset == dataset and not group.setting]
-    return [group for group in plain if group.config in mine or group.label in rivals]

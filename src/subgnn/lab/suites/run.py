@@ -10,29 +10,31 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from subgnn.config.files import parse_recipe
+from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
-from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
+from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, has_test_scores, run_job, share_job
 from subgnn.lab.suites.plan import Request, plan_jobs
-from subgnn.lab.suites.published_rules import has_test_scores
 from subgnn.lab.suites.report import write_suite_report
 from subgnn.lab.suites.spec import DatasetSpec, Suite, parse_suite
 from subgnn.models.registry import find_model
-from subgnn.parallel.engine import Engine, Failure, LocalEngine
+from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.result import RESULTS, read_result
 from subgnn.storage.cache import cache_limit
-from subgnn.storage.files import json_digest, read_json, write_json
+from subgnn.storage.files import atomic_write, json_digest, read_json, temporary_folder, write_json
 
+Function = Callable[..., Any]
 SUITE, DATA, RUNS = "suite.json", "data", "runs"
 _TEMPORARY = (LOCK, f".{SUITE}.")
 _REPLACE = "remove the run's folder, and run the suite again"
@@ -61,10 +63,6 @@ def run_suite(
 
     Returns:
         The content of report.json.
-
-    Raises:
-        UserError: for a name that the suite does not have, or if there is no dataset.
-        DataError: if the folder holds another suite.
     """
     request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
     labels = [model.label for model in suite.models]
@@ -89,23 +87,17 @@ def run_suite(
             job["out"] = str(out / RUNS / job["folder"])
         pending = [job for job in jobs if not _finished(job)]
         _share(pending, engine, on_progress)
-        _map(engine, run_job, sorted(pending, key=_turn), "runs", on_progress)
+        _map(engine, run_job, sorted(pending, key=turn), "runs", on_progress)
         return write_suite_report(out)
 
 
-def _turn(job: Mapping[str, Any]) -> tuple[int, int]:
+def turn(job: Mapping[str, Any]) -> tuple[int, int]:
     """The order of jobs: seed by seed, and large portfolios first, so that workers end at about the same time."""
     auto = job["recipe"]["auto"]
     return job["seed"], -len(auto["only"] or auto["candidates"])
 
 
-def _map(
-    engine: Engine,
-    function: Callable[[dict[str, Any]], Any],
-    jobs: Sequence[dict[str, Any]],
-    what: str,
-    on_progress: OnProgress,
-) -> None:
+def _map(engine: Engine, function: Function, jobs: Sequence[Any], what: str, on_progress: OnProgress) -> None:
     """Run jobs; the message of one that fails is written into the folder of its run."""
     for done, (job, result) in enumerate(engine.map(function, jobs), 1):
         if isinstance(result, Failure) and function is run_job:
@@ -219,3 +211,63 @@ def _content(suite: Suite) -> dict[str, Any]:
     """The content of suite.json."""
     found: dict[str, Any] = json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"}))
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RemoteJob:
+    function: Function
+    job: dict[str, Any]
+    dataset: Shared[Dataset]
+
+
+class RemoteEngine:
+    """An engine for :func:`run_suite` whose workers cannot read this machine's files.
+
+    A dataset is read here and sent once; a run is written to a temporary folder of the worker's machine, and its files,
+    some kilobytes, are written to the run's folder here. ``outcome.json``, which marks a finished run, is written last.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._datasets: dict[tuple[str, int | None], Shared[Dataset]] = {}
+        self.share = engine.share
+
+    @property
+    def slots(self) -> int:
+        """The number of jobs that run at once."""
+        return self._engine.slots
+
+    def map(self, function: Function, jobs: Sequence[Any]) -> Iterator[tuple[Any, Any | Failure]]:
+        """Yield each job with its result or failure, in the order in which they end, when its files are written."""
+        for remote, found in self._engine.map(
+            _run_remotely, [_RemoteJob(function, job, self._dataset(job)) for job in jobs]
+        ):
+            if isinstance(found, Failure):
+                yield remote.job, found
+                continue
+            result, files = found
+            folder = Path(remote.job["out"])
+            for name in sorted(files, key=lambda name: name == OUTCOME):
+                folder.mkdir(parents=True, exist_ok=True)
+                with atomic_write(folder / name, overwrite=True) as temporary:
+                    temporary.write_bytes(files[name])
+            if files:  # of an earlier attempt here that was interrupted
+                drop_weights(folder)
+            yield remote.job, result
+
+    def _dataset(self, job: dict[str, Any]) -> Shared[Dataset]:
+        key = job["source"], job["id_base"]
+        if key not in self._datasets:
+            self._datasets[key] = self.share(read_dataset(Path(job["source"]), id_base=job["id_base"]))
+        return self._datasets[key]
+
+
+def _run_remotely(remote: _RemoteJob) -> tuple[Any, dict[str, bytes]]:
+    """Run a job in a worker; returns its result, and the files that it wrote, by name."""
+    with temporary_folder("subgnn-remote") as parent:
+        folder = parent / "run"
+        result = remote.function({**remote.job, "out": str(folder)}, remote.dataset.get())
+        if (folder / RESULTS).is_file():
+            # The result names the folder of the run, which will be the one here.
+            replace(read_result(folder), run=remote.job["out"]).save(folder)
+        return result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}

@@ -52,13 +52,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The split and the number of runs of a model on a dataset, with seeds 0, 1 and so on.
-
-    ``random`` is 50/25/25 by seed, ``stored`` the dataset's own, ``published`` that with val and test exchanged where
-    val is the smaller (:func:`~subgnn.data.splits.named_split`). With ``folds``, all subgraphs are dealt into ten
-    folds: run 0 is tested on the first and run 9 on the last, so that ten runs predict every subgraph once; ten more
-    repeat this with other folds (:func:`~subgnn.lab.suites.plan.with_split`).
-    """
+    """The split (:func:`~subgnn.lab.suites.plan.with_split`) and the number of runs of a model on a dataset."""
 
     split: Splitting = "random"
     seeds: Count = 10
@@ -104,17 +98,17 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A recipe with a label; ``{dataset}`` in its name is replaced by the dataset's, and channels replace its own.
+    """A recipe with a label.
 
-    ``otherwise`` is the recipe for datasets that it does not have. ``rule`` is the one by which its authors selected
-    their published numbers (:mod:`~subgnn.lab.suites.published_rules`); it has no part in a run of the model.
-
-    ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
-
-    A model is compared with the best baseline of its ``group``.
-
-    ``each`` names the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name
-    replaces ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
+    Args:
+        recipe: its name; ``{dataset}`` is replaced by the dataset's.
+        otherwise: the recipe for datasets that have none of that name.
+        tune: lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
+        channels: instead of the recipe's own.
+        each: the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name replaces
+            ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
+        group: a model is compared with the best baseline of its group.
+        rule: by which its authors selected their published numbers; it has no part in a run of the model.
     """
 
     label: str
@@ -152,7 +146,7 @@ class ReferenceSpec:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite; paths of recipes are relative to ``folder``, and every model is compared with those of ``compare``."""
+    """A suite; paths of recipes are relative to ``folder``, and all models are compared with those of ``compare``."""
 
     name: str
     title: str
@@ -187,8 +181,7 @@ class Suite:
         if name.endswith(".toml"):
             name = str(Path(self.folder) / name)
         anchors = change.startswith(_CHANNELS)
-        given = [*model.set, *overrides, *([change] if change and not anchors else [])]
-        found = find_recipe(name, given)
+        found = find_recipe(name, [*model.set, *overrides, *([change] if change and not anchors else [])])
         if model.channels:
             found = replace(found, channels=model.channels)
         if model.tune:
@@ -204,17 +197,10 @@ def _expanded(model: ModelSpec) -> list[ModelSpec]:
         return [model]
     found = []
     for candidate in (one for one in find_recipe(model.each).auto.candidates if not one.for_graphs_with):
-        own = model.recipe == _CANDIDATE
-        given = tuple(text.replace(_CANDIDATE, candidate.name) for text in model.set)
-        found.append(
-            replace(
-                model,
-                label=model.label.replace(_CANDIDATE, candidate.name),
-                recipe=candidate.recipe if own else model.recipe,
-                set=(*candidate.set, *given) if own else given,
-                each="",
-            )
-        )
+        label, *given = (text.replace(_CANDIDATE, candidate.name) for text in (model.label, *model.set))
+        alone = model.recipe == _CANDIDATE
+        recipe, own = (candidate.recipe, candidate.set) if alone else (model.recipe, ())
+        found.append(replace(model, label=label, recipe=recipe, set=(*own, *given), each=""))
     return found
 
 
@@ -223,25 +209,16 @@ def _with_anchors(recipe: Recipe, change: str, where: str) -> Recipe:
     channel, _, number = change.removeprefix(_CHANNELS).partition("=")
     known = [name for c in recipe.channels for name in (c.kind, c.name)]
     if channel not in known:
-        raise UserError(
-            f"the recipe has no channel '{channel}'", where=where, hint=choices(channel, dict.fromkeys(known))
-        )
+        hint = choices(channel, dict.fromkeys(known))
+        raise UserError(f"the recipe has no channel '{channel}'", where=where, hint=hint)
     if not number.strip().isdigit() or int(number) < 1:
         raise UserError(f"'{change}'", where=where, hint="accepted: a number of anchors from 1")
-    return replace(
-        recipe,
-        channels=tuple(
-            replace(c, num_anchors=int(number)) if channel in (c.kind, c.name) else c for c in recipe.channels
-        ),
-    )
+    changed = (replace(c, num_anchors=int(number)) if channel in (c.kind, c.name) else c for c in recipe.channels)
+    return replace(recipe, channels=tuple(changed))
 
 
 def find_suite(name: str) -> Suite:
-    """A suite by name, or by the path of a file.
-
-    Raises:
-        UserError: if there is none, or the file is not a suite.
-    """
+    """A suite by name, or by the path of a file."""
     if not name.endswith(".toml") and name not in suite_names():
         hint = f"{choices(name, suite_names())}; or the path of a .toml file"
         raise UserError(f"unknown suite '{name}'", where="benchmark run", hint=hint)
@@ -254,7 +231,8 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
     """Make a suite from a mapping, and check it."""
     suite = parse_table(Suite, content, where)
     suite = replace(suite, models=tuple(one for model in suite.models for one in _expanded(model)))
-    for what, names in (("dataset", [d.name for d in suite.datasets]), ("model", [m.label for m in suite.models])):
+    datasets, labels = [d.name for d in suite.datasets], [m.label for m in suite.models]
+    for what, names in (("dataset", datasets), ("model", labels)):
         if not names:
             raise UserError(f"there is no {what}", where=where, hint=f"add a [[{what}s]] entry")
         for name in names:
@@ -264,21 +242,16 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
         if not _NAME.fullmatch(dataset.name):  # it is the name of a folder, and comes before the = of --data
             hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"
             raise UserError(f"a dataset is called {excerpt(dataset.name)}", where=where, hint=hint)
-        if dataset.generate and dataset.generate not in GENERATORS:
-            hint = choices(dataset.generate, GENERATORS)
-            raise UserError(f"unknown generator '{dataset.generate}'", where=where, hint=hint)
-        if dataset.folder_of and dataset.folder_of not in [d.name for d in suite.datasets]:
-            hint = choices(dataset.folder_of, [d.name for d in suite.datasets])
-            raise UserError(f"'{dataset.name}' has the folder of '{dataset.folder_of}'", where=where, hint=hint)
         split = dataset.split or suite.protocol.split
         if dataset.swap and split != "stored":
             what = f"'{dataset.name}' exchanges val and test of a {split} split"
             raise UserError(what, where=where, hint="leave swap out, or set split = 'stored'")
-    labels = [m.label for m in suite.models]
-    for label in suite.compare:
-        if label not in labels:
-            raise UserError(f"compare: unknown model '{label}'", where=where, hint=choices(label, labels))
-    for setting in suite.settings:
-        if setting.model not in labels:
-            raise UserError(f"unknown model '{setting.model}'", where=where, hint=choices(setting.model, labels))
+    for what, name, known in (
+        *((f"unknown generator '{d.generate}'", d.generate, list(GENERATORS)) for d in suite.datasets),
+        *((f"'{d.name}' has the folder of '{d.folder_of}'", d.folder_of, datasets) for d in suite.datasets),
+        *((f"compare: unknown model '{label}'", label, labels) for label in suite.compare),
+        *((f"unknown model '{setting.model}'", setting.model, labels) for setting in suite.settings),
+    ):
+        if name and name not in known:
+            raise UserError(what, where=where, hint=choices(name, known))
     return suite

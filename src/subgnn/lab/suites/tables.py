@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +37,7 @@ def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple
         "published": [_published(row["published"] or {}) for row in rows],
         "gap": [signed(row["gap"]) for row in rows],
     }
-    rivals = [(row["against"] or {}).get("model") for row in rows]
-    first, further = _comparisons(rows, rivals)
+    first, further = _comparisons(rows, [(row["against"] or {}).get("model") for row in rows])
     columns["over best baseline"] = [f"{_lead(one)} ({one['model']})" if one else "" for one in first]
     columns["p"] = [p_text(one.get("p")) for one in first]
     columns["p, subgraphs"] = [p_text(one.get("p")) for one in further]
@@ -46,14 +46,15 @@ def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple
         columns[f"over {model}"] = list(map(_lead, first))
         columns[f"p over {model}"] = [p_text(one.get("p")) for one in first]
         columns[f"p over {model}, subgraphs"] = [p_text(one.get("p")) for one in further]
-    columns["calibration error"] = [
-        "" if row["calibration_error"] is None else f"{row['calibration_error']:.3f}" for row in rows
-    ]
+    columns["calibration error"] = [mean_text(row["calibration_error"]) for row in rows]
     columns["s a run"] = [f"{row['seconds']['mean']:.1f}" for row in rows]
     columns["MB"] = [f"{row['peak_memory_mb']:,.0f}" for row in rows]
-    columns["GPU MB"] = [
-        f"{row['peak_gpu_memory_mb'] or '':{',.0f' if row['peak_gpu_memory_mb'] else ''}}" for row in rows
-    ]
+    columns["GPU MB"] = [f"{row['peak_gpu_memory_mb']:,.0f}" if row["peak_gpu_memory_mb"] else "" for row in rows]
+    return _without_empty(columns)
+
+
+def _without_empty(columns: dict[str, list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the columns that have a cell."""
     kept = {name: cells for name, cells in columns.items() if any(cells)}
     return list(kept), [list(line) for line in zip(*kept.values(), strict=True)]
 
@@ -92,21 +93,14 @@ def as_published_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[
     header = ["dataset", "model", "rule", "n", "published", "by their rule", "in SE", "on validation", "in SE", "adds"]
     cells = []
     for row in rows:
-        published = spread_text({"mean": (row["published"] or {}).get("micro_f1"), "std": None})
-        scores = [
-            text
-            for score in (row["by_their_rule"], row["on_validation"])
-            for text in (f"{score['mean']:.3f} ± {score['error']:.3f}", _errors(score))
-        ]
-        cells.append(
-            [row["dataset"], row["model"], row["rule"], str(row["n"]), published, *scores, signed(row["difference"])]
-        )
+        line = [row["dataset"], row["model"], row["rule"], str(row["n"])]
+        line.append(mean_text((row["published"] or {}).get("micro_f1")))
+        for score in (row["by_their_rule"], row["on_validation"]):
+            # The distance from the published number in standard errors; the plain distance where these are 0.
+            distance = signed(score["gap"]) if score["errors"] is None else f"{score['errors']:+.1f} SE"
+            line += [f"{score['mean']:.3f} ± {score['error']:.3f}", distance]
+        cells.append([*line, signed(row["difference"])])
     return header, cells
-
-
-def _errors(score: dict[str, Any]) -> str:
-    """The distance from the published number in standard errors; the plain distance where these are 0."""
-    return signed(score["gap"]) if score["errors"] is None else f"{score['errors']:+.1f} SE"
 
 
 def short_title(rows: Sequence[dict[str, Any]]) -> str:
@@ -117,28 +111,19 @@ def short_title(rows: Sequence[dict[str, Any]]) -> str:
 
 def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Header and cells for a terminal of 80 columns; columns without a number are left out."""
-    header = [
-        "model",
-        "n",
-        task_of(rows[0]["task"]).headline_word,
-        "95 %",
-        "AUROC",
-        "published",
-        "gap",
-        "lead",
-        "p",
-    ]
-    cells = []
-    for row in rows:
-        published, against = row["published"] or {}, row["against"] or {}
-        means = ({"mean": value, "std": None} for value in (row["auroc"]["mean"], published.get("micro_f1")))
-        score = spread_text(row["score"]).replace(" ", "")
-        numbers = [*map(spread_text, means), *map(signed, (row["gap"], against.get("lead")))]
-        cells.append(
-            [row["model"], str(row["n"]), score, interval_text(row["interval"]), *numbers, p_text(against.get("p"))]
-        )
-    kept = [i for i in range(len(header)) if any(line[i] for line in cells)]
-    return [header[i] for i in kept], [[line[i] for i in kept] for line in cells]
+    against = [row["against"] or {} for row in rows]
+    columns = {
+        "model": [row["model"] for row in rows],
+        "n": [str(row["n"]) for row in rows],
+        task_of(rows[0]["task"]).headline_word: [spread_text(row["score"]).replace(" ", "") for row in rows],
+        "95 %": [interval_text(row["interval"]) for row in rows],
+        "AUROC": [mean_text(row["auroc"]["mean"]) for row in rows],
+        "published": [mean_text((row["published"] or {}).get("micro_f1")) for row in rows],
+        "gap": [signed(row["gap"]) for row in rows],
+        "lead": [signed(one.get("lead")) for one in against],
+        "p": [p_text(one.get("p")) for one in against],
+    }
+    return _without_empty(columns)
 
 
 def setting_cells(row: dict[str, Any]) -> list[str]:
@@ -166,7 +151,12 @@ def spread_text(found: dict[str, Any] | None) -> str:
     """Mean ± deviation; empty without a number."""
     if found is None or found["mean"] is None:
         return ""
-    return f"{found['mean']:.3f}" + (f" ± {found['std']:.3f}" if found["std"] is not None else "")
+    return mean_text(found["mean"]) + (f" ± {found['std']:.3f}" if found["std"] is not None else "")
+
+
+def mean_text(value: float | None) -> str:
+    """A number with three decimals; empty without one."""
+    return "" if value is None else f"{value:.3f}"
 
 
 def interval_text(ends: Sequence[float] | None) -> str:
@@ -198,7 +188,8 @@ def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("Selection", protocol["selection"]),
         ("Spread", FOLDS_SPREAD if folds else "mean ± population standard deviation over seeds"),
         ("Significance", protocol["test"]),
-        ("Commit", "; ".join(map(_short_commit, made["commits"])) or "not known"),
+        # The first digits of each, and the words after them.
+        ("Commit", "; ".join(re.sub(r"^(\S{12})\S*", r"\1", one) for one in made["commits"]) or "not known"),
         ("Source, SHA-256", "; ".join(made["source_hashes"])),
         ("Versions", "; ".join(made["versions"])),
         ("Machine", "; ".join(made["hardware"])),
@@ -209,12 +200,6 @@ def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found["left_out"]:
         facts.append(("Not run", f"{', '.join(found['left_out'])}: no data given, or not selected"))
     return facts
-
-
-def _short_commit(commit: str) -> str:
-    """The first digits of a commit, and the words after them."""
-    digits, *words = commit.split(" ")
-    return " ".join([digits[:12], *words])
 
 
 def dataset_notes(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:

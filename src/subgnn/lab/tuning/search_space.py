@@ -162,7 +162,7 @@ def _table(content: Any, path: str, where: str) -> Mapping[str, Any]:
 
 def _of_setting(section: str, key: str, entry: Any, where: str) -> Dimension:
     """A setting's dimension; each of its ends or choices must be a value that a recipe accepts."""
-    default = getattr(getattr(Recipe(), section), key, None)
+    default: Any = getattr(getattr(Recipe(), section), key, None)
     if default is None:
         parse_recipe({section: {key: 0}}, where)  # refuses the unknown name, with a hint
     several = isinstance(default, tuple)
