@@ -70,50 +70,36 @@ __all__ = [
     "write_folder",
 ]
 
-_MODULES = {
-    "DataError": "subgnn.errors",
-    "DataWarning": "subgnn.errors",
-    "Dataset": "subgnn.data.dataset",
-    "Graph": "subgnn.data.graph",
-    "NodeNames": "subgnn.data.strings",
-    "Ragged": "subgnn.ragged",
-    "Run": "subgnn.api.run",
-    "SubgnnError": "subgnn.errors",
-    "SubgraphClassifier": "subgnn.api.estimator",
-    "SubgraphRegressor": "subgnn.api.estimator",
-    "SubgraphSet": "subgnn.data.subgraphs",
-    "UserError": "subgnn.errors",
-    "dataset_from_pyg": "subgnn.data.formats.objects",
-    "dataset_to_pyg": "subgnn.data.formats.objects",
-    "describe": "subgnn.data.describe",
-    "embed_subgraphs": "subgnn.api.run",
-    "from_dgl": "subgnn.data.formats.objects",
-    "from_igraph": "subgnn.data.formats.objects",
-    "from_networkx": "subgnn.data.formats.objects",
-    "from_pyg": "subgnn.data.formats.objects",
-    "from_scipy": "subgnn.data.formats.objects",
-    "load": "subgnn.api.run",
-    "nearest_vectors": "subgnn.inference.nearest",
-    "read_dataset": "subgnn.data.formats",
-    "read_tables": "subgnn.api.inputs",
-    "to_networkx": "subgnn.data.formats.objects",
-    "to_pyg": "subgnn.data.formats.objects",
-    "to_scipy": "subgnn.data.formats.objects",
-    "train": "subgnn.api.train",
-    "write_bundle": "subgnn.data.formats.bundle",
-    "write_folder": "subgnn.data.formats.folder",
-    "data": "subgnn.data",
-    "errors": "subgnn.errors",
-    "ragged": "subgnn.ragged",
+_NAMES = {
+    "api.estimator": ("SubgraphClassifier", "SubgraphRegressor"),
+    "api.inputs": ("read_tables",),
+    "api.run": ("Run", "embed_subgraphs", "load"),
+    "api.train": ("train",),
+    "data.dataset": ("Dataset",),
+    "data.describe": ("describe",),
+    "data.formats": ("read_dataset",),
+    "data.formats.bundle": ("write_bundle",),
+    "data.formats.folder": ("write_folder",),
+    "data.formats.objects": (
+        *("dataset_from_pyg", "dataset_to_pyg", "from_dgl", "from_igraph", "from_networkx"),
+        *("from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"),
+    ),
+    "data.graph": ("Graph",),
+    "data.strings": ("NodeNames",),
+    "data.subgraphs": ("SubgraphSet",),
+    "errors": ("DataError", "DataWarning", "SubgnnError", "UserError"),
+    "inference.nearest": ("nearest_vectors",),
+    "ragged": ("Ragged",),
 }
-"""Where names are from. They are imported when they are asked for, which takes a second or two."""
+"""Public names by module. They are imported when they are first used, which takes a second or two."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES |= {module: module for module in ("data", "errors", "ragged")}
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the package, on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module 'subgnn' has no attribute '{name}'")
-    module = import_module(_MODULES[name])
+    module = import_module(f"subgnn.{_MODULES[name]}")
     value = getattr(module, name) if name in __all__ else module
     globals()[name] = value
     return value

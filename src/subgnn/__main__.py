@@ -22,9 +22,9 @@ def limit_threads(environment: MutableMapping[str, str]) -> None:
 
 
 def collect_later(objects: int = 500_000) -> None:
-    """Begin to collect garbage when there are so many objects: what imports make at start-up is none.
+    """Collect no garbage before there are this many objects: imports at start-up leave none.
 
-    Without this, an eighth of the time of a prediction goes to looking through modules.
+    Without this, collection takes an eighth of the time of a prediction.
     """
     usual = gc.get_threshold()
 
@@ -50,7 +50,7 @@ def run() -> None:
     except KeyboardInterrupt:
         code = exit_code()
     leave_on_signals()
-    gc.freeze()  # the interpreter would look through all modules for garbage, several times, before it ends
+    gc.freeze()  # otherwise the interpreter searches all modules for garbage several times before it ends
     sys.exit(code)
 
 

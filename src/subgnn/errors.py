@@ -1,7 +1,7 @@
 """Errors that say where, what is wrong, what is accepted and what to do.
 
-Two kinds reach a user. :class:`UserError` is the caller's mistake and becomes one line on stderr and exit code 2;
-anything else that escapes is ours and becomes exit code 1.
+On the command line, a :class:`UserError` becomes one line on stderr and exit code 2; any other error is a bug: exit
+code 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_NAME = 100
 
 
 class SubgnnError(Exception):
-    """Anything this package raises on purpose."""
+    """Any error that this package raises on purpose."""
 
 
 class UserError(SubgnnError):
@@ -24,7 +24,7 @@ class UserError(SubgnnError):
 
     Args:
         what: what is wrong, with the offending value.
-        where: the file and line, the argument or the setting; empty where there is no such place.
+        where: the file and line, the argument or the setting, if there is such a place.
         hint: what is accepted, or what to do about it.
 
     Example:
@@ -63,11 +63,7 @@ class MissingExtra(UserError):
 
 @contextmanager
 def extra_package(package: str, *, extra: str, feature: str) -> Iterator[None]:
-    """Import an optional package in this block.
-
-    Raises:
-        MissingExtra: if it is not installed.
-    """
+    """Import an optional package in this block; :class:`MissingExtra` if it is not installed."""
     try:
         yield
     except ImportError:
@@ -75,11 +71,11 @@ def extra_package(package: str, *, extra: str, feature: str) -> Iterator[None]:
 
 
 class DataWarning(UserWarning):
-    """Something was mended on the way in (a self loop, a repeated node); the message says what and how often."""
+    """Input was corrected automatically (a self loop, a repeated node); the message says what and how often."""
 
 
 def excerpt(value: str | bytes) -> str:
-    r"""A value as it may stand in a one-line message: escaped, and cut when long.
+    r"""A value for a one-line message: escaped, and cut if it is long.
 
     Example:
         >>> excerpt(b"ab\x00c")
@@ -91,12 +87,12 @@ def excerpt(value: str | bytes) -> str:
 
 
 def shortened(name: str) -> str:
-    """A name as it may stand in a message: cut when it is longer than any that is meant."""
+    """A name for a message, cut if it is very long."""
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
 
 
 def choices(name: str, accepted: Iterable[str]) -> str:
-    """The hint for an unknown name: all that is accepted, and the nearest.
+    """The hint for an unknown name: all accepted names, and the closest.
 
     Example:
         >>> choices("tset", ["train", "val", "test"])

@@ -23,10 +23,7 @@ _AGAIN = "remove it, and finish the run with subgnn train --resume"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seconds:
-    """Time of a run: pretraining, preparation, training, and the median of an epoch.
-
-    Of a portfolio, ``judge`` is that of all folds and ``refit`` that of the final members, both within ``train``.
-    """
+    """Times of a run; ``train`` of a portfolio is ``judge``, all folds, and ``refit``, the final members."""
 
     pretrain: float
     prepare: float
@@ -71,7 +68,7 @@ class CorrectedBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alerts:
-    """What a threshold gives on some subgraphs; None for what is undefined."""
+    """The effect of a threshold on some subgraphs; None where it is undefined."""
 
     alerts: float
     hits: float
@@ -84,7 +81,7 @@ class Alerts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelAlerts:
-    """The threshold of a class or label, and what it gives on the data it was chosen on and on splits."""
+    """The threshold of a class or label, and its effect on the data it was chosen on and on each split."""
 
     label: str
     threshold: AnyNumber
@@ -195,14 +192,7 @@ def _is_default(value: Any, of: Field[Any]) -> bool:
 
 
 def parse_result(content: Any, where: str, again: str) -> RunResult:
-    """A result from the content of run.json, with all types checked.
-
-    Args:
-        again: what to do about a damaged one.
-
-    Raises:
-        DataError: for keys that are unknown or missing, and values of a wrong type.
-    """
+    """A result from the content of run.json, with all types checked; ``again`` says what to do if it is damaged."""
     try:
         return parse_table(RunResult, content, where)
     except UserError as error:
@@ -210,11 +200,7 @@ def parse_result(content: Any, where: str, again: str) -> RunResult:
 
 
 def read_result(folder: Path) -> RunResult:
-    """The result of a finished run, from run.json in its folder.
-
-    Raises:
-        DataError: if there is none, or it is damaged.
-    """
+    """The result of a finished run, from run.json in its folder."""
     path = folder / RESULTS
     if not path.is_file():
         raise DataError("no finished run", where=str(folder), hint="subgnn train writes one; --resume finishes it")

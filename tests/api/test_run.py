@@ -23,7 +23,6 @@ from subgnn.api import progress
 from subgnn.api import train as train_module
 from subgnn.api.inputs import as_recipe
 from subgnn.cli.app import app
-from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.inference.explanation import Explanation
 from subgnn.training.train_options import TrainOptions
@@ -231,14 +230,6 @@ def test_what_a_notebook_shows(run):
     assert {"<b>", "<script>", "24 nodes, 87 edges, named"} <= set(Texts(nasty._repr_html_()).found)
     assert run.draw(["n0", "n1"])._repr_svg_().startswith("<svg")
     assert "pushes" in run.draw(DATA.subgraphs[0], explain=True)._repr_svg_()
-
-
-def test_former_calls_are_told_the_new_ones(run):
-    with pytest.raises(AttributeError, match=r"a Run has no 'probabilities': it is run\.predictor\.probabilities"):
-        run.probabilities([[0]])
-    assert not hasattr(run, "anything")
-    with pytest.raises(UserError, match=r"train: the second argument is a recipe.*train\(data, out, recipe=...\)"):
-        subgnn.train(DATA, find_recipe("bag"))
 
 
 def test_recipes_and_settings(tmp_path):

@@ -1,4 +1,4 @@
-"""prepare, as it is typed."""
+"""``prepare`` and ``pretrain``, as they are typed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from subgnn import write_folder
 from subgnn.config.recipes import find_recipe
-from subgnn.data.formats.folder import write_folder
+from subgnn.embeddings.stored import read_stored
 from subgnn.models.subgnn.build import touched_nodes
 from subgnn.parallel import memory
 from subgnn.prepare import cached as prepare_cached
 from subgnn.prepare.cached import prepare_draws_cached
 from tests.cli.command import call
 from tests.training.examples import dataset
+
+FEW = ("--set", "pretrain.epochs=2", "--set", "pretrain.steps=2", "--set", "pretrain.batch_size=64", "--device", "cpu")
 
 
 @pytest.fixture
@@ -24,42 +27,33 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-def test_json(folder, tmp_path):
+def entries():
+    return call("info", "--json").json["cache_content"]["entries"]
+
+
+def test_prepare_as_json(folder, tmp_path):
     first = call("prepare", folder, "--recipe", "subgnn", "--seed", 3, "--json").json
     assert (first["num_subgraphs"], first["layers"], first["seed"], first["recipe"]) == (30, 1, 3, "subgnn")
     assert first["num_components"] >= 30
-    assert first["num_touched_nodes"] == 24
-    assert first["anchors"]["structure/border"] == 15
-    assert first["found"] is False
+    assert (first["num_touched_nodes"], first["anchors"]["structure/border"]) == (24, 15)
     (kept,) = (tmp_path / "cache" / "prepared").iterdir()
-    assert (first["draws"], first["files"], first["bytes"]) == (1, [str(kept)], kept.stat().st_size)
-    again = call("prepare", folder, "--recipe", "subgnn", "--seed", 3, "--json").json
-    assert again["found"] is True
-    assert call("info", "--json").json["cache_content"] == {
-        "entries": 1,
-        "bytes": kept.stat().st_size,
-        "limit_bytes": 20_000_000_000,
-    }
+    assert (first["found"], first["draws"], first["files"]) == (False, 1, [str(kept)])
+    assert call("prepare", folder, "--recipe", "subgnn", "--seed", 3, "--json").json["found"]
+    size = kept.stat().st_size
+    content = {"entries": 1, "bytes": size, "limit_bytes": 20_000_000_000}
+    assert (first["bytes"], call("info", "--json").json["cache_content"]) == (size, content)
 
 
-def test_table_and_the_command_that_follows(folder, tmp_path):
+def test_the_next_command_finds_what_was_prepared(folder, tmp_path):
     called = call("prepare", folder, "--recipe", "structure", "--seed", 1, "--set", "model.layers=1")
     assert (called.code, called.err) == (0, "")
-    for word in (
-        "subgraphs",
-        "components",
-        "touched nodes",
-        "anchors, structure/internal",
-        "found in the cache",
-        "seconds",
-    ):
+    for word in ("subgraphs", "touched nodes", "anchors, structure/internal", "found in the cache", "seconds"):
         assert word in called.out
     last = called.out.splitlines()[-1]
     assert last.startswith(f"next: subgnn train {folder} --recipe structure --seed 1 --set model.layers=1 --out ")
-    # That command finds what was prepared.
     arguments = last.removeprefix("next: subgnn ").split()
     call(*arguments[:-1], tmp_path / "run", "--set", "training.epochs=1")
-    assert call("info", "--json").json["cache_content"]["entries"] == 1
+    assert entries() == 1
 
 
 def test_all_draws_that_train_uses(folder, tmp_path):
@@ -68,49 +62,36 @@ def test_all_draws_that_train_uses(folder, tmp_path):
     kept = sorted((tmp_path / "cache" / "prepared").iterdir())
     assert (two["draws"], two["found"], sorted(two["files"])) == (2, False, [str(path) for path in kept])
     assert (len(kept), two["bytes"]) == (2, sum(path.stat().st_size for path in kept))
-    # An ensemble asks all of them; two are there.
-    three = call("prepare", folder, *same, "--set", "prepare.ensemble=true", "--json").json
+    # An ensemble uses all three; two are there.
+    same_ensemble = (*same, "--set", "prepare.ensemble=true")
+    three = call("prepare", folder, *same_ensemble, "--json").json
     assert (three["draws"], three["found"], len(three["files"])) == (3, False, 3)
     assert set(two["files"]) < set(three["files"])
-    table = call("prepare", folder, *same)
-    assert re.search(r"draws +2 *\n", table.out)
-    assert re.search(r"files +2 in ", table.out)
-    assert (
-        call(
-            "train", folder, "--recipe", "subgnn", *same, "--set", "prepare.ensemble=true", "--out", tmp_path / "run"
-        ).code
-        == 0
-    )
-    assert call("info", "--json").json["cache_content"]["entries"] == 3
+    assert re.search(r"draws +2 *\n(.*\n)*.*files +2 in ", call("prepare", folder, *same).out)
+    assert call("train", folder, *same_ensemble, "--out", tmp_path / "run").code == 0
+    assert entries() == 3
 
 
 def test_the_nodes_of_all_draws_are_counted_once(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
-    recipe = tmp_path / "few.toml"
+    recipe, data, counts = tmp_path / "few.toml", dataset(), []
     recipe.write_text('[[channels]]\nkind = "position"\nside = "border"\nnum_anchors = 1\n')
-    data = dataset()
-    write_folder(replace(data, subgraphs=data.subgraphs.take([0, 20, 25])), tmp_path / "few")
-    counts = []
+    few = data.subgraphs.take([0, 20, 25])
+    write_folder(replace(data, subgraphs=few), tmp_path / "few")
     for draws in (1, 4):
-        found = call("prepare", tmp_path / "few", "--recipe", recipe, "--set", f"prepare.draws={draws}", "--json").json
-        kept = prepare_draws_cached(
-            find_recipe(str(recipe), [f"prepare.draws={draws}"]),
-            data.graph,
-            data.subgraphs.nodes.take([0, 20, 25]),
-            seed=0,
-        )
-        assert found["num_touched_nodes"] == len(touched_nodes([draw.prepared for draw in kept]))
+        setting = f"prepare.draws={draws}"
+        found = call("prepare", tmp_path / "few", "--recipe", recipe, "--set", setting, "--json").json
+        kept = prepare_draws_cached(find_recipe(str(recipe), [setting]), data.graph, few.nodes, seed=0)
         counts.append(found["num_touched_nodes"])
+        assert counts[-1] == len(touched_nodes([draw.prepared for draw in kept]))
     assert counts[0] < counts[1]
 
 
 def test_no_cache(folder, tmp_path):
     called = call("prepare", folder, "--recipe", "structure", "--no-cache")
     assert (called.code, "not cached" in called.out) == (0, True)
-    trained = call(
-        "train", folder, "--recipe", "structure", "--set", "training.epochs=1", "--no-cache", "--out", tmp_path / "run"
-    )
-    assert trained.code == 0
+    options = ("--recipe", "structure", "--set", "training.epochs=1", "--no-cache", "--out", tmp_path / "run")
+    assert call("train", folder, *options).code == 0
     assert not (tmp_path / "cache").exists()
 
 
@@ -123,24 +104,56 @@ def test_a_damaged_file_is_one_line_of_warning(folder, tmp_path):
     assert not called.json["found"]
 
 
-def test_mistakes(folder, monkeypatch):
-    assert call("prepare", folder, "--recipe", "defualt").code == 2
-    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "much")
-    called = call("prepare", folder)
-    assert called.code == 2
-    assert called.error.startswith("SUBGNN_CACHE_LIMIT: 'much' is not a size")
-
-
-def test_memory(folder, monkeypatch):
-    seen = []
-    measured = prepare_cached.prepare
+def test_memory_and_limits(folder, monkeypatch):
+    seen, measured = [], prepare_cached.prepare
     monkeypatch.setattr(
         prepare_cached, "prepare", lambda *a, **options: seen.append(memory.limit()) or measured(*a, **options)
     )
     before = memory.limit()
     assert call("prepare", folder, "--memory", "3GB", "--json").code == 0
-    assert seen == [3_000_000_000]
-    assert memory.limit() == before
+    assert (seen, memory.limit()) == ([3_000_000_000], before)
     called = call("prepare", folder, "--memory", "much")
     assert (called.code, called.out) == (2, "")
     assert called.error.startswith("--memory: 'much' is not a size; accepted: a number with KB, MB, GB or TB")
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "much")
+    assert call("prepare", folder).error.startswith("SUBGNN_CACHE_LIMIT: 'much' is not a size")
+
+
+@pytest.mark.parametrize("method", ["gin", "graphsaint"])
+def test_pretrain_then_train(folder, tmp_path, method):
+    out = tmp_path / f"{method}.safetensors"
+    called = call("pretrain", folder, "--method", method, "--out", out, "--dim", 8, *FEW, "--json")
+    found = called.json
+    assert called.err == ""
+    assert {"val_auroc", "val_matched_auroc", "selected_epoch", "seconds", "peak_memory_mb", "unused"} <= set(found)
+    assert (found["method"], found["dim"], found["epochs"], found["out"]) == (method, 8, 2, str(out))
+    vectors, metadata = read_stored(out)
+    assert (vectors.shape, metadata["graph_hash"]) == ((24, 8), found["graph_hash"])
+    settings = (f"embeddings.source={out}", "embeddings.dim=8", "training.epochs=1")
+    words = [word for setting in settings for word in ("--set", setting)]
+    assert call("train", folder, "--recipe", "structure", *words, "--out", tmp_path / "run").code == 0
+
+
+def test_pretrain_names_the_next_command_and_keeps_an_existing_file(folder, tmp_path):
+    out = tmp_path / "table.safetensors"
+    called = call("pretrain", folder, "--out", out, "--dim", 4, "--seed", 3, *FEW)
+    assert "val auroc" in called.out
+    assert f"next: subgnn train {folder} --set embeddings.source={out}" in called.out
+    assert "exists already" in call("pretrain", folder, "--out", out).error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--set", "training.lr=1"), "'training.lr=1' is not a setting of pretraining; accepted: pretrain.KEY=VALUE"),
+        (("--set", "pretrain.epoch=1"), "unknown setting 'pretrain.epoch'"),
+        (("--method", "gat"), "'gat' is not one of 'gin', 'graphsaint'"),
+        (("--set", "pretrain.fraction=2.0"), "pretrain.fraction is 2.0"),
+        (("--out", "other.npy"), "accepted: .safetensors"),
+    ],
+)
+def test_pretrain_refuses_and_leaves_nothing(folder, tmp_path, arguments, message):
+    called = call("pretrain", folder, "--out", tmp_path / "no.safetensors", *arguments)
+    assert called.code == 2
+    assert message in called.error
+    assert not list(tmp_path.glob("no.*"))

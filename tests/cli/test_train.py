@@ -1,67 +1,52 @@
-"""train, evaluate, predict and embed, as they are typed."""
+"""``train`` and ``evaluate`` of a named recipe and of ``auto``, ``predict`` and ``embed``, as they are typed."""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import subgnn
-from subgnn import SubgraphSet, UserError
-from subgnn.data.formats.folder import write_folder
+from subgnn import SubgraphClassifier, SubgraphSet, UserError, write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
+
+KEYS = {"run", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds", "peak_memory_mb"}
+FEW = ("--set", "embeddings.dim=4", "--set", "training.epochs=1")
+AUTO = (
+    'auto.only=["bag", "topology"]',
+    "auto.folds=2",
+    "auto.repeats=1",
+    "baseline.inverse_penalty=10",
+    "baseline.normalize=rows",
+)
+AUTO_OPTIONS = [word for setting in AUTO for word in ("--set", setting)]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("train")
     write_folder(dataset(), folder / "data")
-    called = call(
-        "train",
-        folder / "data",
-        "--recipe",
-        "structure",
-        "--set",
-        "training.epochs=2",
-        "--out",
-        folder / "run",
-        "--json",
-    )
-    assert called.code == 0
-    return folder, called.json
+    options = ("--recipe", "structure", "--set", "training.epochs=2", "--out", folder / "run")
+    return folder, call("train", folder / "data", *options, "--json").json
 
 
-def test_train_prints_the_keys_that_scripts_rely_on(run):
-    _, results = run
-    assert {
-        "run",
-        "recipe",
-        "seed",
-        "task",
-        "selected_epoch",
-        "epochs",
-        "val",
-        "test",
-        "seconds",
-        "peak_memory_mb",
-    } <= set(results)
+def test_keys_that_scripts_rely_on_and_evaluate(run):
+    folder, results = run
+    assert set(results) >= KEYS
     assert {"micro_f1", "macro_f1", "accuracy", "auroc"} <= set(results["test"])
     assert {"prepare", "train", "epoch_median"} <= set(results["seconds"])
-
-
-def test_evaluate(run):
-    folder, results = run
-    called = call("evaluate", folder / "run", "--json")
-    assert called.json["test"]["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
+    again = call("evaluate", folder / "run", "--json").json
+    assert again["test"]["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
 
 
 def test_predict_answers_line_by_line(run):
     folder, _ = run
     (folder / "new.tsv").write_text("0-1-2\tignored\n9-8\n17\n")
-    called = call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "p.tsv")
-    assert called.code == 0
+    assert call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "p.tsv").code == 0
     lines = [line.split("\t") for line in (folder / "p.tsv").read_text().splitlines()]
     assert lines[0] == ["subgraph", "label", "clique0", "clique1", "clique2"]
     assert [line[0] for line in lines[1:]] == ["0-1-2", "9-8", "17"]
@@ -83,78 +68,105 @@ def test_predict_names_the_line_that_is_wrong_and_leaves_nothing(run):
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
 def test_embed(run, suffix):
     folder, _ = run
-    (folder / "new.tsv").write_text("0-1-2\n9-8\n")
-    called = call("embed", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / f"e{suffix}", "--json")
+    (folder / "two.tsv").write_text("0-1-2\n9-8\n")
+    called = call("embed", folder / "run", "--subgraphs", folder / "two.tsv", "--out", folder / f"e{suffix}", "--json")
     assert called.json["num_subgraphs"] == 2
     if suffix == ".npy":
         assert np.load(folder / "e.npy").shape == (2, called.json["width"])
 
 
-def test_an_unknown_recipe_lists_the_choices(run):
-    folder, _ = run
-    called = call("train", folder / "data", "--recipe", "structur", "--out", folder / "x")
-    assert called.code == 2
-    assert "did you mean 'structure'?" in called.error
-    assert not (folder / "x").exists()
-
-
-def test_a_folder_that_holds_no_run(tmp_path):
-    called = call("evaluate", tmp_path)
-    assert called.code == 2
-    assert "no finished run" in called.error
-
-
 def test_a_baseline_that_cannot_predict_new_subgraphs_says_so(run, tmp_path):
     folder, _ = run
-    few = ("--set", "embeddings.dim=4", "--set", "training.epochs=1")
-    assert call("train", folder / "data", "--recipe", "mn-gin", *few, "--out", tmp_path / "run").code == 0
-    assert call("evaluate", tmp_path / "run").code == 0
+    trained = tmp_path / "run"
+    assert call("train", folder / "data", "--recipe", "mn-gin", *FEW, "--out", trained).code == 0
+    assert call("evaluate", trained).code == 0
     known = (folder / "data" / "subgraphs.tsv").read_text().splitlines()[0].split("\t")[0]
     (tmp_path / "known.tsv").write_text(f"{known}\n")
     (tmp_path / "new.tsv").write_text(f"{known}\n0-9\n")
-    assert (
-        call("predict", tmp_path / "run", "--subgraphs", tmp_path / "known.tsv", "--out", tmp_path / "a.tsv").code == 0
-    )
+    assert call("predict", trained, "--subgraphs", tmp_path / "known.tsv", "--out", tmp_path / "a.tsv").code == 0
+    message = "mn-gin cannot predict new subgraphs, and 0-9 is none of the"
     for verb, out in (("predict", "new_out.tsv"), ("embed", "new_out.npy")):
-        called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / out)
+        called = call(verb, trained, "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / out)
         assert called.code == 2
-        assert "mn-gin cannot predict new subgraphs, and 0-9 is none of the" in called.error
+        assert message in called.error
         assert not (tmp_path / out).exists()
-
-
-def test_evaluate_on_a_split_with_subgraphs_that_a_baseline_does_not_know(run, tmp_path):
-    folder, _ = run
-    few = ("--set", "embeddings.dim=4", "--set", "training.epochs=1")
-    assert call("train", folder / "data", "--recipe", "mn-gin", *few, "--out", tmp_path / "run").code == 0
     data = dataset()
     nodes = [row.tolist() for row in data.subgraphs.nodes]
-    nodes[-1] = [0, 9]
     labels = [data.subgraphs.classes[int(label)] for label in data.subgraphs.targets]
     splits = ["train"] * 20 + ["val"] * 5 + ["test"] * 5
-    other = SubgraphSet.from_lists(nodes, num_nodes=24, labels=labels, splits=splits)
-    loaded = subgnn.load(tmp_path / "run")
+    other = SubgraphSet.from_lists([*nodes[:-1], [0, 9]], num_nodes=24, labels=labels, splits=splits)
+    loaded = subgnn.load(trained)
     assert 0 <= loaded.evaluate(other.take(other.indices("val")))["micro_f1"] <= 1
-    with pytest.raises(UserError, match="mn-gin cannot predict new subgraphs, and 0-9 is none of the"):
+    with pytest.raises(UserError, match=message):
         loaded.evaluate(other.take(other.indices("test")))
 
 
 def test_the_published_split_is_that_of_training_scores_and_pages(tmp_path):
     """Val is the smaller part of the file; published results are on it."""
-    data = dataset()
+    data, run, path = dataset(), tmp_path / "run", tmp_path / "data"
     splits = ["train"] * 18 + ["val"] * 4 + ["test"] * 8
     rows, labels = [row.tolist() for row in data.subgraphs.nodes], [str(t) for t in data.subgraphs.targets]
     given = SubgraphSet.from_lists(rows, num_nodes=data.graph.num_nodes, labels=labels, splits=splits)
-    write_folder(replace(data, subgraphs=given), tmp_path / "data")
-    words = ["train", tmp_path / "data", "--recipe", "bag", "--split", "published", "--out", tmp_path / "run"]
-    results = call(*words, "--json").json
+    write_folder(replace(data, subgraphs=given), path)
+    results = call("train", path, "--recipe", "bag", "--split", "published", "--out", run, "--json").json
     assert results["split"] == "published"
     for split in ("val", "test"):
-        again = call("evaluate", tmp_path / "run", "--split", split, "--json").json[split]
+        again = call("evaluate", run, "--split", split, "--json").json[split]
         assert again["micro_f1"] == pytest.approx(results[split]["micro_f1"])
-    assert call("report", tmp_path / "run").code == 0
-    assert "--split published" in (tmp_path / "run" / "report.html").read_text()
-    described = call("data", "describe", tmp_path / "data", "--split", "published", "--json").json
+    assert call("report", run).code == 0
+    assert "--split published" in (run / "report.html").read_text()
+    described = call("data", "describe", path, "--split", "published", "--json").json
     assert (described["splits"], described["split"]) == ({"train": 18, "val": 8, "test": 4}, "published")
-    shown = call("data", "describe", tmp_path / "data", "--split", "published").out
+    shown = call("data", "describe", path, "--split", "published").out
     assert "val 8, test 4 (val and test of the file exchanged)" in shown
-    assert call("data", "describe", tmp_path / "data", "--json").json["splits"] == {"train": 18, "val": 4, "test": 8}
+    assert call("data", "describe", path, "--json").json["splits"] == {"train": 18, "val": 4, "test": 8}
+
+
+@pytest.mark.slow
+def test_auto_prints_a_table_and_the_next_command(run, tmp_path):
+    called = call("train", run[0] / "data", "--out", tmp_path / "run", "--time", "2m", *AUTO_OPTIONS)
+    assert (called.code, called.err) == (0, "")
+    lines = called.out.splitlines()
+    assert lines[1].startswith("candidates, with rough estimates: bag (")
+    assert any(line.startswith("chosen: ") for line in lines)
+    assert any(line.startswith("The labels depend on which nodes") for line in lines)
+    assert lines[-1] == f"next: subgnn predict {tmp_path / 'run'} --subgraphs FILE --out predictions.tsv"
+    assert json.loads((tmp_path / "run" / "recipe.json").read_text())["auto"]["time"] == 120
+
+
+def test_auto_as_json_and_resumed(run, tmp_path):
+    command = ("train", run[0] / "data", "--out", tmp_path / "run", "--json", *AUTO_OPTIONS)
+    called = call(*command)
+    found = called.json
+    assert called.err == ""
+    assert found.keys() >= KEYS
+    assert (found["recipe"], found["method"]) == ("auto", "auto")
+    rows = {"name", "recipe", "score", "low", "high", "seconds", "weight", "note"}
+    assert all(rows <= row.keys() for row in found["leaderboard"])
+    assert call(*command, "--resume").json == found
+
+
+@pytest.mark.slow
+def test_the_estimator_uses_auto_without_a_recipe():
+    data = dataset()
+    model = SubgraphClassifier(data.graph, settings=AUTO, device="cpu").fit(data.subgraphs)
+    assert model.run_.result.recipe == "auto"
+    test = data.subgraphs.take(data.subgraphs.indices("test"))
+    assert model.score(test) == pytest.approx(model.run_.result.test["accuracy"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--recipe", "structur"), "did you mean 'structure'?"),
+        (("--time", "soon"), "--time: the duration is 'soon'; accepted: 90, 90s, 5m, 1h"),
+        (("--recipe", "bag", "--time", "5m"), "--time: the recipe bag has no time budget"),
+        (("--set", 'auto.only=["bags"]'), "^--set: auto.only has 'bags'; accepted: .*did you mean 'bag'"),
+        (("--set", "training.epoch=5"), "--set: unknown setting 'training.epoch'"),
+    ],
+)
+def test_refusals(run, tmp_path, options, message):
+    called = call("train", run[0] / "data", "--out", tmp_path / "run", *options)
+    assert called.code == 2
+    assert re.search(message, called.err)
+    assert not (tmp_path / "run").exists()

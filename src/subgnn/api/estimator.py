@@ -59,15 +59,12 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _labelled(self, nodes: Ragged, y: Any) -> SubgraphSet:
-        """Subgraphs with their labels; sets what the kind of estimator learns of the labels."""
+        """Subgraphs with their labels; a classifier also stores its classes."""
 
     def fit(self, X: Subgraphs, y: Any = None) -> Self:
-        """Train a model.
+        """Train a model on lists of nodes and their labels, or on a set of subgraphs with labels.
 
-        Args:
-            X: the subgraphs: lists of nodes, or a set of subgraphs.
-            y: a label for each. A fifth of them selects the model. Without y, X is a set of subgraphs with labels, and
-                with a split of its own if it has one.
+        A fifth of the subgraphs selects the model, unless the set has a split of its own.
         """
         if isinstance(X, Graph):
             hint = f"write {type(self).__name__}(graph=graph).fit(subgraphs, labels)"
@@ -79,8 +76,7 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             subgraphs = self._labelled(X.nodes, _labels_of(X))
             subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups, times=X.times)
         else:
-            what = f"{type(self).__name__} requires y to be passed, but the target y is None"
-            raise ValueError(what)
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(_SEEDS)
@@ -97,11 +93,7 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Subgraphs) -> NDArray[np.float32]:
-        """The vector of each subgraph, as the head of the model receives it.
-
-        Shapes:
-            returns: (n, width).
-        """
+        """The vector of each subgraph, as the head of the model receives it (n, width)."""
         check_is_fitted(self)
         return self.run_.predictor.embeddings(self._rows(X, self.run_.graph))
 
@@ -181,11 +173,7 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
         return SubgraphSet(nodes, "binary" if len(names) == 2 else "multi-class", targets.astype(np.int32), names)
 
     def predict_proba(self, X: Subgraphs) -> NDArray[np.float32]:
-        """Class probabilities.
-
-        Shapes:
-            returns: (n, classes).
-        """
+        """Class probabilities (n, classes)."""
         return self._scores(X)
 
     def predict(self, X: Subgraphs) -> NDArray[Any]:
@@ -196,11 +184,7 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
         return chosen
 
     def score(self, X: Subgraphs, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy; with several labels a subgraph, all of them must be right.
-
-        Args:
-            y: the labels; by default those of the set of subgraphs X.
-        """
+        """Accuracy; with several labels a subgraph, all of them must be right. By default, y is that of the set X."""
         truth = _plain_labels(self._truth(X, y))
         if _is_lists(truth):
             truth = MultiLabelBinarizer(classes=list(self.classes_)).fit_transform(truth)
@@ -230,11 +214,7 @@ class SubgraphRegressor(RegressorMixin, _SubgraphEstimator):  # type: ignore[mis
         return self._scores(X)[:, 0].astype(np.float64)
 
     def score(self, X: Subgraphs, y: Any = None, sample_weight: Any = None) -> float:
-        """R², the share of the variance of y that predictions explain.
-
-        Args:
-            y: the labels; by default those of the set of subgraphs X.
-        """
+        """R², the share of the variance of y that predictions explain. By default, y is that of the set X."""
         return float(r2_score(self._truth(X, y), self.predict(X), sample_weight=sample_weight))
 
 
@@ -248,7 +228,7 @@ def _labels_of(subgraphs: SubgraphSet) -> Any:
 
 
 def _is_lists(y: Any) -> bool:
-    """Whether y is a list of labels for each subgraph."""
+    """Whether there is a list of labels for each subgraph."""
     return isinstance(y, list) and all(isinstance(labels, (list, tuple, set, frozenset)) for labels in y)
 
 

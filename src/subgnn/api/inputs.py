@@ -37,9 +37,6 @@ _DEFAULTS = ReadOptions()
 def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
     """A recipe by its name or file, with overrides; or one as it is.
 
-    Raises:
-        UserError: for an unknown name or setting, and for settings beside a Recipe object.
-
     Example:
         >>> as_recipe("subgnn", {"training.epochs": 5, "model.head": [8, 8]}).training.epochs
         5
@@ -66,11 +63,7 @@ def _toml(value: Any) -> str:
 def as_graph(value: Any, *, datasets: bool = False) -> Graph:
     """A graph of this library, of networkx, PyG, DGL, igraph or scipy; or a table of edges: its path, or a data frame.
 
-    Args:
-        datasets: the path may also be that of a dataset.
-
-    Raises:
-        DataError: for anything else, and for a file that is not there.
+    With ``datasets``, the path may also be that of a dataset.
     """
     if isinstance(value, str) and value in recipe_names() and not Path(value).exists():
         raise DataError(f"{excerpt(value)} is a recipe", where="graph", hint=f"write recipe={value!r}")
@@ -113,9 +106,6 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
 
     A node in a list is a name, also where it is a number; only a graph without names has row numbers. A set of
     subgraphs and rows hold row numbers. The index of a pandas object names its subgraphs where nothing else does.
-
-    Raises:
-        DataError: for what is none of the accepted kinds, and for an empty subgraph.
     """
     names: Sequence[str] | None = None
     rows: Any = subgraphs
@@ -179,7 +169,7 @@ def _written(rows: Ragged, graph: Graph) -> list[list[str]]:
 
 
 def _index_names(value: Any) -> list[str] | None:
-    """The names that the index of a pandas object gives its rows; None for one that only numbers them, and no index."""
+    """The names that the index of a pandas object gives its rows; None if it only numbers them, or there is none."""
     index = getattr(value, "index", None)
     if index is None or callable(index) or (getattr(index, "start", None), getattr(index, "step", None)) == (0, 1):
         return None

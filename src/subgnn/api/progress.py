@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """One line for the progress of pretraining, if there is any, then of the preparation, then of the epochs.
+    """One line for the progress of pretraining, then of preparation, then of training.
 
-    Of a portfolio, the plan is printed on stdout, and each judged candidate above the line.
-
-    Args:
-        quiet: print no plan.
+    For a portfolio, the plan is printed on stdout unless ``quiet``, and each judged candidate above the line.
     """
 
     def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False) -> None:
@@ -110,9 +107,7 @@ def progress_bar(
 ) -> Iterator[Bar]:
     """Show a progress bar until the end of the block.
 
-    Args:
-        quiet: print nothing on stdout.
-        shown: by default whether stderr is a terminal, or this is a notebook, in which ipywidgets draws it.
+    By default, it is shown if stderr is a terminal, or in a notebook, where ipywidgets draws it.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

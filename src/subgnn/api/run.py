@@ -77,8 +77,7 @@ class Run:
     def predict(self, subgraphs: Subgraphs, *, top: int | None = None, unknown: Unknown = "error") -> pd.DataFrame:
         """Label and class probabilities of each subgraph, or its value, as ``subgnn predict`` writes them.
 
-        Args:
-            top: give this many classes, the likeliest first, in place of a column for each class.
+        ``top`` gives that many classes, the likeliest first, in place of a column for each class.
         """
         return answer_frame(prediction_table(self.predictor, self._query(subgraphs, unknown), top=top))
 
@@ -97,15 +96,8 @@ class Run:
     ) -> pd.DataFrame:
         """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
 
-        Known are those of the run's dataset: training and validation. Their vectors are kept in the cache folder.
-
-        Args:
-            top: how many to find for each subgraph.
-            distance: of vectors: ``centred``, by the cosine less the mean of the known; ``cosine``; ``euclidean``.
-            include_test: find subgraphs of the test split, too.
-
-        Raises:
-            DataError: without a dataset.
+        Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test. Their
+        vectors are kept in the cache folder. The distance ``centred`` is the cosine less the mean of the known vectors.
         """
         choice = Choice(top, distance, include_test)
         return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), choice).table())
@@ -145,9 +137,7 @@ class Run:
     ) -> pd.DataFrame:
         """Nodes that are missing in each subgraph, with the probability that they belong, as ``subgnn complete`` does.
 
-        Args:
-            top: how many nodes to suggest for each subgraph, at most.
-            among: suggest these nodes only: a list, or the path of a text file with one a line.
+        ``among`` restricts suggestions to these nodes: a list, or the path of a text file with one per line.
         """
         from subgnn.inference.complete import Completer, completion_table, read_candidates
 
@@ -162,23 +152,14 @@ class Run:
         return answer_frame(completion_table(self._completer, query, top=top, among=nodes))
 
     def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
-        """Metrics on a split of the run's dataset, or on labelled subgraphs.
-
-        Raises:
-            DataError: without a dataset, for a split that has changed since training, for the validation split of a run
-                that was fitted to it, and for other labels than those of the run.
-        """
+        """Metrics on a split of the run's dataset, as it was in training, or on labelled subgraphs."""
         if isinstance(subgraphs, str):
             subgraphs = self._opened.split(subgraphs, str(self.path))
         return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path)).metrics
 
     @property
     def leaderboard(self) -> pd.DataFrame:
-        """The candidates of a portfolio, the best first: out-of-fold score with its interval, seconds, weight, note.
-
-        Raises:
-            UserError: for a run of one recipe.
-        """
+        """The candidates of a portfolio, the best first: out-of-fold score with its interval, seconds, weight, note."""
         import pandas as pd
 
         if not self.result.is_portfolio:
@@ -201,8 +182,7 @@ class Run:
     def export(self, out: str | Path, *, with_graph: bool = True, overwrite: bool = False) -> Path:
         """Write the model as one file, which :func:`load` opens anywhere, and return its path.
 
-        Args:
-            with_graph: put the graph into the file; without it, ``load`` needs ``data``.
+        Without the graph in it, ``load`` needs ``data``.
         """
         export_run(self._opened, Path(out), with_graph=with_graph, overwrite=overwrite)
         return Path(out)
@@ -211,7 +191,6 @@ class Run:
         """A drawing of one subgraph, its neighbours and the model's anchors, which a notebook shows.
 
         Args:
-            nodes: a list of nodes, or a set of one subgraph.
             explain: ring nodes by their contribution to the predicted class.
             neighbors: how many nodes to draw besides those of the subgraph.
         """
@@ -257,12 +236,6 @@ class Run:
         facts += [("seed", str(result.seed)), ("date", result.date), ("path", str(self.path))]
         return render("card.html", title=f"{result.recipe} on {result.dataset}", facts=facts)
 
-    def __getattr__(self, name: str) -> Any:
-        """Refuse the names of a predictor, which :func:`load` gave before, and say where they are."""
-        if not name.startswith("_") and hasattr(Predictor, name):
-            raise AttributeError(f"a Run has no '{name}': it is run.predictor.{name}")
-        raise AttributeError(f"a Run has no '{name}'")
-
     def __reduce__(self) -> tuple[Callable[[bytes], Run], tuple[bytes]]:
         """For pickle: the exported file, which is checked when it is opened as any other."""
         with temporary_folder("subgnn-export") as folder:
@@ -278,17 +251,12 @@ def _opened_again(content: bytes) -> Run:
 
 
 def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
-    """Open a finished run.
+    """Open a finished run: its folder, or a file that :meth:`Run.export` or ``subgnn export`` wrote.
 
     Args:
-        path: the folder of a run, or a file that :meth:`Run.export` or ``subgnn export`` wrote.
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
-
-    Raises:
-        DataError: if the run is not finished or damaged, or its graph is missing or another one.
     """
-    opened = open_run(Path(path), Path(data) if isinstance(data, str) else data)
-    return Run(Path(path), opened)
+    return Run(Path(path), open_run(Path(path), Path(data) if isinstance(data, str) else data))
 
 
 def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:
@@ -303,9 +271,8 @@ def answer_frame(table: AnswerTable) -> pd.DataFrame:
     """A table of answers as a data frame."""
     import pandas as pd
 
-    parts = list(table.parts)
-    columns = {column.title: [value for part in parts for value in part[i]] for i, column in enumerate(table.columns)}
-    return pd.DataFrame(columns)
+    parts, titles = list(table.parts), [column.title for column in table.columns]
+    return pd.DataFrame({title: [value for part in parts for value in part[i]] for i, title in enumerate(titles)})
 
 
 def vector_frame(predictor: Predictor, query: Query) -> pd.DataFrame:
@@ -332,14 +299,9 @@ def embed_subgraphs(
 
     Args:
         graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
-        subgraphs: as for :class:`~subgnn.api.run.Run`.
         recipe: ``unsupervised``, or a .toml file.
         settings: overrides, as ``{"vectors.width": 64}``.
         seed: of references and of training.
-        unknown: what to do with nodes that are not in the graph.
-
-    Raises:
-        UserError: for a recipe whose vectors are learned from labels.
 
     Example:
         >>> import networkx as nx

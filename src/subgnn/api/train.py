@@ -18,7 +18,7 @@ from subgnn.api.train_recipe import train as train_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.errors import DataWarning, UserError
+from subgnn.errors import DataWarning
 from subgnn.models.registry import unused_line
 from subgnn.training.train_options import TrainOptions
 
@@ -45,13 +45,7 @@ def train(
         settings: overrides, as ``{"training.epochs": 5}``.
         report: write the page of the run; without a folder it is written when :attr:`Run.report` is asked for.
         progress: show a progress bar; by default in a terminal and in a notebook.
-
-    Raises:
-        UserError: for options and settings that are unknown or do not fit the data.
     """
-    if isinstance(out, Recipe):
-        hint = "write train(data, out, recipe=...)"
-        raise UserError("the second argument is a recipe, not the folder of the run", where="train", hint=hint)
     chosen = as_recipe(recipe, settings)
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
     dataset = data if isinstance(data, Dataset) else read_dataset(data)

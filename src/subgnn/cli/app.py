@@ -24,7 +24,7 @@ from subgnn.cli.answers import (
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info, list_recipes
-from subgnn.cli.output import continuing_command, kernel_messages_as_lines, print_error, print_line, warnings_as_lines
+from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
 from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
 from subgnn.cli.train import train_run
@@ -40,26 +40,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Classify subgraphs of a large graph by their position, neighborhood and structure.",
 )
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "info": info,
-    "pretrain": pretrain_nodes,
-    "prepare": prepare_dataset,
-    "train": train_run,
-    "recipes": list_recipes,
-    "tune": tune_recipe,
-    "evaluate": evaluate_run,
-    "predict": predict_subgraphs,
-    "embed": embed_subgraphs,
-    "search": search_subgraphs,
-    "explain": explain_subgraphs,
-    "complete": complete_subgraphs,
-    "export": export_run_file,
-    "report": report_run,
-    "runs": list_runs,
-    "serve": serve_runs,
-}
-for _name, _command in _COMMANDS.items():
-    app.command(_name)(_command)
+app.command("info")(info)
+app.command("pretrain")(pretrain_nodes)
+app.command("prepare")(prepare_dataset)
+app.command("train")(train_run)
+app.command("recipes")(list_recipes)
+app.command("tune")(tune_recipe)
+app.command("evaluate")(evaluate_run)
+app.command("predict")(predict_subgraphs)
+app.command("embed")(embed_subgraphs)
+app.command("search")(search_subgraphs)
+app.command("explain")(explain_subgraphs)
+app.command("complete")(complete_subgraphs)
+app.command("export")(export_run_file)
+app.command("report")(report_run)
+app.command("runs")(list_runs)
+app.command("serve")(serve_runs)
 app.add_typer(data, name="data")
 app.add_typer(benchmark, name="benchmark")
 
@@ -109,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = [word for word in given if word != "--debug"]
     try:
         words = _allow_plugins(words)
-        with warnings_as_lines(), kernel_messages_as_lines():
+        with messages_as_lines():
             code = _group()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
         if code == _INTERRUPTED:
@@ -147,33 +143,21 @@ def _allow_plugins(words: list[str]) -> list[str]:
 
 def _report(error: Exception) -> int:
     """Print the message of an error, and return the exit code."""
+    of_torch = ("can't allocate memory", "Storage size calculation overflowed")
+    kind = type(error).__name__
     if isinstance(error, UserError):
         print_error(str(error))
-        return 2
-    if isinstance(error, OSError) and error.filename is not None:
+    elif isinstance(error, OSError) and error.filename is not None:
         print_error(f"{error.filename}: {error.strerror or error}; check the path and what may be written there")
-        return 2
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return 2
-    if _out_of_memory(error):
+    elif kind in ("MemoryError", "OutOfMemoryError") or any(text in str(error) for text in of_torch):
         hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or take a larger machine"
         print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
-        return 2
-    usage = getattr(error, "format_message", None)
-    if usage is not None:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context is not None else "subgnn"
-        print_error(f"{command}: {usage().rstrip('.')}; see {command} --help")
-        return 2
-    print_error(
-        f"subgnn failed: {type(error).__name__}: {error}; this is a bug in subgnn: run again with --debug and report it"
-    )
-    return 1
-
-
-def _out_of_memory(error: Exception) -> bool:
-    """Whether an allocation failed; torch uses its own messages."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    messages = ("can't allocate memory", "Storage size calculation overflowed")
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in messages)
+    elif (usage := getattr(error, "format_message", None)) is not None:
+        if kind != "NoArgsIsHelpError":  # which has printed the help
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context is not None else "subgnn"
+            print_error(f"{command}: {usage().rstrip('.')}; see {command} --help")
+    else:
+        print_error(f"subgnn failed: {kind}: {error}; this is a bug in subgnn: run again with --debug and report it")
+        return 1
+    return 2

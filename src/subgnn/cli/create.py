@@ -213,20 +213,10 @@ def download(
         found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)
     graph, subgraphs = found.dataset.graph, found.dataset.subgraphs
     if json:
-        print_json(
-            {
-                "name": found.dataset.name,
-                "out": str(found.folder),
-                "url": found.url,
-                "sha256": found.sha256,
-                "archive": None if found.archive is None else str(found.archive),
-                "num_nodes": graph.num_nodes,
-                "num_edges": graph.num_edges,
-                "num_subgraphs": len(subgraphs),
-                "task": subgraphs.task,
-                "notes": list(found.notes),
-            }
-        )
+        archive = None if found.archive is None else str(found.archive)
+        about = {"name": found.dataset.name, "out": str(found.folder), "url": found.url, "sha256": found.sha256}
+        sizes = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_subgraphs": len(subgraphs)}
+        print_json(about | {"archive": archive} | sizes | {"task": subgraphs.task, "notes": list(found.notes)})
         return
     print_line(f"{out}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
     print_line(f"sha256 of the archive: {found.sha256}")

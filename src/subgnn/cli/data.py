@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -27,9 +27,6 @@ from subgnn.errors import DataError, UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.parallel.memory import parse_size
 from subgnn.training.train_options import SplitName
-
-if TYPE_CHECKING:
-    from subgnn.data.subgraphs import SubgraphSet
 
 data = typer.Typer(no_args_is_help=True, help="Make, get, describe, check, split and convert datasets.")
 data.command("generate")(generate_dataset)
@@ -125,12 +122,7 @@ def describe_dataset(
 
 @data.command("check")
 @with_options(DataOptions)
-def check_dataset(
-    *,
-    path: DatasetFiles,
-    files: DataOptions,
-    json: JsonFlag = False,
-) -> None:
+def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = False) -> None:
     """List every problem of a dataset, with file and line; exit 0 if there is none, 2 otherwise.
 
     Of tables, only the first problem is listed.
@@ -152,16 +144,9 @@ def check_dataset(
         problems, dataset = check(path, read=lambda: files.read(path, command))
         problems.notes = [Problem("", note) for note in files.notes] + problems.notes
     if json:
-        print_json(
-            {
-                "path": str(path),
-                "ok": not problems.num_errors,
-                "num_errors": problems.num_errors,
-                "errors": [asdict(problem) for problem in problems.errors],
-                "warnings": [asdict(problem) for problem in problems.warnings],
-                "notes": [asdict(problem) for problem in problems.notes],
-            }
-        )
+        lists = {"errors": problems.errors, "warnings": problems.warnings, "notes": problems.notes}
+        found = {"path": str(path), "ok": not problems.num_errors, "num_errors": problems.num_errors}
+        print_json(found | {key: [asdict(problem) for problem in some] for key, some in lists.items()})
     else:
         print_notes([str(problem) for problem in problems.notes])
         for problem in problems.warnings:
@@ -214,6 +199,8 @@ def split_dataset(
 
     subgnn data split my_folder --out my_folder_by_time --method time --fractions 0.7,0.15,0.15
     """
+    import numpy as np
+
     from subgnn.data.formats import read_dataset
     from subgnn.data.formats.bundle import SUFFIX, write_bundle
     from subgnn.data.formats.folder import write_folder
@@ -221,17 +208,15 @@ def split_dataset(
     from subgnn.data.subgraphs import SPLITS
 
     dataset = read_dataset(source, id_base=id_base)
-    shares = _parse_fractions(fractions)
+    try:
+        shares = tuple(float(piece) for piece in fractions.split(","))
+    except ValueError:
+        hint = "three numbers joined by commas, as 0.5,0.25,0.25"
+        raise UserError(f"fractions {excerpt(fractions)}", where="--fractions", hint=hint) from None
     given = None if groups is None else _read_groups(groups, len(dataset.subgraphs))
     if method == "group" and given is None and dataset.subgraphs.groups is not None:
         given = list(dataset.subgraphs.groups)
-    subgraphs = split_subgraphs(
-        dataset.subgraphs,
-        method=method,
-        seed=seed,
-        fractions=shares,
-        groups=given,
-    )
+    subgraphs = split_subgraphs(dataset.subgraphs, method=method, seed=seed, fractions=shares, groups=given)
     how = {"method": method, "fractions": list(shares), "seed": seed}
     again = replace(dataset, subgraphs=subgraphs, card={**dataset.card, "split": how})
     if out.suffix == SUFFIX:
@@ -239,7 +224,8 @@ def split_dataset(
     else:
         write_folder(again, out, overwrite=force)
     sizes = {split: len(subgraphs.indices(split)) for split in SPLITS}
-    counts = _labels_by_split(subgraphs)
+    by_split = {split: subgraphs.take(np.asarray(subgraphs.indices(split))).label_counts() for split in SPLITS}
+    counts = {name: {split: by_split[split][name] for split in SPLITS} for name in subgraphs.classes}
     if json:
         print_json({"out": str(out), **how, "splits": sizes, "labels": counts})
         return
@@ -298,6 +284,9 @@ def convert_dataset(
 
     notes: list[str] = []
     reading = tables.reading(id_base, notes.append)
+    size = parse_size(memory, "--memory")
+    if size < _MIN_MEMORY:
+        raise UserError(f"{excerpt(memory)} is too little", where="--memory", hint="10MB or more is accepted")
     with progress_bar() as bar:
         dataset, layout = convert(
             path,
@@ -305,12 +294,14 @@ def convert_dataset(
             subgraphs=subgraphs,
             nodes=tables.nodes,
             reading=reading,
-            writing=WriteOptions(to, gzip, force, _memory(memory), bar.prepare),
+            writing=WriteOptions(to, gzip, force, size, bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     notes += label_notes(dataset.subgraphs) if reading.labels is None else []
-    if reading.labels is None and not path.is_dir() and not is_bundle(path):
-        notes += _hyphen_notes(dataset.subgraphs)
+    hyphens = [name for name in dataset.subgraphs.classes if "-" in name.strip("-")]
+    whole = reading.labels is None and dataset.subgraphs.task != "multi-label"
+    if whole and hyphens and not (path.is_dir() or is_bundle(path)):
+        notes += [f"labels are not split ({hyphens[0]}); if '-' joins several labels, pass --task multilabel"]
     if json:
         print_json(
             {
@@ -336,29 +327,6 @@ def convert_dataset(
     print_next("data", "check", out)
 
 
-def _hyphen_notes(subgraphs: SubgraphSet) -> list[str]:
-    """A note if labels with a hyphen were not split."""
-    joined = [name for name in subgraphs.classes if "-" in name.strip("-")]
-    if subgraphs.task == "multi-label" or not joined:
-        return []
-    return [f"labels are not split ({joined[0]}); if '-' joins several labels, pass --task multilabel"]
-
-
-def _memory(text: str) -> int:
-    size = parse_size(text, "--memory")
-    if size < _MIN_MEMORY:
-        raise UserError(f"{excerpt(text)} is too little", where="--memory", hint="10MB or more is accepted")
-    return size
-
-
-def _parse_fractions(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(piece) for piece in text.split(","))
-    except ValueError:
-        hint = "three numbers joined by commas, as 0.5,0.25,0.25"
-        raise UserError(f"fractions {excerpt(text)}", where="--fractions", hint=hint) from None
-
-
 def _read_groups(path: Path, count: int) -> list[str]:
     from subgnn.data.formats.text import read_lines
 
@@ -367,13 +335,3 @@ def _read_groups(path: Path, count: int) -> list[str]:
         what = f"{len(found):,} groups for {count:,} subgraphs"
         raise DataError(what, where=str(path), hint="a group per line, in the order of subgraphs")
     return found
-
-
-def _labels_by_split(subgraphs: SubgraphSet) -> dict[str, dict[str, int]]:
-    """Number of subgraphs of each label in each split; empty without classes."""
-    import numpy as np
-
-    from subgnn.data.subgraphs import SPLITS
-
-    by_split = {split: subgraphs.take(np.asarray(subgraphs.indices(split))).label_counts() for split in SPLITS}
-    return {name: {split: by_split[split][name] for split in SPLITS} for name in subgraphs.classes}

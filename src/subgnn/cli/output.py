@@ -34,7 +34,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a short table; columns of numbers are aligned to the right."""
+    """Print a table, with columns of numbers aligned to the right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -44,12 +44,8 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     )
     for i, name in enumerate(header):
         numeric = bool(rows) and all(row[i][:1].isdigit() or row[i] == "" for row in rows)
-        table.add_column(
-            name,
-            justify="right" if numeric else "left",
-            overflow="fold",
-            no_wrap=all(" " not in row[i] for row in rows),
-        )
+        one_word = all(" " not in row[i] for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=one_word)
     for row in rows:
         table.add_row(*map(_printable, row))
     Console(highlight=False, markup=False).print(table)
@@ -76,7 +72,7 @@ def command_line(words: Iterable[object]) -> str:
 
 
 def continuing_command(words: Sequence[str]) -> str:
-    """The command that continues an interrupted one, given by its words; empty if it would start again.
+    """The command that continues an interrupted one; empty if it would start again.
 
     Example:
         >>> continuing_command(["train", "my_folder", "--out", "run"])
@@ -102,37 +98,24 @@ def print_error(text: str) -> None:
 
 
 class _TerminalLines(logging.Handler):
-    """Messages as lines on stderr, if that is a terminal."""
-
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one message."""
         if sys.stderr.isatty():
             print_error(record.getMessage())
 
 
 @contextmanager
-def kernel_messages_as_lines() -> Iterator[None]:
-    """Show on stderr, if that is a terminal, that kernels are being compiled."""
+def messages_as_lines() -> Iterator[None]:
+    """Print warnings on stderr, a line each, without deprecation warnings; in a terminal, also when kernels compile."""
     logger, handler = logging.getLogger("subgnn.kernels"), _TerminalLines()
     level = logger.level
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("always", DataWarning)
+            warnings.showwarning = lambda message, *_, **__: print_error(f"warning: {message}")
+            yield
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-@contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Show warnings about data as ``warning: ...`` on stderr; deprecation warnings are hidden."""
-
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        print_error(f"warning: {message}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("always", DataWarning)
-        warnings.showwarning = show
-        yield

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Option
 
@@ -25,13 +24,6 @@ from subgnn.cli.options import (
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.errors import DataError, UserError
 from subgnn.training.train_options import CacheFlag, DeviceName
-
-if TYPE_CHECKING:
-    from subgnn.config.settings import PretrainSettings, Recipe
-    from subgnn.data.dataset import Dataset
-    from subgnn.parallel.engine import Engine
-    from subgnn.parallel.progress import OnProgress
-    from subgnn.prepare.measure import Measuring
 
 
 @with_options(EngineOptions)
@@ -57,18 +49,36 @@ def prepare_dataset(
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
 
-    from subgnn.models.registry import unused_data, unused_line
+    import numpy as np
 
-    begin = time.perf_counter()
+    from subgnn.models.registry import unused_data, unused_line
+    from subgnn.prepare.cached import prepare_draws_cached
+
+    begin, graph = time.perf_counter(), dataset.graph.undirected()
+    touched, components, in_cache, files = np.empty(0, np.int32), 0, [], []
     with progress_bar() as bar, engine.open() as workers:
-        measuring = _measure_on(workers, dataset, path)
-        done = _prepare(chosen, dataset, seed=seed, cache=cache, on_progress=bar.prepare, measuring=measuring)
+        measuring = None
+        if workers is not None:
+            from subgnn.prepare.distributed import DistributedMeasuring, place_graph
+
+            measuring = DistributedMeasuring(workers, place_graph(workers, graph, source=path))
+        options: dict[str, Any] = {"seed": seed, "cache": cache, "on_progress": bar.prepare, "measuring": measuring}
+        for draw in prepare_draws_cached(chosen, graph, dataset.subgraphs.nodes, **options):
+            touched = np.union1d(touched, draw.prepared.touched())
+            components = len(draw.prepared.components.nodes)
+            in_cache.append(draw.found)
+            files += [] if draw.path is None else [draw.path]
     found = {
         "dataset": dataset.name,
         "recipe": chosen.name,
         "seed": seed,
         "num_subgraphs": len(dataset.subgraphs),
-        **done,
+        "num_components": components,
+        "num_touched_nodes": len(touched),
+        "draws": len(in_cache),
+        "found": all(in_cache),
+        "files": [str(file) for file in files],
+        "bytes": sum(file.stat().st_size for file in files),
         "unused": unused_data(chosen, dataset.graph),
         "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
@@ -82,49 +92,6 @@ def prepare_dataset(
         print_line(line)
     overrides = [word for setting in settings or () for word in ("--set", setting)]
     print_next("train", path, "--recipe", recipe, "--seed", seed, *overrides, "--out", f"runs/{chosen.name}_{seed}")
-
-
-def _measure_on(workers: Engine | None, dataset: Dataset, path: Path) -> Measuring | None:
-    """The function that measures similarities on the workers of a cluster; None for this process."""
-    if workers is None:
-        return None
-    from subgnn.prepare.distributed import DistributedMeasuring, place_graph
-
-    return DistributedMeasuring(workers, place_graph(workers, dataset.graph.undirected(), source=path))
-
-
-def _prepare(
-    recipe: Recipe, dataset: Dataset, *, seed: int, cache: bool, on_progress: OnProgress, measuring: Measuring | None
-) -> dict[str, Any]:
-    """Prepare every draw that train would use, one at a time, and summarise them."""
-    import numpy as np
-
-    from subgnn.prepare.cached import prepare_draws_cached
-
-    touched, components, cached, files = np.empty(0, np.int32), 0, [], []
-    draws = prepare_draws_cached(
-        recipe,
-        dataset.graph.undirected(),
-        dataset.subgraphs.nodes,
-        seed=seed,
-        cache=cache,
-        on_progress=on_progress,
-        measuring=measuring,
-    )
-    for draw in draws:
-        touched = np.union1d(touched, draw.prepared.touched())
-        components = len(draw.prepared.components.nodes)
-        cached.append(draw.found)
-        if draw.path is not None:
-            files.append(draw.path)
-    return {
-        "num_components": components,
-        "num_touched_nodes": len(touched),
-        "draws": len(cached),
-        "found": all(cached),
-        "files": [str(file) for file in files],
-        "bytes": sum(file.stat().st_size for file in files),
-    }
 
 
 def _print_prepared(found: dict[str, Any]) -> None:
@@ -165,11 +132,17 @@ def pretrain_nodes(
 
     Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
     """
+    from subgnn.config.files import parse_recipe
     from subgnn.data.formats import read_dataset
     from subgnn.parallel.locks import locked_file
     from subgnn.storage.files import refuse_existing
 
-    chosen = _pretrain_settings(settings or (), seed)
+    given = [*(settings or ()), *([] if seed is None else [f"pretrain.seed={seed}"])]
+    for text in given:
+        if not text.strip().startswith("pretrain."):
+            what = f"'{text}' is not a setting of pretraining"
+            raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
+    chosen = parse_recipe({}, "--set", given).pretrain
     if out.suffix != ".safetensors":
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .safetensors")
     refuse_existing(out, overwrite=force)
@@ -224,14 +197,3 @@ def pretrain_nodes(
         print_line(f"not used by pretraining: {'; '.join(unused)}")
     source, width = f"embeddings.source={out}", f"embeddings.dim={dim}"
     print_next("train", path, "--set", source, "--set", width, "--out", "RUN")
-
-
-def _pretrain_settings(settings: Sequence[str], seed: int | None) -> PretrainSettings:
-    from subgnn.config.files import parse_recipe
-
-    given = [*settings, *([] if seed is None else [f"pretrain.seed={seed}"])]
-    for text in given:
-        if not text.strip().startswith("pretrain."):
-            what = f"'{text}' is not a setting of pretraining"
-            raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
-    return parse_recipe({}, "--set", given).pretrain

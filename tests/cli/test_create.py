@@ -1,0 +1,233 @@
+"""``data generate``, ``data build``, ``data download`` and ``data split``: what they write, print and refuse."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import threading
+import zipfile
+
+import pytest
+
+from subgnn import read_dataset
+from subgnn.data.splits import count_leaks
+from tests.cli.command import call
+from tests.lab.datasets.samples import fitness_records, workout, write_hpo, write_ppi, write_records
+
+SMALL = ("--num-nodes", 500, "--num-subgraphs", 24, "--subgraph-size", 10)
+
+
+def refused(tmp_path, words, message):
+    called = call(*words, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert re.search(message, called.error), called.error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_generated_folder_is_shown_beside_the_paper(tmp_path):
+    called = call("data", "generate", "density", "--out", tmp_path / "d", *SMALL, "--seed", 4)
+    lines = called.out.splitlines()
+    assert sum("paper" in line for line in lines) >= 2
+    assert any("29,521" in line for line in lines)
+    assert lines[-1] == f"next: subgnn data check {tmp_path / 'd'}"
+    dataset = read_dataset(tmp_path / "d")
+    assert 495 <= dataset.graph.num_nodes <= 500  # without nodes that were cut off
+    assert dataset.card["seed"] == 4
+
+
+def test_generate_as_json_and_over_an_existing_folder(tmp_path):
+    command = ("data", "generate", "density", *SMALL, "--out", tmp_path / "d")
+    found = call(*command, "--bins", 2, "--set", "max_density=0.6", "--json", "--gzip").json
+    assert (found["num_subgraphs"], found["label_counts"]) == (24, {"0": 12, "1": 12})
+    assert (found["settings"]["max_density"], found["settings"]["max_depth"]) == (0.6, 3)
+    assert found["paper"]["num_edges"] == 29_521
+    assert (tmp_path / "d" / "edge_list.txt.gz").is_file()
+    before = (tmp_path / "d" / "subgraphs.tsv").read_bytes()
+    assert re.search(r"exists already; .*--force", call(*command, "--seed", 1).error)
+    assert (tmp_path / "d" / "subgraphs.tsv").read_bytes() == before
+    assert call(*command, "--seed", 1, "--force").code == 0
+    assert (tmp_path / "d" / "subgraphs.tsv").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
+        (("density", "--set", "min_core=2"), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
+        (("density", "--set", "max_depth=x"), "max_depth is 'x'; accepted: a whole number"),
+        (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
+        (("density", "--set", "=3"), "KEY=VALUE is accepted"),
+        (("density", "--bins", 100, "--set", "max_density=0.2"), "different values for 100 bins; use fewer bins"),
+    ],
+)
+def test_generate_refuses(tmp_path, words, message):
+    refused(tmp_path, ("data", "generate", *words), message)
+
+
+@pytest.fixture
+def ppi(tmp_path):
+    folder = write_ppi(tmp_path / "sources")
+    flags = {"--interactome": "network.csv", "--go": "go.obo", "--annotations": "gene2go.tsv"}
+    flags["--gene-symbols"] = "symbols.tsv"
+    return ("data", "build", "ppi-bp", *(part for flag, name in flags.items() for part in (flag, folder / name)))
+
+
+def test_ppi_bp_replaces_a_folder_if_forced_and_prints_counts_and_sources(ppi, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine").write_text("kept")
+    assert "exists already" in call(*ppi, "--out", out).error
+    assert (out / "mine").read_text() == "kept"
+    called = call(*ppi, "--out", out, "--gzip", "--force")
+    assert (called.code, (out / "mine").exists()) == (0, False)
+    assert f"{out}: 52 nodes, 52 edges, 10 subgraphs (train 6, val 2, test 2)" in called.out
+    assert "dropped: pairs of a gene with itself 1; pairs with another species 1; repeated pairs 1" in called.out
+    assert "source: Gene Ontology in OBO, releases/2022-07-01; licence: CC BY 4.0" in called.out
+    assert called.out.endswith(f"next: subgnn data check {out}\n")
+    assert (out / "edge_list.txt.gz").is_file()
+    assert read_dataset(out).name == "ppi-bp"
+
+
+def test_ppi_bp_as_json_with_labels_and_settings(ppi, tmp_path):
+    found = call(*ppi, "--out", tmp_path / "a", "--json", "--seed", 3, "--set", "min-genes=4").json
+    assert (found["name"], found["num_nodes"], found["num_subgraphs"], found["seed"]) == ("ppi-bp", 52, 10, 3)
+    assert (found["task"], found["settings"]["min_genes"]) == ("binary", 4)
+    assert found["counts"]["labels"] == {"metabolism": 5, "transport": 5}
+    labels = ("--label", "one=GO:0008152,GO:0006810", "--label", "two=GO:0007165")
+    counts = call(*ppi, *labels, "--set", "fractions=0.5,0.3,0.2", "--out", tmp_path / "b", "--json").json["counts"]
+    assert (counts["labels"], counts["splits"]) == ({"one": 10}, {"train": 5, "val": 3, "test": 2})
+
+
+def test_rare_diseases_and_their_patients(tmp_path):
+    hpo, orpha = write_hpo(tmp_path)
+    given = ("data", "build", "hpo-metab", "--orphapacket", orpha, "--hpo", hpo, "--json")
+    found = call(*given, "--out", tmp_path / "a", "--set", "min_shared_genes=1").json
+    assert found["settings"]["graph"]["min_shared_genes"] == 1
+    assert found["settings"]["patients"] is None
+    found = call(*given, "--out", tmp_path / "b", "--patients", 2, "--set", "noise=0").json
+    assert found["settings"]["patients"]["per_disease"] == 2
+    assert len(set(found["counts"]["labels"].values())) == 1
+    assert read_dataset(tmp_path / "b").graph.num_nodes == 73
+
+
+def test_em_user_and_a_bad_record(tmp_path):
+    records = write_records(tmp_path / "records.json", fitness_records(), style="dict")
+    called = call("data", "build", "em-user", "--records", records, "--out", tmp_path / "em", "--set", "keep=1")
+    assert (called.code, "8 nodes" in called.out) == (0, True)
+    assert read_dataset(tmp_path / "em").subgraphs.task == "binary"
+    records = write_records(tmp_path / "r", [*fitness_records(), workout(40, 1, sport=None)])
+    refused(tmp_path, ("data", "build", "em-user", "--records", records), f"{records}: record 101: no field 'sport'")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("ppi-pb",), "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro, em-user; did you mean"),
+        (("hpo-neuro",), "hpo-neuro: no --orphapacket is given: Orphanet's rare diseases as ORPHApacket JSON; it is"),
+        (("em-user", "--go", "x"), "em-user: --go is not a source of it"),
+        (("em-user", "--records", "none"), "none: no such file"),
+        (("em-user", "--records", "none", "--set", "kep=1"), "em-user: no option 'kep'; accepted: .*'keep'"),
+        (("em-user", "--records", "none", "--patients", "2"), "em-user: no option 'patients'"),
+    ],
+)
+def test_build_refuses(tmp_path, words, message):
+    refused(tmp_path, ("data", "build", *words), message)
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (tmp_path / "www").mkdir()
+    with zipfile.ZipFile(tmp_path / "www" / "data.zip", "w") as packed:
+        packed.writestr("ppi_bp/edge_list.txt", "0 1\n1 2\n")
+        packed.writestr("ppi_bp/subgraphs.pth", "0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(tmp_path / "www"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/data.zip"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_download(address, tmp_path):
+    out, command = tmp_path / "ppi", ("data", "download", "ppi-bp", "--url", address)
+    called = call(*command, "--out", out)
+    assert (called.code, called.err) == (0, "")
+    assert f"{out}: 3 nodes, 2 edges, 3 subgraphs" in called.out
+    assert called.out.splitlines()[-1] == f"next: subgnn data check {out}"
+    assert read_dataset(out).card["url"] == address
+    found = call(*command, "--out", out, "--json", "--force").json
+    assert (found["name"], found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == ("ppi-bp", 3, 2, 3)
+    assert call(*command, "--out", out, "--json", "--force", "--sha256", found["sha256"]).json == found
+    for words, message in (
+        (("nosuch", "--url", address), "unknown dataset"),
+        (("ppi-bp", "--url", address + "x"), "404"),
+        (("ppi-bp", "--url", address, "--sha256", "0" * 64), "hashes to"),
+        (("ppi-bp", "--url", "file:///etc/passwd"), "cannot fetch"),
+    ):
+        refused(tmp_path, ("data", "download", *words), message)
+
+
+@pytest.fixture
+def chain(tmp_path):
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "edge_list.txt").write_text("".join(f"{i} {i + 1}\n" for i in range(24)))
+    splits = ["train"] * 18 + ["val", "test"]
+    rows = [f"{i}-{i + 1}\t{'ab'[i % 2]}\t{split}\n" for i, split in enumerate(splits)]
+    (folder / "subgraphs.tsv").write_text("".join(rows))
+    return folder
+
+
+def test_split_writes_the_same_subgraphs_under_a_new_split(chain, tmp_path):
+    out = tmp_path / "out"
+    assert f"{out}: train 10, val 5, test 5" in call("data", "split", chain, "--out", out).out
+    before, after = read_dataset(chain).subgraphs, read_dataset(out).subgraphs
+    assert [row.tolist() for row in before.nodes] == [row.tolist() for row in after.nodes]
+    assert read_dataset(out).card["split"] == {"method": "stratified", "fractions": [0.5, 0.25, 0.25], "seed": 0}
+    assert count_leaks(after) == 0
+    assert call("data", "split", chain, "--out", tmp_path / "out.subgnn").code == 0
+    assert len(read_dataset(tmp_path / "out.subgnn").subgraphs.indices("train")) == 10
+
+
+def test_the_seed_decides_a_split(chain, tmp_path):
+    found = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        words = ("--method", "random", "--fractions", "0.8,0.1,0.1", "--seed", seed, "--out", tmp_path / name, "--json")
+        assert call("data", "split", chain, *words).json["splits"] == {"train": 16, "val": 2, "test": 2}
+        found.append((tmp_path / name / "subgraphs.tsv").read_text())
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_groups_from_a_file_or_of_the_dataset_stay_together(chain, tmp_path, own):
+    groups = [f"family {i // 2}" for i in range(20)]
+    (tmp_path / "groups.txt").write_text("\n".join(groups) + "\n")
+    if own:
+        (chain / "subgraph_names.tsv").write_text("".join(f"name {i}\ttitle\t{g}\n" for i, g in enumerate(groups)))
+    given = () if own else ("--groups", tmp_path / "groups.txt")
+    assert call("data", "split", chain, "--out", tmp_path / "out", "--method", "group", *given).code == 0
+    splits = read_dataset(tmp_path / "out").subgraphs.splits
+    assert splits[::2].tolist() == splits[1::2].tolist()
+
+
+def test_split_refuses(chain, tmp_path):
+    (tmp_path / "groups.txt").write_text("a\n\nb\n")
+    for words, message in (
+        (("--fractions", "half"), "three numbers joined by commas"),
+        (("--fractions", "0.5,0.5"), "three numbers above 0"),
+        (("--method", "group"), "no groups are given"),
+        (("--method", "group", "--groups", tmp_path / "groups.txt"), "2 groups for 20 subgraphs"),
+        (("--method", "group", "--groups", tmp_path / "none"), "no such file"),
+    ):
+        refused(tmp_path, ("data", "split", chain, *words), message)
+    assert "exists already" in call("data", "split", chain, "--out", chain).error
