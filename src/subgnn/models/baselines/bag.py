@@ -43,11 +43,7 @@ _INVERSE_PENALTIES = {"none": (1.0, 10.0, 100.0, 1_000.0), "classes": (0.01, 0.1
 
 
 class BagModel(TensorModel):
-    """BAG.
-
-    Args:
-        one_hop: put the bag spread one hop beside it.
-    """
+    """BAG; with ``one_hop``, the bag spread one hop stands beside it."""
 
     is_fitted_in_one_go = True
     switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
@@ -128,13 +124,9 @@ class BagModel(TensorModel):
 def features(
     graph: Graph, nodes: Ragged, *, ways: Sequence[str] = (), weighted: bool = False
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """What the linear model sees, as it is and with the rows of each part scaled to length one.
+    """What the linear model sees (n, (1 + ways) N), as it is and with the rows of each part scaled to length one.
 
-    Args:
-        ways: along which the bag is spread one hop, beside itself (``views.spread_one_hop``).
-
-    Shapes:
-        returns: (n, (1 + ways) N) twice; the entries of both are in the same places.
+    The bag is spread one hop along each of the ``ways`` (``views.spread_one_hop``). Both results have the same places.
     """
     bag = bag_of_nodes(nodes, graph.num_nodes)
     parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
@@ -171,7 +163,7 @@ class Bags(HostSource):
         return int(self.values.shape[0])
 
     def rows_to_fit(self, train: NDArray[np.int64], *, unit: bool) -> tuple[Any, Any]:
-        """Rows to fit to, and the map of their weights to those of columns; kept for further penalties."""
+        """Rows to fit to, and the map from their weights to those of columns; kept for further penalties."""
         key = unit, train.tobytes()
         if self._fitted[0] != key:
             self._fitted = key, _principal_components((self.unit if unit else self.values)[train])
@@ -180,20 +172,13 @@ class Bags(HostSource):
 
     def batch(self, rows: NDArray[np.int64]) -> BagBatch:
         values, unit = self.values[rows], self.unit[rows]
-        return BagBatch(
-            columns=torch.from_numpy(values.indices.astype(np.int64)).to(self.device),
-            starts=torch.from_numpy(values.indptr[:-1].astype(np.int64)).to(self.device),
-            values=torch.from_numpy(values.data.astype(np.float32)).to(self.device),
-            unit=torch.from_numpy(unit.data.astype(np.float32)).to(self.device),
-        )
+        places = [array.astype(np.int64) for array in (values.indices, values.indptr[:-1])]
+        numbers = [array.astype(np.float32) for array in (values.data, unit.data)]
+        return BagBatch(*(torch.from_numpy(array).to(self.device) for array in (*places, *numbers)))
 
 
 def _principal_components(rows: scipy.sparse.csr_array) -> tuple[Any, Any]:
-    """Principal components of rows that are few beside their entries, on which fits are faster; else the rows.
-
-    Shapes:
-        rows: (n, F). returns: (n, r), and a matrix (F, r); or the rows, and 1.
-    """
+    """Principal components (n, r) of few rows (n, F), on which fits are faster, and a matrix (F, r); or rows, and 1."""
     n, width = rows.shape
     if n * n > _FEW_ROWS * rows.nnz:
         return rows, 1
@@ -209,9 +194,7 @@ def _principal_components(rows: scipy.sparse.csr_array) -> tuple[Any, Any]:
 
 
 class LinearBag(nn.Module):
-    """x_S W + b over sparse rows.
-
-    A bag is as wide as the graph, so what stands for the vector of a subgraph is x_S W + b itself.
+    """x_S W + b over sparse rows; as a bag is as wide as the graph, this is also a subgraph's vector.
 
     Shapes:
         columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
@@ -245,10 +228,7 @@ class LinearBag(nn.Module):
 
     def embed(self, batch: BagBatch) -> Tensor:
         values = batch.unit if self.unit else batch.values
-        summed = functional.embedding_bag(
-            batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values
-        )
-        return summed + self.bias
+        bag = functional.embedding_bag
+        return bag(batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values) + self.bias
 
-    def forward(self, batch: BagBatch) -> Tensor:
-        return self.embed(batch)
+    forward = embed

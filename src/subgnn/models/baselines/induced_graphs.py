@@ -17,13 +17,11 @@ from subgnn.ragged import Ragged
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InducedGraphs:
-    """All induced subgraphs as one graph without edges between them.
-
-    Node ``i`` of it is ``nodes.values[i]`` as a member of the subgraph it stands in.
+    """All induced subgraphs as one graph, whose node ``i`` is ``nodes.values[i]`` as a member of its subgraph.
 
     Shapes:
-        nodes: n rows, total values. offsets: (total + 1,) int64. neighbors: (entries,) int64, numbers below total.
-        weights: (entries,) float32, in units of the mean magnitude over the whole graph; None where all are 1.
+        offsets: (total + 1,) int64. neighbors: (entries,) int64, numbers below total. weights: (entries,) float32, in
+        units of the mean magnitude over the whole graph; None where all are 1.
     """
 
     nodes: Ragged
@@ -33,16 +31,12 @@ class InducedGraphs:
 
     @property
     def degrees(self) -> NDArray[np.int64]:
-        """Internal degree of each member.
-
-        Shapes:
-            returns: (total,).
-        """
+        """Internal degree of each member (total,)."""
         return np.diff(self.offsets)
 
 
 def induced_graphs(graph: Graph, nodes: Ragged, *, weighted: bool = False) -> InducedGraphs:
-    """The edges of the graph among the nodes of each set, with their weights if these are wanted and there.
+    """The edges of the graph among the nodes of each set, with their weights if it is ``weighted`` and has some.
 
     Example:
         In the path 0 - 1 - 2 - 3, {0, 1, 3} has one edge.

@@ -25,12 +25,7 @@ from subgnn.ragged import Ragged
 
 
 def distinct(nodes: Ragged) -> Ragged:
-    """Each node set once, in the order of first appearance.
-
-    Example:
-        >>> [row.tolist() for row in distinct(Ragged.from_rows([[1, 2], [3], [1, 2]]))]
-        [[1, 2], [3]]
-    """
+    """Each node set once, in the order of first appearance."""
     first: dict[bytes, int] = {}
     for i, row in enumerate(nodes):
         first.setdefault(row.tobytes(), i)
@@ -52,7 +47,7 @@ class KnownSubgraphs(HeadedNetwork):
 
 
 class KnownSubgraphsModel(TensorModel):
-    """A model with a vector for each subgraph that it was fitted with."""
+    """A model with a vector for each subgraph of the dataset that it was fitted to."""
 
     predicts_new_subgraphs = False
     has_tunable_settings = True
@@ -71,11 +66,7 @@ class KnownSubgraphsModel(TensorModel):
         }
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
-        """The place of each subgraph among the known ones.
-
-        Raises:
-            DataError: for a subgraph that has no vector.
-        """
+        """The place of each subgraph among the known ones; a subgraph without a vector is refused."""
         known = Ragged(checkpoint.weights["values"].numpy(), checkpoint.weights["offsets"].numpy())
         place = {row.tobytes(): i for i, row in enumerate(known)}
         found = [place.get(np.asarray(row, np.int32).tobytes(), -1) for row in nodes]

@@ -10,6 +10,8 @@ of its vectors; as many uniform pairs of nodes stand for absent edges.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -49,8 +51,7 @@ class MetaNodeModel(KnownSubgraphsModel):
             key=stream_key(data.seed, "baselines/links"),
             device=data.device,
         )
-        found: NDArray[np.float32] = vectors[graph.num_nodes :].numpy()
-        return found
+        return cast("NDArray[np.float32]", vectors[graph.num_nodes :].numpy())
 
 
 def with_meta_nodes(graph: Graph, nodes: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -70,10 +71,7 @@ class LinkEncoder(nn.Module):
     """Two layers of GIN, or of GAT with four heads side by side, over a learned table.
 
     Batch normalisation takes the statistics of the pass at hand, never running ones: sums over a sample of the edges
-    are smaller than sums over all, and so the last pass, over all of them, stays comparable with training.
-
-    Shapes:
-        edges: (2, directed edges). returns: (nodes, dim).
+    are smaller than sums over all, so that the last pass, over all of them, stays comparable with training.
     """
 
     def __init__(self, num_nodes: int, dim: int, *, attention: bool) -> None:
@@ -92,8 +90,7 @@ class LinkEncoder(nn.Module):
 
     def forward(self, edges: Tensor) -> Tensor:
         hidden = self.norm(torch.relu(self.layers[0](self.table, edges)))
-        out: Tensor = self.layers[1](hidden, edges)
-        return out
+        return cast(Tensor, self.layers[1](hidden, edges))
 
 
 def _mlp(dim: int) -> nn.Sequential:
@@ -111,16 +108,17 @@ def link_vectors(
     key: int,
     device: torch.device,
 ) -> Tensor:
-    """Vectors of all nodes of an undirected graph.
+    """Vectors of all nodes of an undirected graph (num_nodes, dim), on the CPU.
 
     Args:
         tails, heads: every edge once.
         key: seeds the table, the layers and all draws.
-
-    Shapes:
-        returns: (num_nodes, dim), on the CPU.
     """
     edges = torch.from_numpy(np.stack([tails, heads])).to(device)
+
+    def both_ways(some: Tensor) -> Tensor:
+        return torch.cat([some, some.flip(0)], dim=1)
+
     count = edges.shape[1]
     predicted = max(1, min(_BATCH, int(_MOST_PREDICTED * count)))
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
@@ -133,20 +131,11 @@ def link_vectors(
             messages = edges[:, order[predicted : predicted + _EDGES]]
             absent = torch.randint(num_nodes, there.shape, device=device)
             optimizer.zero_grad()
-            _loss(encoder(_both_ways(messages)), there, absent).backward()  # type: ignore[no-untyped-call]
+            vectors, pairs = encoder(both_ways(messages)), torch.cat([there, absent], dim=1)
+            scores = (vectors[pairs[0]] * vectors[pairs[1]]).sum(dim=1) / dim**0.5
+            wanted = torch.zeros_like(scores)
+            wanted[:predicted] = 1.0
+            functional.binary_cross_entropy_with_logits(scores, wanted).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         with torch.no_grad():
-            found: Tensor = encoder(_both_ways(edges))
-            return found.cpu()
-
-
-def _both_ways(edges: Tensor) -> Tensor:
-    return torch.cat([edges, edges.flip(0)], dim=1)
-
-
-def _loss(vectors: Tensor, there: Tensor, absent: Tensor) -> Tensor:
-    pairs = torch.cat([there, absent], dim=1)
-    scores = (vectors[pairs[0]] * vectors[pairs[1]]).sum(dim=1) / vectors.shape[1] ** 0.5
-    wanted = torch.zeros_like(scores)
-    wanted[: there.shape[1]] = 1.0
-    return functional.binary_cross_entropy_with_logits(scores, wanted)
+            return cast(Tensor, encoder(both_ways(edges))).cpu()

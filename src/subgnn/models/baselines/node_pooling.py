@@ -41,8 +41,7 @@ class NodeBatch:
 
     Shapes:
         nodes: (total,) int64 places in the node table. starts: (n,) where each subgraph begins. subgraph: (total,).
-        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``, of the same subgraph.
-        weights: (directed edges,), or None where all are 1.
+        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``. weights: (directed edges,).
     """
 
     nodes: Tensor
@@ -54,12 +53,7 @@ class NodeBatch:
 
 
 class NodeSets(HostSource):
-    """The nodes of each subgraph, and the edges among them where they are given; batches are cut on the host.
-
-    Args:
-        places: the nodes, as places in the node table.
-        induced: the edges.
-    """
+    """The nodes of each subgraph, as places in the node table, and the edges among them where they are given."""
 
     def __init__(self, places: Ragged, induced: InducedGraphs | None = None) -> None:
         self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
@@ -146,7 +140,7 @@ class NodePooling(TensorModel):
         return None
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
-        """New nodes get the embeddings they had before training."""
+        """New nodes get the embeddings they would have started from."""
         known = checkpoint.weights["nodes"].numpy()
         wanted = np.union1d(known, nodes.values).astype(np.int32)
         if len(wanted) == len(known):

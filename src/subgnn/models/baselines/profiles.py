@@ -91,10 +91,10 @@ def _product(rows: Matrix, columns: Floats) -> Floats:
 
 
 def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
-    """log((.8 q_c + .2 q) / q) for classes c; 0 where no walk ends, and for a class without rows.
+    """log((.8 q_c + .2 q) / q) (N, K) for classes c; 0 where no walk ends, and for a class without rows.
 
     Shapes:
-        rows: p (n, N). indicators: (n, K), 1 where a row is of the class. returns: (N, K).
+        rows: p (n, N). indicators: (n, K), 1 where a row is of the class.
     """
     q = _mean(rows)[:, None]
     counts = indicators.sum(axis=0)
@@ -104,11 +104,7 @@ def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
 
 
 def profile_weights(rows: Matrix, targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
-    """The weights of scores: one column a class, label or value.
-
-    Shapes:
-        rows: p (n, N). returns: (N, outputs).
-    """
+    """The weights of scores (N, outputs) from the walks p (n, N): one column a class, label or value."""
     kind = task_of(task)
     high = kind.indicators(targets > targets.mean() if kind.real else targets, outputs)
     if kind.one_class:
@@ -136,7 +132,6 @@ class ProfileNetwork(nn.Module):
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
     def solve(self, examples: Examples) -> None:
-        """Fit the profiles on the training split, and the scale of scores on folds of it."""
         source: Any = examples.inputs
         task, outputs = examples.task, len(self.bias)
         rows = source.views(self.damping)["walk"].values[examples.train]
@@ -161,18 +156,13 @@ class ProfileNetwork(nn.Module):
         found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
         return torch.from_numpy(found).to(self.bias.device) + self.bias
 
-    def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
-        return self.embed(batch)
+    forward = embed
 
 
 def _scale(
     scores: Floats, targets: NDArray[Any], task: TaskName, weights: Floats | None
 ) -> tuple[Floats | float, Floats]:
-    """The scale of scores, and the bias, from scores of subgraphs whose profiles they are not part of.
-
-    Shapes:
-        scores: (n, outputs). returns: a number or (outputs,); (outputs,).
-    """
+    """The scale of scores, a number or (outputs,), and the bias (outputs,), from scores of held-out subgraphs."""
     kind = task_of(task)
     if kind.real:
         centred = scores[:, 0] - scores.mean()
@@ -181,7 +171,8 @@ def _scale(
     if kind.several:
         each = np.ones_like(scores) if weights is None else weights
         pairs = [fit_label_scale(scores[:, k], targets[:, k], each[:, k]) for k in range(scores.shape[1])]
-        return np.array([scale for scale, _ in pairs]), np.array([offset for _, offset in pairs])
+        scales, offsets = zip(*pairs, strict=True)
+        return np.array(scales), np.array(offsets)
     counts = np.bincount(targets, weights=weights, minlength=scores.shape[1])
     share = counts / counts.sum()
     prior = np.log(np.where(share > 0, share, 1.0))

@@ -59,11 +59,7 @@ class Sub2VecModel(KnownSubgraphsModel):
 
 
 def inside_walks(induced: InducedGraphs, walks: int, length: int, *, seed: int) -> NDArray[np.int64]:
-    """Uniform random walks inside every subgraph.
-
-    Shapes:
-        returns: (n, walks, length) members of the induced graphs, -1 after a walk has ended.
-    """
+    """Uniform random walks (n, walks, length) inside every subgraph, as members of it; -1 after a walk has ended."""
     draws = stream(seed, "baselines/walks").random((length, walks))
     sizes, first = induced.nodes.lengths[:, None], induced.nodes.offsets[:-1, None]
     out = np.full((len(induced.nodes), walks, length), _END, np.int64)
@@ -78,20 +74,12 @@ def inside_walks(induced: InducedGraphs, walks: int, length: int, *, seed: int) 
 
 
 def degree_bins(induced: InducedGraphs, bins: int) -> NDArray[np.int64]:
-    """floor(bins * internal degree / size) of every member, from 0 to bins - 1.
-
-    Shapes:
-        returns: (total,).
-    """
+    """floor(bins * internal degree / size) of every member (total,), from 0 to bins - 1."""
     return bins * induced.degrees // induced.nodes.lengths[induced.nodes.row_ids]
 
 
 def documents(walks: NDArray[np.int64], words: NDArray[np.integer]) -> list[list[list[str]]]:
-    """For each subgraph its walks, each a list of words.
-
-    Shapes:
-        walks: (n, walks, length) members. words: (total,) the word of each member.
-    """
+    """For each subgraph its walks, each a list of words; ``words`` (total,) has that of each member."""
     return [[[str(words[member]) for member in walk if member != _END] for walk in of_one] for of_one in walks]
 
 
@@ -101,11 +89,7 @@ def stable_hash(word: str) -> int:
 
 
 def document_vectors(texts: Sequence[Sequence[list[str]]], dim: int, *, seed: int) -> NDArray[np.float32]:
-    """A vector for each subgraph by doc2vec; every walk is a piece of the subgraph's document.
-
-    Shapes:
-        returns: (n, dim) float32.
-    """
+    """A vector (n, dim) for each subgraph by doc2vec; every walk is a piece of the subgraph's document."""
     with extra_package("gensim", extra="baselines", feature="the Sub2Vec baselines"):
         from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -132,12 +132,11 @@ class TopologyModel(TensorModel):
 
 
 def _attributes(settings: Settings) -> dict[str, bool]:
-    """Which attributes of edges the statistics are of, beside those of edges themselves."""
     return {"weighted": settings.baseline.weighted, "directed": settings.baseline.directed}
 
 
 class Standardise(nn.Module):
-    """Statistics as the training split sees them: less the mean, over the deviation."""
+    """Statistics (n, F) as the training split sees them: less the mean, over the deviation."""
 
     mean: Tensor
     deviation: Tensor
@@ -160,17 +159,13 @@ class StatisticsHead(HeadedNetwork):
         self.head = head
 
     def embed(self, statistics: Tensor) -> Tensor:
-        """Standardised statistics. Shapes: statistics, returns: (n, F)."""
-        out: Tensor = self.standardise(statistics)
-        return out
+        return cast(Tensor, self.standardise(statistics))
 
 
 class StatisticsTrees(nn.Module):
     """Trees on the statistics as they are; those that are not stored are grown from the training table.
 
-    Shapes:
-        features: (training subgraphs, F). targets: (training subgraphs,), or (training subgraphs, labels).
-        weights: as the targets, where subgraphs do not all count the same.
+    ``features`` (n, F) and ``targets`` (n,) or (n, labels) are of the training subgraphs, ``weights`` as the targets.
     """
 
     features: Tensor
@@ -191,12 +186,10 @@ class StatisticsTrees(nn.Module):
         self._grown: Trees | None = None
 
     def _hold_trees(self, state: Weights) -> None:
-        """Make buffers for the trees of a state, where it has them."""
         for name in (each.name for each in fields(Trees) if _TREES + each.name in state):
             self.trees.register_buffer(name, torch.empty_like(state[_TREES + name]))
 
     def solve(self, examples: Examples) -> None:
-        """Grow the trees; the table is the training split already."""
         self._grown = self._grow()
         if len(self._grown.feature) <= _MAX_NODES:
             for name, tensor in self._grown.weights().items():
@@ -210,8 +203,7 @@ class StatisticsTrees(nn.Module):
         return grow_trees(table, targets, self.task, seed=seed, **options)
 
     def embed(self, statistics: Tensor) -> Tensor:
-        out: Tensor = self.standardise(statistics)
-        return out
+        return cast(Tensor, self.standardise(statistics))
 
     def forward(self, statistics: Tensor) -> Tensor:
         if self._grown is None:

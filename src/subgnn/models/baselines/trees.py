@@ -40,7 +40,7 @@ class Trees:
         feature: (nodes,) int32, -1 for a leaf. threshold: (nodes,) float64. child: (nodes, 2) int32, of a leaf
         itself. value: (nodes, width) float64. root, column: (trees,) int32, where a tree begins, and the first column
         that its leaves add to. start: (columns,) float64. single: (1,) bool, whether features are rounded to single
-        precision before they are compared, as trees of exact splits do.
+        precision before they are compared, as for trees of exact splits.
     """
 
     feature: NDArray[np.int32]
@@ -54,25 +54,18 @@ class Trees:
 
     @classmethod
     def from_weights(cls, weights: Weights, prefix: str) -> Trees:
-        """From the tensors that :meth:`weights` gives."""
         return cls(**{each.name: weights[prefix + each.name].cpu().numpy() for each in fields(cls)})
 
     def weights(self) -> Weights:
-        """The arrays as tensors."""
         return {each.name: torch.from_numpy(np.array(getattr(self, each.name))) for each in fields(self)}
 
     def columns(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The columns for each row: the start, and the values of the leaves it reaches.
-
-        Shapes:
-            table: (n, F). returns: (n, columns).
-        """
+        """The columns (n, columns) for each row (n, F): the start, and the values of the leaves it reaches."""
         table = table.astype(np.float32).astype(np.float64) if self.single[0] else table
         found = np.tile(self.start, (len(table), 1))
         step = max(1, _STEPS_AT_ONCE // max(1, len(self.root)))
         for begin in range(0, len(table), step):
-            rows = table[begin : begin + step]
-            leaves = self._leaves(rows)
+            leaves = self._leaves(table[begin : begin + step])
             for tree, column in enumerate(self.column.tolist()):
                 found[begin : begin + step, column : column + self.value.shape[1]] += self.value[leaves[:, tree]]
         return found
@@ -81,11 +74,9 @@ class Trees:
         """The leaf of each row in each tree (n, trees)."""
         at = np.tile(self.root.astype(np.int64), (len(rows), 1))
         place = np.arange(len(rows))[:, None]
-        while True:
-            feature = self.feature[at]
-            if (feature < 0).all():
-                return at
+        while ((feature := self.feature[at]) >= 0).any():
             at = self.child[at, (rows[place, feature] > self.threshold[at]).astype(np.int64)].astype(np.int64)
+        return at
 
     def problems(self, num_features: int, num_columns: int) -> Iterator[str]:
         """Descriptions of anything wrong with arrays that were read from a file."""
@@ -138,15 +129,13 @@ def grow_trees(
     seed: int,
     weights: NDArray[np.float64] | None = None,
 ) -> Trees:
-    """Fit to a table; one estimator, or one a label for multi-label. A label all rows agree on is kept as it is.
+    """Fit to a table (n, F); one estimator, or one a label for multi-label. A label all rows agree on stays as it is.
 
     Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
 
     Args:
+        targets: (n,), or (n, labels).
         weights: how much rows, or pairs of a row and a label, count; not for regression.
-
-    Shapes:
-        table: (n, F). targets, weights: (n,), or (n, labels).
     """
     from sklearn import ensemble
 
@@ -163,16 +152,15 @@ def grow_trees(
             place = 0 if real else label if several else int(column[0])
             start[place] = column[0] if real else never if several and not column[0] else always
             continue
-        grown = make(random_state=seed % 2**32, **options).fit(
-            table, column, sample_weight=weights[:, label] if several and weights is not None else weights
-        )
+        own = weights[:, label] if several and weights is not None else weights
+        grown = make(random_state=seed % 2**32, **options).fit(table, column, sample_weight=own)
         columns = [0] if real else [label] if several else grown.classes_.astype(int).tolist()
         start[columns] = 0.0
         if boosting:
-            found = list((_binned_trees if binned else _boosted_trees)(grown, columns))
+            found = list(_boosted_trees(grown, columns, binned=binned))
             score = np.ravel((grown.predict if real else grown.decision_function)(table[:1]))
             columns = columns[-len(score) :]  # of two classes, the second alone has a score
-            # What boosting starts from is the rest of its score.
+            # Boosting starts from what is left of its score.
             start[columns] = score - _joined(found, np.zeros(outputs), single=not binned).columns(table[:1])[0, columns]
             trees += found
         else:
@@ -180,11 +168,15 @@ def grow_trees(
     return _joined(trees, start, single=not binned)
 
 
-def _boosted_trees(grown: Any, columns: list[int]) -> Iterator[_Tree]:
-    for stage in grown.estimators_:
+def _boosted_trees(grown: Any, columns: list[int], *, binned: bool) -> Iterator[_Tree]:
+    for stage in grown._predictors if binned else grown.estimators_:
         for column, one in zip(columns[-len(stage) :], stage, strict=True):
-            tree = one.tree_
-            yield _tree(tree, grown.learning_rate * tree.value[:, 0], column)
+            if binned:
+                nodes, leaf = one.nodes, one.nodes["is_leaf"].astype(bool)
+                left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+                yield _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"][:, None], column)
+            else:
+                yield _tree(one.tree_, grown.learning_rate * one.tree_.value[:, 0], column)
 
 
 def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> Iterator[_Tree]:
@@ -199,15 +191,6 @@ def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> I
             yield _tree(tree, wide, 0)
         else:  # of a label, the probability that it is there
             yield _tree(tree, value[:, -1:], columns[0])
-
-
-def _binned_trees(grown: Any, columns: list[int]) -> Iterator[_Tree]:
-    for stage in grown._predictors:
-        for column, one in zip(columns[-len(stage) :], stage, strict=True):
-            nodes = one.nodes
-            leaf = nodes["is_leaf"].astype(bool)
-            left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-            yield _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"][:, None], column)
 
 
 def _tree(tree: Any, value: NDArray[np.float64], column: int) -> _Tree:
@@ -241,11 +224,7 @@ def _joined(trees: list[_Tree], start: NDArray[np.float64], *, single: bool) -> 
 
 
 def tree_outputs(trees: Trees, table: NDArray[np.float64], task: TaskName, *, boosting: bool) -> NDArray[np.float32]:
-    """Log-probabilities; log-odds for multi-label; values for regression.
-
-    Shapes:
-        table: (n, F). returns: (n, outputs).
-    """
+    """Log-probabilities (n, outputs); log-odds for multi-label; values for regression."""
     found, kind = trees.columns(table), task_of(task)
     if kind.has_classes:
         chance = kind.scores(found) if boosting else found

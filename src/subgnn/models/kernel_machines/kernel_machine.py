@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,11 @@ class KernelMachine(TensorModel):
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.baseline
-        return {
-            f"damping={a:g}, inverse_penalty={c:g}": replace(
-                recipe, baseline=replace(given, inverse_penalty=c, damping=a)
-            )
-            for a in _dampings(given)
-            for c in inverse_penalties(given)
-        }
+        found = {}
+        for a, c in product(_dampings(given), inverse_penalties(given)):
+            chosen = replace(given, inverse_penalty=c, damping=a)
+            found[f"damping={a:g}, inverse_penalty={c:g}"] = replace(recipe, baseline=chosen)
+        return found
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return used_by_views(recipe.baseline)
@@ -135,10 +134,7 @@ class KernelMachine(TensorModel):
 
 
 def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
-    """The settings with the choice between exact diffusions and local push made, by the size of the data.
-
-    Views of types count each, as there may be many of them.
-    """
+    """The settings with diffusions exact or by local push, as the size of the data says; views of types count each."""
     if settings.diffusion != "auto":
         return settings
     walks = max(1, sum(":" in view for view in settings.views))
@@ -147,7 +143,7 @@ def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> Baselin
 
 
 def _check_memory(settings: BaselineSettings, data: TrainingData) -> None:
-    """Refuse views of so many types that they do not fit in half of the memory limit, with their inner products."""
+    """Refuse views of more edge types than fit in half of the memory limit, with their inner products."""
     walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
     numbers = data.graph.num_nodes if settings.diffusion == "exact" else 2 * settings.push_nodes
     size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
@@ -184,9 +180,7 @@ def _dampings(settings: BaselineSettings) -> tuple[float, ...]:
 class ViewSource(HostSource):
     """Subgraphs, by their views; a network asks for those of its damping.
 
-    Args:
-        keep: leave views in the cache of this process.
-        stored: store diffusions in the cache folder.
+    ``keep`` leaves views in the cache of this process, ``stored`` stores diffusions in the cache folder.
     """
 
     def __init__(
@@ -203,7 +197,6 @@ class ViewSource(HostSource):
         return self, rows
 
     def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
-        """The views of all subgraphs, by name."""
         if damping not in self._views:
             diffusing = Diffusing.of(self.settings, damping)
             options: dict[str, Any] = {"keep": self._keep, "stored": self._stored, "on_progress": on_progress}
@@ -213,7 +206,7 @@ class ViewSource(HostSource):
         return self._views[damping]
 
     def components(self, train: NDArray[np.int64], damping: float, seed: int) -> Components:
-        """The principal components of the training subgraphs; those computed last are kept, for further penalties."""
+        """The principal components of the training subgraphs; the last ones are kept, for further penalties."""
         key = (damping, seed, train.tobytes())
         if self._components is None or self._components[0] != key:
             chosen = draw_landmarks(len(train), _LANDMARKS, seed)
@@ -223,9 +216,7 @@ class ViewSource(HostSource):
 
 
 class KernelNetwork(nn.Module):
-    """sum over landmarks of K(S, T) w_T + b.
-
-    Views are as wide as the graph, so what stands for the vector of a subgraph are its outputs.
+    """sum over landmarks of K(S, T) w_T + b; as views are as wide as the graph, this is also a subgraph's vector.
 
     Shapes:
         nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
@@ -247,8 +238,8 @@ class KernelNetwork(nn.Module):
         spec, weights = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.baseline, spec.seed
         self.statistics = TOPOLOGY in self.settings.views
-        self.register_buffer("nodes", weights["nodes"])
-        self.register_buffer("offsets", weights["offsets"])
+        for name in ("nodes", "offsets"):
+            self.register_buffer(name, weights[name])
         size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
         for name in ("with_mean", "lengths"):
             self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
@@ -257,7 +248,7 @@ class KernelNetwork(nn.Module):
             self.register_buffer(name, torch.ones(width, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
-        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None before it is fitted.
+        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None until it is fitted.
         self.known: tuple[ViewSource, Any] | None = None
 
     def solve(self, examples: Examples) -> None:
@@ -286,22 +277,19 @@ class KernelNetwork(nn.Module):
         damping = self.settings.damping
         views, known = source.views(damping), other.views(damping)
         compared = [name for name in views if name != TOPOLOGY]
-        products = [
-            views[name].products(rows, places)
-            if other is source
-            else multiply(views[name].values[rows], known[name].chosen(places))
-            for name in compared
-        ]
-        arrays = [tensor.cpu().numpy() for tensor in (self.with_mean, self.lengths)]
+        if other is source:
+            products = [views[name].products(rows, places) for name in compared]
+        else:
+            products = [multiply(views[name].values[rows], known[name].chosen(places)) for name in compared]
         standard, statistics = None, None
         if self.statistics:
             standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
             statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
-        reference = Reference(self.settings.kernel, arrays[0], arrays[1], standard)
+        with_mean, lengths = self.with_mean.cpu().numpy(), self.lengths.cpu().numpy()
+        reference = Reference(self.settings.kernel, with_mean, lengths, standard)
         kernel = reference(products, [views[name].squared[rows] for name in compared], statistics)
-        # Weights are large and of both signs: what is left of their sum has few digits in single precision.
+        # Weights are large and of both signs: their sum would have few digits in single precision.
         found = kernel @ self.weight.cpu().numpy()
         return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
 
-    def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
-        return self.embed(batch)
+    forward = embed

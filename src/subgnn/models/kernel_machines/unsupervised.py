@@ -19,7 +19,7 @@ equal, by the order of the references.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -80,7 +80,31 @@ SPACE = ("nodes", "offsets", "with_mean", "lengths", "mean", "deviation", "basis
 """Names of the tensors of a vector space in a checkpoint."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def fit_space(graph: Graph, references: Ragged, recipe: Recipe) -> Weights:
+    """The tensors of a :class:`VectorSpace`; ``with_mean`` and ``lengths`` are as in ``view_kernel.cosines``."""
+    settings, components = recipe.baseline, recipe.vectors.width - SUBGRAPH_STATISTICS
+    views = reference_views(graph, references, settings)
+    every = np.arange(len(references))
+    products, squared = [rows.products(every, every) for rows in views], [rows.squared for rows in views]
+    kernel = replace(Reference.of(squared, products, kernel=settings.kernel), sharpness=_SHARPNESS)
+    whole = kernel(products, squared, None)
+    own = whole.mean(axis=0)
+    values, vectors = np.linalg.eigh(whole - own - own[:, None] + own.mean())
+    values, vectors = fix_directions(values[::-1], vectors[:, ::-1], components)
+    basis, standard = vectors / np.sqrt(values), Standard.of(subgraph_statistics(graph, references))
+    arrays: list[NDArray[Any]] = [references.values, references.offsets, kernel.with_mean, kernel.lengths]
+    arrays += [standard.mean, standard.deviation, basis, own @ basis]
+    return {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, arrays, strict=True)}
+
+
+def reference_views(
+    graph: Graph, references: Ragged, settings: BaselineSettings, *, stored: bool = False
+) -> list[Rows]:
+    """The views of the references, from this process's cache if they are there."""
+    diffusing = Diffusing.of(settings)
+    return [CACHE.get(graph, references, view, diffusing, keep=True, stored=stored) for view in settings.views]
+
+
 class VectorSpace:
     """Statistics of subgraphs, and their principal components among references.
 
@@ -88,64 +112,16 @@ class VectorSpace:
         references: m sets. basis: (m, components). centre: (components,), what is subtracted from all.
     """
 
-    references: Ragged
-    kernel: Reference
-    standard: Standard
-    basis: Floats
-    centre: Floats
-    settings: BaselineSettings
-    width: int
-
-    @classmethod
-    def of(cls, graph: Graph, references: Ragged, recipe: Recipe) -> VectorSpace:
-        settings, width = recipe.baseline, recipe.vectors.width
-        views = _reference_views(graph, references, settings)
-        every = np.arange(len(references))
-        products = [rows.products(every, every) for rows in views]
-        squared = [rows.squared for rows in views]
-        kernel = replace(Reference.of(squared, products, kernel=settings.kernel), sharpness=_SHARPNESS)
-        whole = kernel(products, squared, None)
-        own = whole.mean(axis=0)
-        values, vectors = np.linalg.eigh(whole - own - own[:, None] + own.mean())
-        values, vectors = fix_directions(values[::-1], vectors[:, ::-1], width - SUBGRAPH_STATISTICS)
-        basis = vectors / np.sqrt(values)
-        standard = Standard.of(subgraph_statistics(graph, references))
-        return cls(references, kernel, standard, basis, own @ basis, settings, width)
-
-    @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint) -> VectorSpace:
-        spec = checkpoint.spec
-        arrays = {name: checkpoint.weights[name].cpu().numpy() for name in SPACE}
-        kernel = Reference(spec.baseline.kernel, arrays["with_mean"], arrays["lengths"], sharpness=_SHARPNESS)
-        return cls(
-            Ragged(arrays["nodes"], arrays["offsets"]),
-            kernel,
-            Standard(arrays["mean"], arrays["deviation"]),
-            arrays["basis"],
-            arrays["centre"],
-            spec.baseline,
-            spec.vectors.width,
-        )
-
-    def weights(self) -> Weights:
-        """The tensors of a checkpoint.
-
-        Shapes:
-            nodes: (entries,) int32. offsets: (m + 1,). with_mean, lengths: (views, m) float64, as in
-            ``view_kernel.cosines``. mean, deviation: (18,) float64. basis, centre: float64.
-        """
-        kernel, standard = self.kernel, self.standard
-        arrays = (self.references.values, self.references.offsets, kernel.with_mean, kernel.lengths)
-        more = (standard.mean, standard.deviation, self.basis, self.centre)
-        return {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, (*arrays, *more), strict=True)}
-
-    def reference_views(self, graph: Graph, *, stored: bool = False) -> list[Rows]:
-        """The views of the references, from this process's cache if they are there."""
-        return _reference_views(graph, self.references, self.settings, stored=stored)
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        spec, arrays = checkpoint.spec, (checkpoint.weights[name].cpu().numpy() for name in SPACE)
+        nodes, offsets, with_mean, lengths, mean, deviation, self.basis, self.centre = arrays
+        self.references, self.standard = Ragged(nodes, offsets), Standard(mean, deviation)
+        self.kernel = Reference(spec.baseline.kernel, with_mean, lengths, sharpness=_SHARPNESS)
+        self.settings, self.width = spec.baseline, spec.vectors.width
 
     def __call__(self, graph: Graph, nodes: Ragged) -> NDArray[np.float32]:
         """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
-        known, diffusing = self.reference_views(graph), Diffusing.of(self.settings)
+        known, diffusing = reference_views(graph, self.references, self.settings), Diffusing.of(self.settings)
         found = np.zeros((len(nodes), self.width), np.float32)
         step = int(np.clip(_BLOCK_NUMBERS // max(1, graph.num_nodes), *_BLOCKS))
         for begin in range(0, len(nodes), step):
@@ -158,13 +134,6 @@ class VectorSpace:
             rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)
             rows[:, SUBGRAPH_STATISTICS:][:, : self.basis.shape[1]] = kernel @ self.basis - self.centre
         return found
-
-
-def _reference_views(
-    graph: Graph, references: Ragged, settings: BaselineSettings, *, stored: bool = False
-) -> list[Rows]:
-    diffusing = Diffusing.of(settings)
-    return [CACHE.get(graph, references, view, diffusing, keep=True, stored=stored) for view in settings.views]
 
 
 def fix_directions(values: Floats, vectors: Floats, most: int) -> tuple[Floats, Floats]:
@@ -231,7 +200,7 @@ class UnsupervisedModel(TensorModel):
         """The vector space of the references; labels are not read."""
         known = data.subgraphs.indices("train")
         chosen = known[draw_landmarks(len(known), REFERENCES, data.seed)]
-        return VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe).weights()
+        return fit_space(data.graph, data.subgraphs.nodes.take(chosen), recipe)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
         return VectorRows(checkpoint, graph, nodes)
@@ -241,15 +210,13 @@ class UnsupervisedModel(TensorModel):
 
     def on_open(self, network: Probe, graph: Graph, opening: Opening) -> None:
         """Compute the views of the references, or read them from the cache folder."""
-        space = VectorSpace.from_checkpoint(network.checkpoint)
-        space.reference_views(graph, stored=opening.cache)
+        space = VectorSpace(network.checkpoint)
+        reference_views(graph, space.references, space.settings, stored=opening.cache)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.baseline
-        return {
-            f"inverse_penalty={c:g}": replace(recipe, baseline=replace(given, inverse_penalty=c))
-            for c in inverse_penalties(given)
-        }
+        tried = {c: replace(given, inverse_penalty=c) for c in inverse_penalties(given)}
+        return {f"inverse_penalty={c:g}": replace(recipe, baseline=chosen) for c, chosen in tried.items()}
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return used_by_views(recipe.baseline)
@@ -286,18 +253,14 @@ class VectorRows(HostSource):
 
     @cached_property
     def _rows(self) -> Tensor:
-        return torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
+        return torch.from_numpy(VectorSpace(self._checkpoint)(self._graph, self._nodes))
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
         return self._rows[torch.from_numpy(rows)].to(self.device)
 
 
 class Probe(nn.Module):
-    """Outputs that are linear in the vectors of subgraphs.
-
-    Shapes:
-        buffers of ``VectorSpace.weights``. weight: (width, outputs) float64. bias: (outputs,).
-    """
+    """Outputs that are linear in the vectors of subgraphs: weight (width, outputs) float64, bias (outputs,)."""
 
     weight: Tensor
     bias: Tensor

@@ -26,22 +26,19 @@ _SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
 
 
 def draw_landmarks(count: int, most: int, seed: int) -> NDArray[np.int64]:
-    """The training subgraphs that stand for all of them: all, or as many as there is room for, drawn at random."""
+    """The training subgraphs that stand for all of them: all, or at most so many, drawn at random."""
     if count <= most:
         return np.arange(count)
     return np.sort(stream(seed, "kernel machine/landmarks").choice(count, most, replace=False))
 
 
 def cosines(products: Floats, squared: Floats, with_mean: Floats, lengths: Floats) -> Floats:
-    """Cosines of the rows of a view with the landmarks, all less the mean of the landmarks; 0 where a row is the mean.
+    """Cosines (n, m) of rows of a view with the landmarks, all less the landmarks' mean; 0 where a row is the mean.
 
     Args:
-        products: inner products of rows and landmarks, as they are.
-        squared: squared lengths of rows.
-        with_mean, lengths: inner products of the landmarks with their mean, and their lengths when it is subtracted.
-
-    Shapes:
-        products: (n, m). squared: (n,). with_mean, lengths: (m,). returns: (n, m).
+        products: (n, m) inner products of rows and landmarks, as they are.
+        squared: (n,) squared lengths of rows.
+        with_mean, lengths: (m,) inner products of landmarks with their mean, and their lengths after subtracting it.
     """
     own, of_mean = products.mean(axis=1), with_mean.mean()
     inverse = _inverse(centred_lengths(squared, own, of_mean))
@@ -63,10 +60,8 @@ def _inverse(lengths: Floats) -> Floats:
 class Reference:
     """The kernel of subgraphs with the landmarks, from inner products of views and statistics as they are.
 
-    ``sharpness`` multiplies the exponent of a Gaussian kernel.
-
-    Shapes:
-        with_mean, lengths: (views, m), of the landmarks, as in :func:`cosines`. standard: of 18 statistics.
+    ``with_mean`` and ``lengths`` (views, m) are as in :func:`cosines`; ``sharpness`` multiplies the exponent of a
+    Gaussian kernel.
     """
 
     kernel: str
@@ -79,11 +74,7 @@ class Reference:
     def of(
         cls, squared: list[Floats], products: list[Floats], *, kernel: str, standard: Standard | None = None
     ) -> Reference:
-        """The reference that landmarks are.
-
-        Args:
-            squared, products: squared lengths of the landmarks by view, and their inner products with each other.
-        """
+        """From squared lengths of the landmarks by view, and their inner products with each other."""
         with_mean = np.stack([one.mean(axis=1) for one in products])
         lengths = [centred_lengths(own, mean, mean.mean()) for own, mean in zip(squared, with_mean, strict=True)]
         return cls(kernel, with_mean, np.stack(lengths), standard)
@@ -91,12 +82,7 @@ class Reference:
     def __call__(
         self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
     ) -> Floats:
-        """K.
-
-        Shapes:
-            products: (n, m) for each view. squared: (n,) for each view. statistics: (n, 18) and (m, 18).
-            returns: (n, m).
-        """
+        """K (n, m), from products (n, m) and squared lengths (n,) by view, and statistics (n, 18), (m, 18)."""
         parts = zip(products, squared, self.with_mean, self.lengths, strict=True)
         found: Floats = np.mean([cosines(*part) for part in parts], axis=0)
         if self.kernel == "linear":
@@ -112,7 +98,7 @@ class Components:
     """Training subgraphs by their principal components.
 
     Shapes:
-        rows: (training subgraphs, r), with rows^T rows diagonal. basis: (landmarks, r), K basis = rows.
+        rows: (training subgraphs, r), with rows^T rows diagonal. basis: (m, r), K basis = rows.
         landmarks: (m,) places among all subgraphs.
     """
 
@@ -125,11 +111,7 @@ class Components:
     def of(
         cls, views: dict[str, Rows], train: NDArray[np.int64], chosen: NDArray[np.int64], *, kernel: str
     ) -> Components:
-        """Those of the kernel over the views.
-
-        Args:
-            chosen: the landmarks, as places in ``train``.
-        """
+        """The components of the kernel over the views; ``chosen`` are the landmarks, as places in ``train``."""
         known = train[chosen]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
         table = views[TOPOLOGY].values if TOPOLOGY in views else None
