@@ -82,10 +82,7 @@ def _convert_on_disk(source: Path, destination: Path, reading: ReadOptions, writ
     problems, on_progress = Problems(), writing.on_progress
     with scratch_folder(destination) as scratch:
         staging = Staging(scratch, writing.memory, on_progress)
-        dataset = read_folder(source, reading, problems, staging=staging)
-        problems.stop()
-        if dataset is None:
-            raise DataError("nothing could be read", where=str(source))
+        dataset = problems.require(read_folder(source, reading, problems, staging=staging), source)
         on_progress("writing the bundle", 0, 1)
         write_bundle(dataset, destination, overwrite=writing.overwrite)
     on_progress("writing the bundle", 1, 1)

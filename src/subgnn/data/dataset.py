@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from subgnn.data.graph import Graph
@@ -77,6 +78,13 @@ class Problems:
     def warn(self, where: str, what: str, hint: str = "") -> None:
         """Add a warning of something that was repaired."""
         self.warnings.append(Problem(where, what, hint))
+
+    def require(self, dataset: Dataset | None, source: str | Path) -> Dataset:
+        """What was read; an error where something is wrong."""
+        self.stop()
+        if dataset is None:
+            raise DataError("nothing could be read", where=str(source))
+        return dataset
 
     def stop(self) -> None:
         """Raise the first error, if any; otherwise issue the warnings."""

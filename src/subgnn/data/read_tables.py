@@ -22,7 +22,7 @@ from subgnn.data.formats.format import LabelFormat, ReadOptions, Unknown, missin
 from subgnn.data.formats.members import Members, no_label, read_members
 from subgnn.data.formats.node_table import read_attributes
 from subgnn.data.formats.objects import graph_from_object
-from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
+from subgnn.data.formats.subgraph_text import ASK_ID_BASE, SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
@@ -303,5 +303,4 @@ def _about_ids(unknown: Sequence[str], graph: Graph) -> str:
         number = next((text for text in unknown if text.isdigit()), None)
         return "" if number is None else f"; where nodes have names, row {number[:18]} is written #{number[:18]}"
     last = graph.num_nodes - 1
-    asks = "; was the file written with ids from 1? pass --id-base 1" if str(last + 1) in unknown else ""
-    return f"; ids run 0..{last}{asks}"
+    return f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in unknown else ''}"

@@ -34,11 +34,7 @@ def read_dataset(path: str | Path, *, id_base: int | None = None, labels: LabelF
         labels: how labels are written in text files; by default what their card says.
     """
     problems = Problems()
-    dataset = read_with_problems(Path(path), ReadOptions(id_base=id_base, labels=labels), problems)
-    problems.stop()
-    if dataset is None:
-        raise DataError("nothing could be read", where=str(path))
-    return dataset
+    return problems.require(read_with_problems(Path(path), ReadOptions(id_base, labels), problems), path)
 
 
 def read_with_problems(path: Path, options: ReadOptions, problems: Problems) -> Dataset | None:

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -37,14 +38,9 @@ _LARGE = 64 * 2**20
 _PIECE = 2**20
 _AGAIN = "convert the dataset again"
 _DAMAGED = f"the file is damaged; {_AGAIN}"
-_OF_EDGES = ("offsets", "neighbors", "weights", "times")
+_OF_EDGES, _TEXTS = ("offsets", "neighbors", "weights", "times"), ("names", "groups")
 _VERDICT, _CHECKS = "verified", 1  # the kind of file in the cache; to be raised when more is checked
-_BUNDLE = Format(
-    name="subgnn-bundle",
-    noun="bundle",
-    make="make one with subgnn data convert DIR --out FILE",
-    again=_AGAIN,
-)
+_BUNDLE = Format("subgnn-bundle", "bundle", make="make one with subgnn data convert DIR --out FILE", again=_AGAIN)
 
 
 def is_bundle(path: Path) -> bool:
@@ -71,14 +67,13 @@ def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, A
         **{f"layers.{i}.{name}": getattr(one, name) for i, one in enumerate(graph.layers) for name in _OF_EDGES},
         "subgraphs.offsets": subgraphs.nodes.offsets,
         "subgraphs.nodes": subgraphs.nodes.values,
-        "subgraphs.targets": subgraphs.targets,
-        "subgraphs.splits": subgraphs.splits,
-        "subgraphs.times": subgraphs.times,
+        **{f"subgraphs.{name}": getattr(subgraphs, name) for name in ("targets", "splits", "times")},
     }
     texts = {f"names.{i}": column for i, column in enumerate(names.columns.values())} if names else {}
-    texts |= {name: column for name, column in _texts(subgraphs).items() if column is not None}
+    texts |= {f"subgraphs.{name}": getattr(subgraphs, name) for name in _TEXTS}
     for name, column in texts.items():
-        arrays[name + ".bytes"], arrays[name + ".offsets"] = column.rows.values, column.rows.offsets
+        if column is not None:
+            arrays[name + ".bytes"], arrays[name + ".offsets"] = column.rows.values, column.rows.offsets
     content = {
         "name": dataset.name,
         "card": dataset.card | label_card(subgraphs),
@@ -92,10 +87,6 @@ def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, A
         "classes": list(subgraphs.classes),
     } | ({"types": list(graph.types)} if graph.types else {})
     return {name: array for name, array in arrays.items() if array is not None}, content
-
-
-def _texts(subgraphs: SubgraphSet) -> dict[str, Strings | None]:
-    return {"subgraphs.names": subgraphs.names, "subgraphs.groups": subgraphs.groups}
 
 
 def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str, *, again: str) -> Dataset:
@@ -114,13 +105,15 @@ def read_bundle(path: Path) -> Dataset:
     file = read_arrays(path, _BUNDLE, mapped="r", verify=False)
     if file.status.st_size <= _LARGE or cache_limit() == 0:
         return _verified(file)
-    verdict = cache_path(_VERDICT, json_digest({"checks": _CHECKS, **_identity(file.status)}))
-    if _is_remembered(verdict, file.status):
-        touch(verdict)
-        return _dataset(file)
+    identity = _identity(file.status)
+    verdict = cache_path(_VERDICT, json_digest({"checks": _CHECKS, **identity}))
+    with suppress(OSError, ValueError, RecursionError), verdict.open("rb") as remembered:
+        if json.loads(remembered.read(1024)) == identity:
+            touch(verdict)
+            return _dataset(file)
     dataset = _verified(file)
-    if _identity(path.stat()) == _identity(file.status):
-        store(verdict, [json.dumps(_identity(file.status)).encode()])
+    if _identity(path.stat()) == identity:
+        store(verdict, [json.dumps(identity).encode()])
     return dataset
 
 
@@ -136,21 +129,7 @@ def open_own_bundle(path: Path) -> Dataset:
 
 def _identity(status: os.stat_result) -> dict[str, int]:
     """Values that change with a file; the time of its last change of any kind cannot be set by hand."""
-    return {
-        "device": status.st_dev,
-        "inode": status.st_ino,
-        "size": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "ctime_ns": status.st_ctime_ns,
-    }
-
-
-def _is_remembered(verdict: Path, status: os.stat_result) -> bool:
-    try:
-        with verdict.open("rb") as file:
-            return bool(json.loads(file.read(1024)) == _identity(status))
-    except (OSError, ValueError, RecursionError):
-        return False
+    return {name: getattr(status, f"st_{name}") for name in ("dev", "ino", "size", "mtime_ns", "ctime_ns")}
 
 
 def _verified(file: ArrayFile) -> Dataset:
@@ -190,39 +169,35 @@ def _problems(dataset: Dataset) -> Iterator[str]:
             yield f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {last}"
         if not graph.directed and not symmetric:
             yield "an undirected edge is missing, or has another weight, at one of its ends"
-        if not all(array is None or _all_finite(array) for array in (one.weights, one.times)):
+        if not (_all_finite(one.weights) and _all_finite(one.times)):
             yield "a weight or a time of an edge is not finite"
     subgraph = first_bad_set(subgraphs.nodes, graph.num_nodes)
     if subgraph is not None or not subgraphs.nodes.lengths.all():
         subgraph = int(np.argmin(subgraphs.nodes.lengths)) if subgraph is None else subgraph
         yield f"the nodes of subgraph {subgraph} are not a sorted set of nodes from 0 to {last}"
-    if subgraphs.times is not None and not _all_finite(subgraphs.times):
+    if not _all_finite(subgraphs.times):
         yield "a time of a subgraph is not finite"
-    if not _labels_fit(subgraphs):
+    task, targets, classes = task_of(subgraphs.task), subgraphs.targets, subgraphs.classes
+    fits = _all_finite(targets) if task.real else _below(targets, 2 if task.several else len(classes))
+    if not fits or not _below(subgraphs.splits, len(SPLITS)) or len(set(classes)) < len(classes):
         yield "a label or a split is not one of those there are"
 
 
-def _labels_fit(subgraphs: SubgraphSet) -> bool:
-    targets, splits = subgraphs.targets, subgraphs.splits
-    if task_of(subgraphs.task).real:
-        fits = targets is not None and _all_finite(targets)
-    else:
-        fits = _within(targets, 2 if task_of(subgraphs.task).several else subgraphs.num_classes)
-    return fits and _within(splits, len(SPLITS)) and len(set(subgraphs.classes)) == len(subgraphs.classes)
-
-
-def _within(values: NDArray[Any] | None, limit: int) -> bool:
+def _below(values: NDArray[Any] | None, limit: int) -> bool:
     return values is None or values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < limit
 
 
-def _all_finite(values: NDArray[Any]) -> bool:
-    return all(bool(np.isfinite(values[begin : begin + _PIECE]).all()) for begin in range(0, len(values), _PIECE))
+def _all_finite(values: NDArray[Any] | None) -> bool:
+    return values is None or all(bool(np.isfinite(piece).all()) for piece in _pieces(values))
 
 
 def _rises(offsets: NDArray[np.int64]) -> bool:
-    """Whether no row ends before it begins; compared in pieces, which takes little memory for a large graph."""
-    pieces = (offsets[begin : begin + _PIECE + 1] for begin in range(0, len(offsets), _PIECE))
-    return all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
+    return all(bool((piece[1:] >= piece[:-1]).all()) for piece in _pieces(offsets))
+
+
+def _pieces(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Parts of an array that overlap by one value, so that little memory is needed for a large one."""
+    return (values[begin : begin + _PIECE + 1] for begin in range(0, len(values), _PIECE))
 
 
 def _dataset(file: ArrayFile) -> Dataset:
@@ -230,7 +205,7 @@ def _dataset(file: ArrayFile) -> Dataset:
 
 
 def _build(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str) -> Dataset:
-    """A dataset from its arrays and the rest of it."""
+    """A dataset from its arrays and the rest of it, whose types and lengths agree as far as their ends tell."""
     try:
         dataset = _assemble(arrays, content)
         fits = _fits(dataset)
@@ -265,31 +240,27 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
     subgraphs = SubgraphSet(
         nodes=Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]),
         task=cast(TaskName, content["task"]),
-        targets=arrays.get("subgraphs.targets"),
         classes=tuple(str(c) for c in content["classes"]),
-        splits=arrays.get("subgraphs.splits"),
-        names=strings("subgraphs.names") if "subgraphs.names.bytes" in arrays else None,
-        groups=strings("subgraphs.groups") if "subgraphs.groups.bytes" in arrays else None,
-        times=arrays.get("subgraphs.times"),
+        **{name: arrays.get(f"subgraphs.{name}") for name in ("targets", "splits", "times")},
+        **{name: strings(f"subgraphs.{name}") for name in _TEXTS if f"subgraphs.{name}.bytes" in arrays},
     )
     return Dataset(name=str(content["name"]), graph=graph, subgraphs=subgraphs, card=dict(content["card"]))
 
 
 def _fits(dataset: Dataset) -> bool:
     """Whether types and lengths agree, as far as the ends of the arrays tell."""
-    graph, subgraphs = dataset.graph, dataset.subgraphs
-    n, count, classes = graph.num_nodes, len(subgraphs), subgraphs.num_classes
-    ragged = _ragged_parts(dataset)
+    graph, subgraphs, targets = dataset.graph, dataset.subgraphs, dataset.subgraphs.targets
+    n, count, classes, ragged = graph.num_nodes, len(subgraphs), subgraphs.num_classes, _ragged_parts(dataset)
     kinds = {
-        "unlabelled": subgraphs.targets is None,
-        "regression": _is_array(subgraphs.targets, np.float64, 1) and classes == 0,
-        "multi-label": _is_array(subgraphs.targets, np.uint8, 2) and _width(subgraphs.targets) == classes,
-        "binary": _is_array(subgraphs.targets, np.int32, 1) and classes == 2,
-        "multi-class": _is_array(subgraphs.targets, np.int32, 1) and classes != 2,
+        "unlabelled": targets is None,
+        "regression": _is_array(targets, np.float64) and classes == 0,
+        "multi-label": _is_array(targets, np.uint8, ndim=2) and targets is not None and targets.shape[1] == classes,
+        "binary": _is_array(targets, np.int32) and classes == 2,
+        "multi-class": _is_array(targets, np.int32) and classes != 2,
     }
     return (
         kinds[subgraphs.task]
-        and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8, 1))
+        and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8))
         and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
         and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
         and subgraphs.nodes.values.dtype == np.int32
@@ -298,41 +269,38 @@ def _fits(dataset: Dataset) -> bool:
         and all(text.values.dtype == np.uint8 for text in ragged[2 + len(graph.layers) :])
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
-        and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits, subgraphs.times))
         and _are_times(subgraphs.times)
-        and all(column is None or len(column) == count for column in _texts(subgraphs).values())
+        and all(
+            column is None or len(column) == count
+            for column in (targets, subgraphs.splits, subgraphs.times, subgraphs.names, subgraphs.groups)
+        )
     )
 
 
 def _edges_fit(graph: Graph, num_nodes: int) -> bool:
-    weights, times = graph.weights, graph.times
     return (
         graph.num_nodes == num_nodes
         and graph.neighbors.dtype == np.int32
-        and (weights is None or _is_array(weights, np.float32, 1))
-        and _are_times(times)
-        and all(array is None or len(array) == len(graph.neighbors) for array in (weights, times))
+        and (graph.weights is None or _is_array(graph.weights, np.float32))
+        and _are_times(graph.times)
+        and all(array is None or len(array) == len(graph.neighbors) for array in (graph.weights, graph.times))
     )
 
 
 def _are_times(array: NDArray[Any] | None) -> bool:
-    return array is None or _is_array(array, np.int64, 1) or _is_array(array, np.float64, 1)
+    return array is None or _is_array(array, np.int64) or _is_array(array, np.float64)
 
 
-def _is_array(array: NDArray[Any] | None, dtype: Any, ndim: int) -> bool:
+def _is_array(array: NDArray[Any] | None, dtype: Any, ndim: int = 1) -> bool:
     return array is not None and array.dtype == dtype and array.ndim == ndim
-
-
-def _width(array: NDArray[Any] | None) -> int:
-    return 0 if array is None else int(array.shape[-1])
 
 
 def _ragged_parts(dataset: Dataset) -> list[Ragged]:
     """Rows of the graph, of the graphs of one type and of the subgraphs, then those of text."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
-    parts = [*(Ragged(one.neighbors, one.offsets) for one in (graph, *graph.layers)), subgraphs.nodes]
-    parts += [column.rows for column in graph.names.columns.values()] if graph.names else []
-    return parts + [column.rows for column in _texts(subgraphs).values() if column is not None]
+    texts = [*(graph.names.columns.values() if graph.names else ()), subgraphs.names, subgraphs.groups]
+    rows = [*(Ragged(one.neighbors, one.offsets) for one in (graph, *graph.layers)), subgraphs.nodes]
+    return rows + [column.rows for column in texts if column is not None]
 
 
 BUNDLE = FileFormat(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +54,7 @@ def read_folder(
 def read_folder_graph(folder: Path) -> Graph:
     """Read the graph of a dataset folder, which need not have subgraphs."""
     problems = Problems()
-    dataset = _FolderReader(folder, ReadOptions(), problems).read(None, graph_alone=True)
-    problems.stop()
-    if dataset is None:
-        raise DataError("nothing could be read", where=str(folder))
-    return dataset.graph
-
-
-class _SubgraphNames(NamedTuple):
-    """Names and groups of subgraphs, where there are any."""
-
-    names: Strings | None = None
-    groups: Strings | None = None
+    return problems.require(_FolderReader(folder, ReadOptions(), problems).read(None, graph_alone=True), folder).graph
 
 
 class _FolderReader:
@@ -74,12 +64,10 @@ class _FolderReader:
         self.folder, self.problems = folder, problems
         self.card_path = folder / CARD
         self.card: dict[str, Any] = self._collect(self._read_card) or {}
-        base = options.id_base
-        self.id_base = (self._card_int("id_base") or 0) if base is None else base
+        self.id_base = (self._card_int("id_base") or 0) if options.id_base is None else options.id_base
         self.directed = self.card.get("directed", False)
         if not isinstance(self.directed, bool):
-            what = f"directed is {excerpt(str(self.directed))}"
-            problems.error(str(self.card_path), what, "accepted: true or false")
+            self._refuse("directed", "accepted: true or false")
         path = find_file(folder, NODES)
         self.names = None if path is None else self._collect(lambda: read_node_table(path, problems, self.id_base))
         self.labels = self._card_labels() if options.labels is None else options.labels
@@ -95,11 +83,9 @@ class _FolderReader:
         if declared is None and edges is not None:
             num_nodes = max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
         known = edges is None or edges.num_edges > 0 or declared is not None
-        called = _SubgraphNames()
         subgraphs: SubgraphSet | None = SubgraphSet(Ragged.from_rows([]))
         if not graph_alone:
-            called = self._read_subgraph_names()
-            subgraphs = self._read_subgraphs(num_nodes if known else None, called.names)
+            subgraphs = self._read_subgraphs(num_nodes if known else None)
         if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
             return None
         if not known:
@@ -108,8 +94,7 @@ class _FolderReader:
         graph = self._collect(lambda: self._build(edges, num_nodes, features))
         if graph is None:
             return None
-        name = str(self.card.get("name", self.folder.resolve().name))
-        return Dataset(name=name, graph=graph, subgraphs=replace(subgraphs, groups=called.groups), card=self.card)
+        return Dataset(str(self.card.get("name", self.folder.resolve().name)), graph, subgraphs, self.card)
 
     def _collect(self, read: Callable[[], T]) -> T | None:
         try:
@@ -130,23 +115,23 @@ class _FolderReader:
     def _card_int(self, key: str) -> int | None:
         value = self.card.get(key)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31):
-            what = f"{key} is {excerpt(str(value))}"
-            self.problems.error(str(self.card_path), what, "an integer from 0 is accepted")
+            self._refuse(key, "an integer from 0 is accepted")
             return None
         return value
+
+    def _refuse(self, key: str, hint: str) -> None:
+        self.problems.error(str(self.card_path), f"{key} is {excerpt(str(self.card[key]))}", hint)
 
     def _card_labels(self) -> LabelFormat:
         """How the card says that labels are written; without a card, ``-`` joins labels, as in the authors' files."""
         task, separator = self.card.get("task"), self.card.get("label_separator")
         if separator is not None and not (isinstance(separator, str) and separator.strip()):
-            what, hint = f"label_separator is {excerpt(str(separator))}", "the text that joins several labels"
-            self.problems.error(str(self.card_path), what, f"accepted: {hint}, such as ';', or null")
+            self._refuse("label_separator", "accepted: the text that joins several labels, such as ';', or null")
             separator = None
-        whole = self.card_path.is_file()
-        if task is None or task == "unlabelled":  # the card of a graph alone, to which labels were added
-            return LabelFormat(None, separator, whole)
-        found = self._collect(lambda: parse_task(str(task), str(self.card_path)))
-        return LabelFormat(found, separator, whole)
+        found = None
+        if task is not None and task != "unlabelled":  # the card of a graph alone, to which labels were added
+            found = self._collect(lambda: parse_task(str(task), str(self.card_path)))
+        return LabelFormat(found, separator, whole=self.card_path.is_file())
 
     def _read_edges(self, declared: int | None, staging: Staging | None) -> EdgeList | EdgeStore | None:
         problems, folder = self.problems, self.folder
@@ -188,42 +173,38 @@ class _FolderReader:
             raise DataError(f"features of shape {array.shape}", where=str(path), hint=hint)
         return array
 
-    def _read_subgraph_names(self) -> _SubgraphNames:
-        """The first column of subgraph_names.tsv, and the third where every line has one."""
+    def _read_subgraphs(self, num_nodes: int | None) -> SubgraphSet | None:
+        """The subgraphs; their names are in the first column of subgraph_names.tsv, and groups in the third."""
+        names = groups = None
         path = find_file(self.folder, SUBGRAPH_NAMES)
-        if path is None:
-            return _SubgraphNames()
-        rows = self._collect(lambda: [line.split("\t") for _, line in read_lines(path)])
-        if rows is None:
-            return _SubgraphNames()
-        grouped = bool(rows) and all(len(row) > 2 and row[2].strip() for row in rows)
-        groups = Strings.of(row[2] for row in rows) if grouped else None
-        return _SubgraphNames(Strings.of(row[0] for row in rows), groups)
-
-    def _read_subgraphs(self, num_nodes: int | None, names: Strings | None) -> SubgraphSet | None:
-        path = find_file(self.folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
-        if path is None:
+        if path is not None:
+            rows = self._collect(lambda: [line.split("\t") for _, line in read_lines(path)])
+            if rows is not None:
+                names = Strings.of(row[0] for row in rows)
+                if rows and all(len(row) > 2 and row[2].strip() for row in rows):
+                    groups = Strings.of(row[2] for row in rows)
+        file = find_file(self.folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
+        if file is None:
             hint = f"the subgraphs are in {SUBGRAPHS} or the authors' {AUTHORS_SUBGRAPHS}"
             self.problems.error(str(self.folder / SUBGRAPHS), "no such file", hint)
             return None
         nodes = NodeField(num_nodes, self.names, self.id_base)
-        return self._collect(lambda: read_subgraphs(path, self.problems, nodes, self.labels, names))
+        found = self._collect(lambda: read_subgraphs(file, self.problems, nodes, self.labels, names))
+        return None if found is None else replace(found, groups=groups)
 
     def _build(self, edges: EdgeList | EdgeStore, num_nodes: int, features: NDArray[Any] | None) -> Graph:
         if features is not None:
             features = check_features(features, num_nodes, where=str(self.folder / FEATURES))
-        if self.names is not None and len(self.names) != num_nodes:
-            what = f"{len(self.names)} nodes, but the graph has {num_nodes}"
-            raise DataError(what, where=str(self.folder / NODES), hint="one line a node")
-        if self.names is not None and edges.num_edges and not any(self.names.primary.take(np.arange(edges.num_nodes))):
-            what = (
-                f"none of its nodes is in the graph, whose ids run {self.id_base}..{edges.num_nodes - 1 + self.id_base}"
-            )
-            raise DataError(what, where=str(self.folder / NODES), hint="the first column has the ids of the edges")
-        names = self.names
-        if self.id_base and names is None:
+        names, base, where = self.names, self.id_base, str(self.folder / NODES)
+        if names is not None and len(names) != num_nodes:
+            what = f"{len(names)} nodes, but the graph has {num_nodes}"
+            raise DataError(what, where=where, hint="one line a node")
+        if names is not None and edges.num_edges and not any(names.primary.take(np.arange(edges.num_nodes))):
+            what = f"none of its nodes is in the graph, whose ids run {base}..{edges.num_nodes - 1 + base}"
+            raise DataError(what, where=where, hint="the first column has the ids of the edges")
+        if base and names is None:
             # Rows begin at 0; the numbers in the files stay the names of the nodes.
-            names = NodeNames({"name": Strings.numbers(self.id_base, self.id_base + num_nodes)})
+            names = NodeNames({"name": Strings.numbers(base, base + num_nodes)})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DataWarning)
             graph = edges.build(num_nodes, directed=self.directed, names=names)
@@ -314,25 +295,18 @@ def _check_writable(dataset: Dataset) -> None:
     if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
         row = int(np.argmin(subgraphs.targets.any(axis=1)))
         raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
-    texts = {
-        "label": (SUBGRAPHS, subgraphs.classes),
-        "subgraph name": (SUBGRAPHS, subgraphs.names),
-        "group": (SUBGRAPHS, subgraphs.groups),
-        "edge type": (EDGE_ATTRIBUTES, dataset.graph.types),
-    }
-    for what, (where, column) in texts.items():
+    ends = re.compile(r"[\t\n\r]")
+    texts = {"label": subgraphs.classes, "subgraph name": subgraphs.names, "group": subgraphs.groups}
+    for what, column in (texts | {"edge type": dataset.graph.types}).items():
         for text in column or ():
             quoted = what == "edge type" and '"' in text
-            if not text.strip() or text != text.strip() or not _fits_a_field(text) or quoted:
+            if not text.strip() or text != text.strip() or ends.search(text) or quoted:
+                where = EDGE_ATTRIBUTES if what == "edge type" else SUBGRAPHS
                 raise DataError(f"{what} {excerpt(text)}", where=where, hint="text files cannot hold it; rename it")
     for title, column in names.columns.items() if names is not None else ():
         for text in (title, *column):
-            if not _fits_a_field(text):
+            if ends.search(text):
                 raise DataError(f"node name {excerpt(text)}", where=NODES, hint="tabs and line ends cannot be written")
-
-
-def _fits_a_field(text: str) -> bool:
-    return not any(end in text for end in "\t\n\r")
 
 
 def edge_attributes_bytes(folder: Path) -> int:
@@ -340,9 +314,8 @@ def edge_attributes_bytes(folder: Path) -> int:
     edges, attributes = find_file(folder, EDGES), find_file(folder, EDGE_ATTRIBUTES)
     if edges is None or attributes is None:
         return 0
-    return sum(
-        path.stat().st_size * (_BYTES_A_BYTE * (5 if path.suffix == ".gz" else 1)) for path in (edges, attributes)
-    )
+    sizes = (path.stat().st_size * (5 if path.suffix == ".gz" else 1) for path in (edges, attributes))
+    return _BYTES_A_BYTE * sum(sizes)
 
 
 def _written_card(dataset: Dataset) -> dict[str, Any]:
@@ -350,21 +323,8 @@ def _written_card(dataset: Dataset) -> dict[str, Any]:
     labels = label_card(dataset.subgraphs)
     stale = {"id_base", "task", "label_separator"} - labels.keys()
     card = {key: value for key, value in dataset.card.items() if key not in stale}
-    card |= {"name": dataset.name, "num_nodes": dataset.graph.num_nodes, **labels}
-    if dataset.graph.directed:
-        card["directed"] = True
-    return card
-
-
-@contextmanager
-def _open_for_edges(path: Path) -> Iterator[BinaryIO]:
-    with path.open("wb") as raw:
-        if path.suffix != ".gz":
-            yield raw
-            return
-        # No name and no time in the header: the same edges give the same bytes.
-        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-            yield cast(BinaryIO, packed)
+    directed = {"directed": True} if dataset.graph.directed else {}
+    return card | {"name": dataset.name, "num_nodes": dataset.graph.num_nodes, **labels, **directed}
 
 
 def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
@@ -377,7 +337,10 @@ def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
         found = {title: columns[title] for title in kept if title in columns}
         if found:
             options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
-            with _open_for_edges(folder / (name + suffix)) as file:
+            with ExitStack() as stack:
+                file: Any = stack.enter_context((folder / (name + suffix)).open("wb"))
+                if suffix:  # no name and no time in the header: the same edges give the same bytes
+                    file = stack.enter_context(gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0))
                 if name != EDGES:
                     file.write((delimiter.join(found) + "\n").encode())
                 csv.write_csv(pa.table(found), file, options)

@@ -6,9 +6,8 @@ A fourth column holds the times of subgraphs, where every line has one and that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nod
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
 
+ASK_ID_BASE = "; was the file written with ids from 1? pass --id-base 1"
 _SHOWN = 5
 _COLUMNS = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
 
@@ -71,7 +71,10 @@ class NodeField:
     def _unknown(self, token: str) -> DataError:
         """The error for a token that is not a node."""
         if token.isdigit():
-            what, hint = f"node {token if is_id(token) else excerpt(token)} is not in the graph", self._id_range(token)
+            last = self._limit - 1 + self.id_base
+            asks = token == str(last + 1) and self.id_base == 0
+            what = f"node {token if is_id(token) else excerpt(token)} is not in the graph"
+            hint = f"ids run {self.id_base}..{last}{ASK_ID_BASE if asks else ''}"
         elif token.startswith("#") and is_number(token[1:]):
             what, hint = f"node {excerpt(token)} is not in the graph", f"row numbers run #0..#{self._limit - 1}"
         elif self.names is None:
@@ -81,74 +84,72 @@ class NodeField:
             what, hint = f"{excerpt(token)} is neither an id nor a name of a node", "names are those of nodes.tsv"
         return DataError(what, hint=hint)
 
-    def _id_range(self, token: str) -> str:
-        last = self._limit - 1 + self.id_base
-        asks = token == str(last + 1) and self.id_base == 0
-        begins = "; was the file written with ids from 1? pass --id-base 1" if asks else ""
-        return f"ids run {self.id_base}..{last}{begins}"
+
+class _Row(NamedTuple):
+    """A line of the file."""
+
+    number: int
+    nodes: NDArray[np.int64]
+    repeated: int
+    label: str
+    split: int
+    time: str
 
 
-@dataclass(slots=True)
-class _Rows:
-    """The columns read so far, and the line of each row."""
-
-    nodes: list[NDArray[np.int64]] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    splits: list[int] = field(default_factory=list)
-    times: list[str] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    repeated: int = 0
-    first_repeat: int = 0
-
-    def add(self, line: str, number: int, nodes: NodeField) -> None:
-        """Parse a line."""
-        columns = [*(column.strip() for column in line.split("\t")), "", "", ""]
-        members, repeated = nodes.parse(columns[0])
-        for name, text in (("label", columns[1]), ("split", columns[2])):
-            if is_missing(text):
-                raise DataError(f"the {name} is missing{f' ({excerpt(text)})' if text else ''}", hint=_COLUMNS)
-        if columns[2] not in SPLITS:
-            raise DataError(f"unknown split {excerpt(columns[2])}", hint=choices(columns[2], SPLITS))
-        if repeated:
-            self.first_repeat = self.first_repeat or number
-            self.repeated += repeated
-        self.nodes.append(members)
-        self.labels.append(columns[1])
-        self.splits.append(SPLITS.index(columns[2]))
-        self.times.append(columns[3])
-        self.lines.append(number)
+def _parse(line: str, number: int, nodes: NodeField) -> _Row:
+    """Parse a line; a DataError has no place."""
+    text, label, split, time, *_ = [*(column.strip() for column in line.split("\t")), "", "", ""]
+    members, repeated = nodes.parse(text)
+    for name, cell in (("label", label), ("split", split)):
+        if is_missing(cell):
+            raise DataError(f"the {name} is missing{f' ({excerpt(cell)})' if cell else ''}", hint=_COLUMNS)
+    if split not in SPLITS:
+        raise DataError(f"unknown split {excerpt(split)}", hint=choices(split, SPLITS))
+    return _Row(number, members, repeated, label, SPLITS.index(split), time)
 
 
 def read_subgraphs(
     path: Path, problems: Problems, nodes: NodeField, labels: LabelFormat, names: Strings | None = None
 ) -> SubgraphSet | None:
     """Read labelled subgraphs; what is wrong goes to ``problems``, and None comes back where nothing is usable."""
-    rows, number = _Rows(), 0
+    rows, number = list[_Row](), 0
     for number, line in read_lines(path):
         try:
-            rows.add(line, number, nodes)
+            rows.append(_parse(line, number, nodes))
         except DataError as error:
             problems.error(f"{path}:{number}", error.what, error.hint)
-    if rows.repeated:
-        problems.warn(f"{path}:{rows.first_repeat}", f"{rows.repeated} repeated nodes in subgraphs; each counts once")
+    again = [row for row in rows if row.repeated]
+    if again:
+        what = f"{sum(row.repeated for row in again)} repeated nodes in subgraphs; each counts once"
+        problems.warn(f"{path}:{again[0].number}", what)
     if not number:
         problems.error(str(path), "no subgraphs", _COLUMNS)
     if problems.num_errors:
         return None
-    _check_rows(path, problems, rows, nodes)
-    if names is not None and len(names) != len(rows.nodes):
-        what = f"{len(names)} names for {len(rows.nodes)} subgraphs"
+    highest = max(int(row.nodes[-1]) for row in rows)
+    if nodes.num_nodes is None and highest >= plausible_nodes(sum(len(row.nodes) for row in rows)):
+        what = f"node {highest + nodes.id_base} in a graph without edges"
+        problems.error(str(path), what, "ids run from 0 without large gaps")
+    for split in SPLITS:
+        if not any(row.split == SPLITS.index(split) for row in rows):
+            problems.error(str(path), f"no subgraph in split '{split}'", "train, val and test each need at least one")
+    if names is not None and len(names) != len(rows):
+        what = f"{len(names)} names for {len(rows)} subgraphs"
         problems.error(str(path.with_name("subgraph_names.tsv")), what, "one a line")
-    found = [label or "" for label in split_labels(rows.labels, labels.stated_task, labels.joins)]
+
+    def place(i: int) -> str:
+        return f"{path}:{rows[i].number}"
+
+    found = [label or "" for label in split_labels([row.label for row in rows], labels.stated_task, labels.joins)]
     try:
-        task, targets, classes = encode_labels(found, labels.stated_task, lambda i: f"{path}:{rows.lines[i]}")
+        task, targets, classes = encode_labels(found, labels.stated_task, place)
     except DataError as error:
         problems.error(str(path) if error.where == "labels" else error.where, error.what, error.hint)
-    times = read_times(rows.times, lambda i: f"{path}:{rows.lines[i]}", problems)
+    times = read_times([row.time for row in rows], place, problems)
     if problems.num_errors:
         return None
-    splits = np.array(rows.splits, np.int8)
-    return SubgraphSet(Ragged.from_rows(rows.nodes), task, targets, classes, splits, names, times=times)
+    splits = np.array([row.split for row in rows], np.int8)
+    return SubgraphSet(Ragged.from_rows(row.nodes for row in rows), task, targets, classes, splits, names, times=times)
 
 
 def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Problems) -> NDArray[Any] | None:
@@ -164,16 +165,6 @@ def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Prob
     except DataError as error:
         problems.error(where(int(error.where)), error.what, error.hint)
         return None
-
-
-def _check_rows(path: Path, problems: Problems, rows: _Rows, nodes: NodeField) -> None:
-    highest = max(int(row[-1]) for row in rows.nodes)
-    if nodes.num_nodes is None and highest >= plausible_nodes(sum(map(len, rows.nodes))):
-        what = f"node {highest + nodes.id_base} in a graph without edges"
-        problems.error(str(path), what, "ids run from 0 without large gaps")
-    for place, split in enumerate(SPLITS):
-        if place not in rows.splits:
-            problems.error(str(path), f"no subgraph in split '{split}'", "train, val and test each need at least one")
 
 
 def _read_alone(path: Path, options: ReadOptions, problems: Problems) -> Dataset | None:
