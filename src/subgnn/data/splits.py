@@ -9,7 +9,7 @@ Another leak is an edge that is later than the subgraphs to be predicted; :func:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -85,16 +85,13 @@ def split_subgraphs(
         raise DataError(what, where="groups", hint="one group a subgraph, in their order")
     if method == "time":
         if subgraphs.times is None:
-            raise DataError(
-                "the subgraphs have no times", where="method", hint="accepted then: random, stratified, group"
-            )
+            hint = "accepted then: random, stratified, group"
+            raise DataError("the subgraphs have no times", where="method", hint=hint)
         return replace(subgraphs, splits=time_split(subgraphs.times, fractions))
     unit = split_units(subgraphs, groups)
     sizes, rng = np.bincount(unit), stream(seed, f"split/{method}")
-    if method == "random":
-        chosen = draw_units(sizes, fractions, rng)
-    elif method == "group":
-        chosen = fill_units(sizes, fractions, rng)
+    if method != "stratified":
+        chosen = assign_units(sizes, fractions, rng, even=method == "group")
     else:
         if subgraphs.targets is None:
             raise DataError("the subgraphs have no labels", where="method", hint="accepted then: random, group")
@@ -145,80 +142,59 @@ def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)
 
     Args:
         fitted_to: the splits that a model learns from.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[0, 1], [1, 0], [2]], splits=["train", "test", "val"], num_nodes=3)
-        >>> split_warnings(given)[0][0]
-        '1 subgraph has the same nodes as one in another split (first: subgraph 1 of test and 0 of train)'
     """
-    splits = subgraphs.splits
-    if splits is None:
+    if subgraphs.splits is None:
         return []
-    unseen = _unseen_classes(subgraphs, splits, fitted_to)
-    return [*_equal_nodes(subgraphs, splits), *_divided_groups(subgraphs, splits), *unseen]
+    return [*_repeated(subgraphs, subgraphs.splits), *_unseen_classes(subgraphs, subgraphs.splits, fitted_to)]
 
 
-def count_leaks(subgraphs: SubgraphSet) -> int:
-    """The number of subgraphs in another split than the first one with the same nodes."""
-    return len(_elsewhere(subgraphs, subgraphs.nodes)[0])
-
-
-def _elsewhere(subgraphs: SubgraphSet, values: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _elsewhere(splits: NDArray[np.int8], values: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Subgraphs in another split than the first one with the same row of ``values``, and these first ones."""
-    splits = subgraphs.splits
-    if splits is None or not len(subgraphs):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     keys = node_set_keys(stream_key(0, "equal rows"), values)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     rows = np.flatnonzero(splits != splits[first[place]])
     return rows, first[place][rows]
 
 
-def _equal_nodes(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tuple[str, str]]:
-    rows, firsts = _elsewhere(subgraphs, subgraphs.nodes)
-    if not len(rows):
-        return []
-    called = [str(i) if subgraphs.names is None else excerpt(subgraphs.names[i]) for i in (rows[0], firsts[0])]
-    row, first = (f"{name} of {SPLITS[splits[i]]}" for name, i in zip(called, (rows[0], firsts[0]), strict=True))
-    subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
-    what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
-    return [(what, "a model can memorise their labels")]
-
-
-def _divided_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tuple[str, str]]:
-    if subgraphs.groups is None:
-        return []
-    texts = subgraphs.groups.rows
-    rows, firsts = _elsewhere(subgraphs, Ragged(texts.values.astype(np.int32), texts.offsets))
-    if not len(rows):
-        return []
-    count, (one, other) = len(np.unique(firsts)), (SPLITS[splits[i]] for i in (firsts[0], rows[0]))
-    named = f"{excerpt(subgraphs.groups[rows[0]])} in {one} and {other}"
-    subject = "1 group has" if count == 1 else f"{count:,} groups have"
-    return [(f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead")]
+def _repeated(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Iterator[tuple[str, str]]:
+    """Equal nodes, and groups, in several splits."""
+    names, groups = subgraphs.names, subgraphs.groups
+    rows, firsts = _elsewhere(splits, subgraphs.nodes)
+    if len(rows):
+        called = [str(i) if names is None else excerpt(names[i]) for i in (rows[0], firsts[0])]
+        row, first = (f"{name} of {SPLITS[splits[i]]}" for name, i in zip(called, (rows[0], firsts[0]), strict=True))
+        subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
+        what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
+        yield what, "a model can memorise their labels"
+    if groups is None:
+        return
+    rows, firsts = _elsewhere(splits, Ragged(groups.rows.values.astype(np.int32), groups.rows.offsets))
+    if len(rows):
+        count, (one, other) = len(np.unique(firsts)), (SPLITS[splits[i]] for i in (firsts[0], rows[0]))
+        named = f"{excerpt(groups[rows[0]])} in {one} and {other}"
+        subject = "1 group has" if count == 1 else f"{count:,} groups have"
+        yield f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead"
 
 
 def _unseen_classes(
     subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]
-) -> list[tuple[str, str]]:
-    if subgraphs.targets is None or task_of(subgraphs.task).real:
-        return []
+) -> Iterator[tuple[str, str]]:
+    task = task_of(subgraphs.task)
+    if subgraphs.targets is None or task.real:
+        return
     seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
-    parts = (subgraphs.targets[seen], subgraphs.targets[~seen])
-    known, counts = (
-        part.sum(axis=0, dtype=np.int64) if part.ndim == 2 else np.bincount(part, minlength=subgraphs.num_classes)
-        for part in parts
-    )
+    known, counts = (task.counts(subgraphs.targets[part], subgraphs.num_classes) for part in (seen, ~seen))
     places = np.flatnonzero((known == 0) & (counts > 0))
     if not len(places):
-        return []
-    held_out = int((parts[1][:, places].any(axis=1) if parts[1].ndim == 2 else np.isin(parts[1], places)).sum())
+        return
+    targets = subgraphs.targets[~seen]
+    held_out = int((targets[:, places].any(axis=1) if targets.ndim == 2 else np.isin(targets, places)).sum())
     named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[c]:,})" for c in places[:_NAMED])
     more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
     others = [split for split in SPLITS if split not in fitted_to]
     subject = f"1 subgraph of {' or '.join(others)} carries"
     subject = subject if held_out == 1 else f"{held_out:,} subgraphs of {' and '.join(others)} carry"
-    return [(f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned")]
+    yield f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned"
 
 
 def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None) -> NDArray[np.int64]:
@@ -240,9 +216,8 @@ def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     group = np.array([number[g] for g in groups], np.int64) + len(place)
     size = len(place) + len(number)
-    _, joined = scipy.sparse.csgraph.connected_components(
-        scipy.sparse.coo_array((np.ones(len(own)), (own, group)), shape=(size, size)), directed=False
-    )
+    pairs = scipy.sparse.coo_array((np.ones(len(own)), (own, group)), shape=(size, size))
+    joined = scipy.sparse.csgraph.connected_components(pairs, directed=False)[1]
     smallest = np.full(size, size)
     np.minimum.at(smallest, joined[own], own)
     return np.unique(smallest[joined[own]], return_inverse=True)[1].astype(np.int64)
@@ -296,12 +271,7 @@ def refuse_look_ahead(graph: Graph, subgraphs: SubgraphSet) -> None:
 
 
 def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.int64]:
-    """Sizes of the splits of ``n`` items: rounded by largest remainder, and at least one.
-
-    Example:
-        >>> split_sizes(10).tolist(), split_sizes(4, (0.98, 0.01, 0.01)).tolist()
-        ([5, 3, 2], [2, 1, 1])
-    """
+    """Sizes of the splits of ``n`` items: rounded by largest remainder, and at least one."""
     share = np.asarray(fractions, np.float64)
     if share.shape != (len(SPLITS),) or not (share > 0).all() or abs(share.sum() - 1) > 1e-6:
         hint = "three numbers above 0 that sum to 1: train, val, test"
@@ -322,11 +292,8 @@ def stratified_split(targets: NDArray[Any], fractions: Sequence[float], rng: np.
     """A split in which every class has its share of every part.
 
     One class an item: within one of its share for each class, and exactly :func:`split_sizes` in all. Real targets are
-    cut into ten bins of equal counts. Several labels an item: iterative stratification, the rarest label first
-    (Sechidis, Tsoumakas and Vlahavas, 2011), near the share for each label and exact in all.
-
-    Shapes:
-        targets: (n,) classes or real values, or (n, classes) of 0 and 1.
+    cut into ten bins of equal counts. Several labels an item, (n, classes) of 0 and 1: iterative stratification, the
+    rarest label first (Sechidis, Tsoumakas and Vlahavas, 2011), near the share for each label and exact in all.
     """
     labels = one_hot(np.asarray(targets))
     return stratify_units(labels, np.ones(len(labels), np.int64), fractions, rng)
@@ -374,21 +341,20 @@ def _large_first(sizes: NDArray[np.int64], rng: np.random.Generator) -> list[int
     return found
 
 
-def draw_units(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Assign units to splits at random, in proportion to what they still lack."""
+def assign_units(
+    sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator, *, even: bool = False
+) -> NDArray[np.int8]:
+    """Assign units to splits at random, in proportion to what they still lack.
+
+    If ``even``, each goes to the split that lacks most instead, the largest first, ties in random order.
+    """
     capacity, out = _Capacity(sizes, fractions), np.empty(len(sizes), np.int8)
     for unit in _large_first(sizes, rng):
-        weight = np.where(capacity.open(sizes[unit]), np.maximum(capacity.left, _TINY), 0.0).cumsum()
-        out[unit] = np.argmax(weight > rng.random() * weight[-1])
-        capacity.take(out[unit], sizes[unit])
-    return out
-
-
-def fill_units(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Assign units to splits, the largest first, each to the split that lacks most; ties in random order."""
-    capacity, out = _Capacity(sizes, fractions), np.empty(len(sizes), np.int8)
-    for unit in _large_first(sizes, rng):
-        out[unit] = np.argmax(np.where(capacity.candidates(), capacity.left, np.iinfo(np.int64).min))
+        if even:
+            out[unit] = np.argmax(np.where(capacity.candidates(), capacity.left, np.iinfo(np.int64).min))
+        else:
+            weight = np.where(capacity.open(sizes[unit]), np.maximum(capacity.left, _TINY), 0.0).cumsum()
+            out[unit] = np.argmax(weight > rng.random() * weight[-1])
         capacity.take(out[unit], sizes[unit])
     return out
 
