@@ -115,12 +115,8 @@ class Graph:
         u, v = check_node_ids(tails, "tails"), check_node_ids(heads, "heads")
         if len(u) != len(v):
             raise DataError(f"{len(u)} tails but {len(v)} heads", where="edges")
-        given = _Edges(
-            u,
-            v,
-            None if weights is None else check_weights(weights, len(u)),
-            None if times is None else check_times(times, len(u)),
-        )
+        checked_weights = None if weights is None else check_weights(weights, len(u))
+        given = _Edges(u, v, checked_weights, None if times is None else check_times(times, len(u)))
         codes, kinds = (None, ()) if types is None else check_types(types, len(u))
         n = check_num_nodes(u, v, num_nodes, features, names)
         if codes is not None:
@@ -137,26 +133,23 @@ class Graph:
             lines.insert(0, f"dropped {loops:,} self loops and {repeats:,} repeated edges")
         for line in lines:
             warnings.warn(line, DataWarning, stacklevel=2)
-        return replace(
-            graph,
-            features=None if features is None else _copy_if_writable(check_features(features, n)),
-            names=names,
-            dropped=Dropped(loops, repeats),
-        )
+        if features is not None:
+            features = check_features(features, n)
+            features = features.copy() if features.flags.writeable else features  # which the caller could still change
+        return replace(graph, features=features, names=names, dropped=Dropped(loops, repeats))
 
     def __repr__(self) -> str:
         features = 0 if self.features is None else self.features.shape[1]
-        parts = [
-            f"{self.num_nodes:,} nodes",
-            f"{self.num_edges:,} edges",
-            *(["directed"] if self.directed else []),
-            *(["weighted"] if self.weights is not None else []),
-            *([f"{len(self.types):,} edge types"] if self.types else []),
-            *(["dated"] if self.times is not None else []),
-            *([f"{features:,} features"] if features else []),
-            *(["named"] if self.names is not None else []),
-        ]
-        return f"Graph({', '.join(parts)})"
+        parts = {
+            f"{self.num_nodes:,} nodes, {self.num_edges:,} edges": True,
+            "directed": self.directed,
+            "weighted": self.weights is not None,
+            f"{len(self.types):,} edge types": bool(self.types),
+            "dated": self.times is not None,
+            f"{features:,} features": features > 0,
+            "named": self.names is not None,
+        }
+        return f"Graph({', '.join(text for text, there in parts.items() if there)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """The graph itself, as nothing can change it; scikit-learn copies the parameters of an estimator often."""
@@ -204,9 +197,8 @@ class Graph:
         node = find_node(written, self.num_nodes, self.names)
         if node is None or node < 0:
             what = "is not a node of the graph" if node is None else "names several nodes"
-            hint = (
-                "nodes are written by name, or by row number, as #12" if self.names else "nodes are row numbers, from 0"
-            )
+            named = "nodes are written by name, or by row number, as #12"
+            hint = named if self.names else "nodes are row numbers, from 0"
             raise DataError(f"{excerpt(written)} {what}", where="graph", hint=hint)
         return node
 
@@ -285,13 +277,9 @@ class Graph:
     def with_nodes(self, num_nodes: int) -> Graph:
         """The graph with further nodes, which have no edges; their names and features are up to the caller."""
         offsets = np.append(self.offsets, np.full(num_nodes - self.num_nodes, self.offsets[-1]))
-        return replace(
-            self,
-            offsets=offsets,
-            known_hash="",
-            layers=tuple(layer.with_nodes(num_nodes) for layer in self.layers),
-            oriented=None if self.oriented is None else self.oriented.with_nodes(num_nodes),
-        )
+        layers = tuple(layer.with_nodes(num_nodes) for layer in self.layers)
+        oriented = None if self.oriented is None else self.oriented.with_nodes(num_nodes)
+        return replace(self, offsets=offsets, known_hash="", layers=layers, oriented=oriented)
 
     def _with_entries(self, offsets: NDArray[np.int64], neighbors: NDArray[np.int32], places: NDArray[Any]) -> Graph:
         """The graph with other rows, whose entries are those of this one at ``places``; layers are left as they are."""
@@ -311,16 +299,10 @@ class Graph:
     def compute_hash(self) -> str:
         """Compute the content hash from the arrays."""
         digest = hashlib.sha256(f"graph {self.num_nodes} {int(self.directed)}".encode())
-        arrays: dict[str, NDArray[Any] | None] = {
-            "o": self.offsets,
-            "n": self.neighbors,
-            "w": self.weights,
-            "f": self.features,
-            "t": self.times,
-        }
-        for name, array in arrays.items():
+        for name in ("offsets", "neighbors", "weights", "features", "times"):
+            array = getattr(self, name)
             if array is not None:
-                digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+                digest.update(f"{name[0]}{array.dtype.str}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)
         for name, layer in zip(self.types, self.layers, strict=True):
             digest.update(f"type {name!r} {layer.compute_hash()}".encode())
@@ -383,8 +365,3 @@ def other_weights_line(count: int, edge: tuple[int, int, float, float], names: N
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
     return f"{count:,} repeated edges have another weight; the {kept} is kept ({example})"
-
-
-def _copy_if_writable(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of an array that the caller could still change; a read-only one, such as a memory map, is not copied."""
-    return array.copy() if array.flags.writeable else array

@@ -30,11 +30,7 @@ _STEPS = 150
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What is drawn of a subgraph.
-
-    Attributes:
-        size, num_components, num_border: of the whole subgraph, drawn or not.
-        num_inside_edges: edges among drawn nodes of the subgraph.
+    """What is drawn of a subgraph; ``size``, ``num_components`` and ``num_border`` are of all of it, drawn or not.
 
     Shapes:
         nodes: (n,) node ids: inside, then border, then anchors farther away; roles: (n,).
@@ -77,17 +73,14 @@ def lay_out(
     max_border: int = MAX_BORDER,
     anchors: Collection[int] = (),
 ) -> Layout:
-    """Choose what is drawn of a subgraph, and lay it out.
+    """Choose what is drawn of a subgraph, given by its sorted nodes in an undirected graph, and lay it out.
 
-    Nodes of a large subgraph are thinned out evenly. Border nodes with the most edges into the subgraph come first.
-
-    Args:
-        graph: undirected.
-        nodes: the subgraph, sorted.
-        max_border: nodes outside the subgraph, anchors included.
-        anchors: nodes to show besides; up to half of the border nodes are anchors.
+    Nodes of a large subgraph are thinned out evenly. Of the nodes outside, ``max_border`` at most are drawn: border
+    nodes with the most edges into the subgraph come first, and up to half of them are ``anchors``.
     """
-    inside = np.asarray(nodes, np.int64)[_thinned(len(nodes), max_nodes)]
+    inside = np.asarray(nodes, np.int64)
+    if len(nodes) > max_nodes:
+        inside = inside[np.linspace(0, len(nodes) - 1, max_nodes).round().astype(np.int64)]
     border, links = border_links(graph, nodes)
     chosen = np.sort(choose_border(border, links, anchors, max_border))
     far = np.setdiff1d(np.array(sorted(anchors), np.int64), np.concatenate([nodes, border]))
@@ -96,9 +89,8 @@ def lay_out(
     components = induced_components(*graph.csr, Ragged.from_rows([nodes])).nodes
     component_of = dict(zip(components.values.tolist(), components.row_ids.tolist(), strict=True))
     links_of = dict(zip(border.tolist(), links.tolist(), strict=True))
-    roles: list[Role] = ["inside"] * len(inside)
-    roles += ["border"] * len(chosen)
-    roles += ["anchor"] * len(far)
+    counts: dict[Role, int] = {"inside": len(inside), "border": len(chosen), "anchor": len(far)}
+    roles = [role for role, count in counts.items() for _ in range(count)]
     edges, ends_outside = _edges(graph, drawn, len(inside))
     return Layout(
         nodes=drawn,
@@ -113,10 +105,6 @@ def lay_out(
         num_border=len(border),
         num_inside_edges=int((ends_outside == 0).sum()),
     )
-
-
-def _thinned(count: int, most: int) -> NDArray[np.int64]:
-    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(np.int64)
 
 
 def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

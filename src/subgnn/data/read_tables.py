@@ -79,9 +79,8 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         raise DataError("no such file", where=str(path), hint="check the path")
     if form is SUBGRAPH_TEXT:
         raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give it with --subgraphs")
-    raise DataError(
-        "this is a dataset, which has subgraphs already", where=str(path), hint="give it alone, or give edges here"
-    )
+    what = "this is a dataset, which has subgraphs already"
+    raise DataError(what, where=str(path), hint="give it alone, or give edges here")
 
 
 def read_graph_of(source: Source) -> Graph:

@@ -156,7 +156,8 @@ class NodeNames(Sequence[str]):
         others: dict[str, int] = {}
         for title, column in self.columns.items():
             if title != self.primary_column:
-                _gather(column, others, digits=_identifies(column))
+                numbers = [text for text in column if is_number(text)]
+                _gather(column, others, digits=len(numbers) == len(set(numbers)))
         return _gather(self.primary, {}, digits=True), others
 
     @cached_property
@@ -212,12 +213,6 @@ def _gather(column: Strings, ids: dict[str, int], *, digits: bool) -> dict[str, 
     return ids
 
 
-def _identifies(column: Strings) -> bool:
-    """Whether no number of a column repeats."""
-    numbers = [text for text in column if is_number(text)]
-    return len(numbers) == len(set(numbers))
-
-
 def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int | None:
     """The node of a name where there are names, else of a row number; None where there is none, -1 where several.
 
@@ -245,9 +240,8 @@ def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -
     pieces = joined.split("-")
     found = _split_pieces(joined, pieces, is_node, most_dashes) if most_dashes else pieces
     if not all(piece.strip() for piece in found):
-        raise DataError(
-            f"a '-' without a node on both sides in {excerpt(joined)}", hint="join nodes by one '-' each, as 0-1"
-        )
+        what = f"a '-' without a node on both sides in {excerpt(joined)}"
+        raise DataError(what, hint="join nodes by one '-' each, as 0-1")
     return found
 
 
@@ -259,39 +253,30 @@ def _split_pieces(joined: str, pieces: list[str], is_node: Callable[[str], bool]
             rest_fits = i + width == len(pieces) or widths[i + width]
             if rest_fits and is_node("-".join(pieces[i : i + width])):
                 widths[i].append(width)
+
+    def longest(i: int) -> int:
+        possible = range(min(most_dashes + 1, len(pieces) - i), 0, -1)
+        return next((width for width in possible if is_node("-".join(pieces[i : i + width]))), 1)
+
     if not widths[0]:
-        return _longest_first(pieces, is_node, most_dashes)
-    long, short = (_cut(pieces, widths, which) for which in (-1, 0))
+        return _cut(pieces, longest)
+    found = long = _cut(pieces, lambda i: widths[i][-1])
+    short = _cut(pieces, lambda i: widths[i][0])
     if long != short:
-        first, second = (" and ".join(map(excerpt, part)) for part in _differing(long, short))
+        while long[0] == short[0]:
+            long, short = long[1:], short[1:]
+        while long[-1] == short[-1]:
+            long, short = long[:-1], short[:-1]
+        first, second = (" and ".join(map(excerpt, part)) for part in (long, short))
         what = f"{excerpt(joined)} can be read in two ways: {first}, or {second}"
         raise DataError(what, hint="write row numbers, as #12")
-    return long
-
-
-def _cut(pieces: list[str], widths: list[list[int]], which: int) -> list[str]:
-    found, i = [], 0
-    while i < len(pieces):
-        width = widths[i][which]
-        found.append("-".join(pieces[i : i + width]))
-        i += width
     return found
 
 
-def _differing(one: list[str], other: list[str]) -> tuple[list[str], list[str]]:
-    """Two lists without what they have in common at both ends."""
-    while one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    return one, other
-
-
-def _longest_first(pieces: list[str], is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
+def _cut(pieces: list[str], width_at: Callable[[int], int]) -> list[str]:
     found, i = [], 0
     while i < len(pieces):
-        widths = range(min(most_dashes + 1, len(pieces) - i), 0, -1)
-        width = next((w for w in widths if is_node("-".join(pieces[i : i + w]))), 1)
+        width = width_at(i)
         found.append("-".join(pieces[i : i + width]))
         i += width
     return found
@@ -308,23 +293,13 @@ def is_id(text: str) -> bool:
 
 
 def has_leading_zero(text: str) -> bool:
-    """Whether a text is digits after a zero, as ``007`` or ``-01.5``: a code rather than a number.
-
-    Example:
-        >>> [has_leading_zero(text) for text in ("007", "-01.5", "0.5", "0", "70")]
-        [True, True, False, False, False]
-    """
+    """Whether a text is digits after a zero, as ``007`` or ``-01.5``: a code rather than a number."""
     digits = text.lstrip("+-")
     return digits[:1] == "0" and digits[1:2].isdigit()
 
 
 def parse_number(text: str) -> float | None:
-    """A decimal number, which may be infinite or NaN; None for any other text, such as ``1_0``.
-
-    Example:
-        >>> [parse_number(text) for text in ("-1.5e3", "inf", "1_0", "0x1", "")]
-        [-1500.0, inf, None, None, None]
-    """
+    """A decimal number, which may be infinite or NaN; None for any other text, such as ``1_0``."""
     return float(text) if _DECIMAL.fullmatch(text) else None
 
 

@@ -91,10 +91,8 @@ class SubgraphSet:
             if row.dtype.kind not in "iu":
                 raise DataError(f"node ids of type {row.dtype}", where=f"subgraph {i}", hint="integers are accepted")
             if row[0] < 0 or row[-1] >= num_nodes:
-                bad = row[0] if row[0] < 0 else row[-1]
-                raise DataError(
-                    f"node {bad} is not in the graph", where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}"
-                )
+                what = f"node {row[0] if row[0] < 0 else row[-1]} is not in the graph"
+                raise DataError(what, where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}")
             rows.append(row)
         for what, column in (("labels", labels), ("splits", splits), ("names", names), ("groups", groups)):
             if column is not None and len(column) != len(rows):
@@ -147,15 +145,12 @@ class SubgraphSet:
     def take(self, rows: NDArray[np.int64] | Sequence[int]) -> SubgraphSet:
         """The chosen subgraphs, in the given order; classes stay as they are."""
         index = np.asarray(rows, np.int64)
-        return replace(
-            self,
-            nodes=self.nodes.take(index),
-            targets=None if self.targets is None else self.targets[index],
-            splits=None if self.splits is None else self.splits[index],
-            names=None if self.names is None else self.names.take(index),
-            groups=None if self.groups is None else self.groups.take(index),
-            times=None if self.times is None else self.times[index],
+        targets, splits, times = (
+            None if column is None else column[index] for column in (self.targets, self.splits, self.times)
         )
+        names, groups = (None if column is None else column.take(index) for column in (self.names, self.groups))
+        nodes = self.nodes.take(index)
+        return replace(self, nodes=nodes, targets=targets, splits=splits, names=names, groups=groups, times=times)
 
     def label_text(self, row: int) -> str:
         """The label as it is written in subgraphs.tsv."""
@@ -225,9 +220,8 @@ def encode_labels(
     codes = np.array([place[t] for t in texts], np.int32)
     found: TaskName = "binary" if len(classes) == 2 else "multi-class"
     if task == "binary" and found != "binary":
-        raise DataError(
-            f"task '{task}' but the labels have {len(classes)} classes", where="labels", hint=f"they look {found}"
-        )
+        what = f"task '{task}' but the labels have {len(classes)} classes"
+        raise DataError(what, where="labels", hint=f"they look {found}")
     return found, codes, classes
 
 
@@ -236,10 +230,6 @@ def split_labels(texts: Sequence[str], task: TaskName | None = None, separator: 
 
     Where no task is given, the separator in any label means that labels are joined by it, as ``-`` in the files of the
     SubGNN authors; in a file of real numbers the minus signs join nothing.
-
-    Example:
-        >>> split_labels(["a-b", "c"]), split_labels(["a-b", "c"], "binary"), split_labels(["-1.5", "2e-3"])
-        ([('a', 'b'), ('c',)], ['a-b', 'c'], ['-1.5', '2e-3'])
     """
     if separator is None:
         return list(texts)
@@ -279,9 +269,9 @@ def _is_real(text: str) -> bool:
 
 def _real_valued(texts: list[str]) -> bool:
     """Whether all are numbers and some are not whole; beyond 2^53 every float is whole, so there the digits decide."""
-    if not all(_is_real(text) for text in texts):
-        return False
-    return any(not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts)
+    return all(map(_is_real, texts)) and any(
+        not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts
+    )
 
 
 def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
@@ -341,14 +331,7 @@ def subgraph_keys(subgraphs: SubgraphSet) -> Keys:
 
 
 def changes(then: Keys, now: Keys) -> list[str]:
-    """Differences between subgraphs, in words; none where only their order differs.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
-        >>> other = SubgraphSet.from_lists([[0], [2]], labels=["b", "b"], splits=["train", "test"], num_nodes=3)
-        >>> changes(subgraph_keys(given), subgraph_keys(other))
-        ['1 node set is gone', '1 node set is new', '1 label differs']
-    """
+    """Differences between subgraphs, in words, as ``1 label differs``; none where only their order differs."""
     if np.array_equal(then, now):
         return []
 

@@ -43,8 +43,7 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
         raise DataError(f"features of shape {array.shape}", where=where, hint=f"accepted: ({num_nodes}, F)")
     if len(array) != num_nodes:
         what = f"{len(array)} rows, but the graph has {num_nodes} nodes"
-        hint = "one row for each node is needed"
-        raise DataError(what, where=where, hint=hint)
+        raise DataError(what, where=where, hint="one row for each node is needed")
     if array.dtype.kind != "f":
         array = array.astype(np.float32)
     elif not array.dtype.isnative:
@@ -68,9 +67,8 @@ def check_node_ids(ids: Any, where: str) -> NDArray[np.int32]:
     if array.size == 0:
         return np.empty(0, np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise DataError(
-            f"ids of type {array.dtype} and shape {array.shape}", where=where, hint="a list of integers is accepted"
-        )
+        what = f"ids of type {array.dtype} and shape {array.shape}"
+        raise DataError(what, where=where, hint="a list of integers is accepted")
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= MAX_NODES:
         raise DataError(f"node {low if low < 0 else high}", where=where, hint=f"ids run from 0 to {MAX_NODES - 1}")
@@ -82,8 +80,7 @@ def check_weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
     array = np.asarray(weights)
     if array.dtype.kind not in "fiu" or array.shape != (num_edges,):
         what = f"weights of type {array.dtype} and shape {array.shape}"
-        hint = f"{num_edges} numbers needed"
-        raise DataError(what, where="weights", hint=hint)
+        raise DataError(what, where="weights", hint=f"{num_edges} numbers needed")
     with np.errstate(over="ignore"):
         array = array.astype(np.float32, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
@@ -203,12 +200,7 @@ def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
 
 
 def time_text(time: float) -> str:
-    """A time for messages: the number, with the date where it is likely to count seconds since 1970.
-
-    Example:
-        >>> time_text(12), time_text(0.5), time_text(1709251200), time_text(1709251201)
-        ('12', '0.5', '1709251200 (2024-03-01)', '1709251201 (2024-03-01T00:00:01)')
-    """
+    """A time for messages: the number, and the date if it counts seconds since 1970, as ``1709251200 (2024-03-01)``."""
     number = time.item() if isinstance(time, np.generic) else time
     if not _DATES[0] <= number < _DATES[1]:
         return repr(number)

@@ -50,16 +50,8 @@ class EdgeList:
 
     def build(self, num_nodes: int, *, directed: bool, names: NodeNames | None = None) -> Graph:
         """The graph of these edges."""
-        return Graph.from_edges(
-            self.tails,
-            self.heads,
-            num_nodes=num_nodes,
-            weights=self.weights,
-            names=names,
-            directed=directed,
-            types=self.types,
-            times=self.times,
-        )
+        more = {"weights": self.weights, "types": self.types, "times": self.times}
+        return Graph.from_edges(self.tails, self.heads, num_nodes=num_nodes, names=names, directed=directed, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,23 +242,16 @@ def _token(data: NDArray[np.uint8], place: int) -> bytes:
 
 
 def _fault(kind: int, token: bytes, *, has_names: bool) -> tuple[str, str]:
-    if kind == parser.ONE_COLUMN:
-        return "a line with one column", _COLUMNS
-    if kind == parser.TOO_MANY_COLUMNS:
-        return f"more than three columns ({excerpt(token)})", _COLUMNS
-    if kind == parser.OTHER_COLUMNS:
-        return "some lines have a weight and some have none", "give every edge a weight, or none"
-    if kind == parser.ID_TOO_LARGE:
-        return (
-            f"node id {excerpt(token)} is too large",
-            "ids run from 0 to 2147483646; for other ids use data convert on a CSV",
-        )
-    if kind == parser.NOT_A_WEIGHT:
-        return f"weight {excerpt(token)} is not a number", "a decimal number is accepted"
-    if kind == parser.WEIGHT_NOT_FINITE:
-        return f"weight {excerpt(token)} is not finite", "weights must be finite numbers"
-    known = "nor a name of nodes.tsv" if has_names else "and there is no nodes.tsv with names"
-    return f"{excerpt(token)} is not an integer id, {known}", "ids are integers from 0"
+    text, known = excerpt(token), "nor a name of nodes.tsv" if has_names else "and there is no nodes.tsv with names"
+    ids = "ids run from 0 to 2147483646; for other ids use data convert on a CSV"
+    return {
+        parser.ONE_COLUMN: ("a line with one column", _COLUMNS),
+        parser.TOO_MANY_COLUMNS: (f"more than three columns ({text})", _COLUMNS),
+        parser.OTHER_COLUMNS: ("some lines have a weight and some have none", "give every edge a weight, or none"),
+        parser.ID_TOO_LARGE: (f"node id {text} is too large", ids),
+        parser.NOT_A_WEIGHT: (f"weight {text} is not a number", "a decimal number is accepted"),
+        parser.WEIGHT_NOT_FINITE: (f"weight {text} is not finite", "weights must be finite numbers"),
+    }.get(kind, (f"{text} is not an integer id, {known}", "ids are integers from 0"))
 
 
 def line_of_edge(text: bytes, index: int) -> int:
