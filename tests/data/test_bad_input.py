@@ -109,11 +109,7 @@ BAD = {
         "edge_list.txt.gz",
         "this is not a gzip file, or it is damaged",
     ),
-    "no such node": (
-        first("0-7\ta\ttrain"),
-        "subgraphs.tsv:1",
-        "node 7 is not in the graph; ids run 0..4",
-    ),
+    "no such node": (first("0-7\ta\ttrain"), "subgraphs.tsv:1", "node 7 is not in the graph; ids run 0..4"),
     "ids from 1": (
         first("1-5\ta\ttrain"),
         "subgraphs.tsv:1",

@@ -31,11 +31,7 @@ from subgnn.errors import DataError
 N = 6
 EDGES = st.lists(
     st.tuples(
-        st.integers(0, N - 1),
-        st.integers(0, N - 1),
-        st.sampled_from("abc"),
-        st.integers(-3, 3),
-        st.integers(1, 9),
+        st.integers(0, N - 1), st.integers(0, N - 1), st.sampled_from("abc"), st.integers(-3, 3), st.integers(1, 9)
     ),
     max_size=25,
 )
@@ -59,10 +55,7 @@ def build(edges: list, *, directed: bool = False, types: bool = True, times: boo
 def as_dict(graph: Graph) -> dict:
     """Weight and time of every entry, by its ends."""
     return {
-        (u, int(graph.neighbors[i])): (
-            float(graph.weights[i]),
-            None if graph.times is None else int(graph.times[i]),
-        )
+        (u, int(graph.neighbors[i])): (float(graph.weights[i]), None if graph.times is None else int(graph.times[i]))
         for u in range(graph.num_nodes)
         for i in range(graph.offsets[u], graph.offsets[u + 1])
     }

@@ -188,10 +188,7 @@ BAD = {
     "no node": ("subgraph,node\ns,TP53\ns,\n", ": row 2: no node; fill or drop empty cells"),
     "no rows": ("subgraph,node\n", ": no subgraphs; a row for each node"),
     "no such column": ("subgraph,node\ns,TP53\n", ": no column 'x'; accepted: subgraph, node"),
-    "a short row": (
-        "subgraph,node,label\ns,TP53,x\ns,BAX\n",
-        ": this cannot be read as a table (CSV parse",
-    ),
+    "a short row": ("subgraph,node,label\ns,TP53,x\ns,BAX\n", ": this cannot be read as a table (CSV parse"),
     "not JSON": ('{"subgraph": "s"\n', ":1: this is not valid JSON"),
     "an object in an object": ('{"subgraph": {"s": 1}}\n', ":1: an object within an object"),
 }

@@ -50,7 +50,7 @@ def names():
             "symbol": Strings.of(["TP53", "HLA-A", "A", "HLA", "HLA-A-2", "x y"]),
             "entrez": Strings.of(["7157", "3105", "1", "0", "", "5"]),
             "alias": Strings.of(["p53", "same", "same", "", "TP53", "x y"]),
-        },
+        }
     )
 
 

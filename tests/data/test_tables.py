@@ -203,10 +203,7 @@ BAD_MEMBERS = {
         MEMBERS.replace("label", "lable"),
         ": which column holds the labels? its columns are lable; name it: --label-column lable",
     ),
-    "no such node": (
-        MEMBERS.replace("t,cow", "t,fox"),
-        ": row 3: node 'fox' is not in the graph (in 1 of 3",
-    ),
+    "no such node": (MEMBERS.replace("t,cow", "t,fox"), ": row 3: node 'fox' is not in the graph (in 1 of 3"),
     "unknown split": (MEMBERS.replace("val", "vla"), ": row 3: unknown split 'vla'; accepted: train, val, test"),
     "no labels": (MEMBERS.replace(",x,", ",NA,").replace(",y,", ",,"), ": the subgraphs have no labels; a column"),
     "no subgraph": (MEMBERS.replace("t,cow", ",cow"), ": row 3: no subgraph"),
@@ -446,10 +443,7 @@ def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tm
     assert (
         called.code,
         called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edges have another weight"),
-    ) == (
-        0,
-        True,
-    )
+    ) == (0, True)
 
 
 def test_a_third_column_of_numbers_without_a_header_is_the_weight(tmp_path):

@@ -75,14 +75,7 @@ def test_the_key_follows_every_ingredient(monkeypatch):
         content_key(graph.content_hash, subgraphs, Plan(**same | {"layers": 2})),
         content_key(graph.content_hash, subgraphs, Plan(**same | {"seed": 1})),
     ]
-    changes = {
-        "hops": 2,
-        "patch_length": 6,
-        "walks": 3,
-        "walk_length": 5,
-        "beta": 0.5,
-        "border_anchors": "heaviest",
-    }
+    changes = {"hops": 2, "patch_length": 6, "walks": 3, "walk_length": 5, "beta": 0.5, "border_anchors": "heaviest"}
     assert set(changes) <= set(SMALL.__dataclass_fields__)
     for name, value in changes.items():
         keys.append(

@@ -41,6 +41,13 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     shape = shapes(*graph.csr, subgraphs.nodes)
     components = induced_components(*graph.csr, subgraphs.nodes)
     splits = {} if subgraphs.splits is None else {split: len(subgraphs.indices(split)) for split in SPLITS}
+    optional: dict[str, Any] = {}  # edges by type, and the first and last time of edges and of subgraphs
+    if graph.types:
+        sizes = (layer.num_edges for layer in dataset.graph.layers)
+        optional["edge_types"] = dict(zip(graph.types, sizes, strict=True))
+    for name, times in (("edge_times", dataset.graph.times), ("subgraph_times", subgraphs.times)):
+        if times is not None and len(times):
+            optional[name] = [times.min().item(), times.max().item()]
     return {
         "name": dataset.name,
         "num_nodes": graph.num_nodes,
@@ -48,7 +55,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "density": dataset.graph.density,
         "directed": dataset.graph.directed,
         "weighted": dataset.graph.weights is not None,
-        **_edge_attributes(dataset),
+        **optional,
         "num_features": 0 if graph.features is None else int(graph.features.shape[1]),
         "isolated_nodes": int(np.count_nonzero(np.diff(graph.offsets) == 0)),
         "dropped": {"self_loops": dataset.graph.dropped.self_loops, "duplicates": dataset.graph.dropped.duplicates},
@@ -65,17 +72,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         },
         "notes": _notes(dataset, splits),
     }
-
-
-def _edge_attributes(dataset: Dataset) -> dict[str, Any]:
-    """Edges by type, and the first and last time of edges and of subgraphs; nothing where there are none."""
-    graph, found = dataset.graph, dict[str, Any]()
-    if graph.types:
-        found["edge_types"] = {name: layer.num_edges for name, layer in zip(graph.types, graph.layers, strict=True)}
-    for name, times in (("edge_times", graph.times), ("subgraph_times", dataset.subgraphs.times)):
-        if times is not None and len(times):
-            found[name] = [times.min().item(), times.max().item()]
-    return found
 
 
 def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:
@@ -95,20 +91,15 @@ def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:
 
 
 def task_line(subgraphs: SubgraphSet) -> str:
-    """The task and its classes or values, in one line.
-
-    Example:
-        >>> task_line(SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3, labels=["non-coding", "b", "b"]))
-        'task: binary, 2 classes: b 2, non-coding 1'
-    """
+    """The task and its classes or values, in one line, as ``task: binary, 2 classes: b 2, non-coding 1``."""
     if subgraphs.targets is None:
         return "task: none, the subgraphs have no labels"
     if task_of(subgraphs.task).real:
         values = subgraphs.targets
-        spread = (
-            f", values from {values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}" if len(values) else ""
-        )
-        return f"task: regression{spread}"
+        if not len(values):
+            return "task: regression"
+        range_text = f"values from {values.min():.6g} to {values.max():.6g}"
+        return f"task: regression, {range_text}, mean {values.mean():.6g}"
     counts = [f"{name} {count:,}" for name, count in subgraphs.label_counts().items()]
     more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
     classes = f"{len(counts):,} class{'' if len(counts) == 1 else 'es'}"

@@ -74,7 +74,14 @@ class EdgeStore:
         self.num_edges += len(tails)
         if self.num_nodes > MAX_NODES:
             return
-        single = self._single(weights)
+        single = None
+        if weights is not None:
+            with np.errstate(over="ignore"):
+                single = weights.astype(np.float32)
+            bad = np.flatnonzero(~np.isfinite(single))
+            if len(bad):
+                what = f"weight {single[bad[0]]} of edge {self.num_edges - len(single) + bad[0]}"
+                raise DataError(what, where="weights", hint="weights must be finite")
         if self.num_nodes > len(self._leaving) * CELL:
             more = max(-(-self.num_nodes // CELL), 2 * len(self._leaving)) - len(self._leaving)
             self._leaving, self._entering = np.pad(self._leaving, (0, more)), np.pad(self._entering, (0, more))
@@ -83,17 +90,6 @@ class EdgeStore:
         self._loops += len(tails) - len(records)
         with self._open("edges", "ab") as file:
             file.write(records.data)
-
-    def _single(self, weights: NDArray[Any] | None) -> NDArray[np.float32] | None:
-        if weights is None:
-            return None
-        with np.errstate(over="ignore"):
-            single = weights.astype(np.float32)
-        bad = np.flatnonzero(~np.isfinite(single))
-        if len(bad):
-            what = f"weight {single[bad[0]]} of edge {self.num_edges - len(single) + bad[0]}"
-            raise DataError(what, where="weights", hint="weights must be finite")
-        return single
 
     def build(self, num_nodes: int, *, directed: bool = False, names: NodeNames | None = None) -> Graph:
         """Build the graph, and warn of edges that are dropped; the store cannot be used again."""
@@ -111,14 +107,9 @@ class EdgeStore:
             count = sum(found[0] for found in others)  # an undirected edge is in two rows
             line = other_weights_line(count if directed else count // 2, others[0][1], names, "first")
             warnings.warn(line, DataWarning, stacklevel=2)
-        return Graph(
-            offsets=self._map("offsets", np.int64),
-            neighbors=self._map("neighbors", np.int32),
-            weights=self._map("weights", np.float32) if self._width == 3 else None,
-            names=names,
-            directed=directed,
-            dropped=Dropped(self._loops, repeats),
-        )
+        rows = self._map("offsets", np.int64), self._map("neighbors", np.int32)
+        weights = self._map("weights", np.float32) if self._width == 3 else None
+        return Graph(*rows, weights, names=names, directed=directed, dropped=Dropped(self._loops, repeats))
 
     def _plan(self, n: int, cells: NDArray[np.int64]) -> _Plan:
         """Group the cells into buckets that can be sorted in half the memory."""

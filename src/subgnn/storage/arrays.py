@@ -25,16 +25,7 @@ from numpy.typing import NDArray
 from subgnn.errors import DataError
 from subgnn.storage.files import atomic_write, parse_json
 
-TYPES = {
-    "I64": "<i8",
-    "F64": "<f8",
-    "I32": "<i4",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I8": "|i1",
-    "U8": "|u1",
-    "BOOL": "|b1",
-}
+TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
 _ALIGN = 64
 _MAX_HEADER = 100_000_000

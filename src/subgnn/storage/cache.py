@@ -102,7 +102,6 @@ def cached(
     """
     if cache_limit() == 0:
         return compute()
-
     found = lookup(path, lambda: read(read_arrays(path, kind, mapped=mapped)))
     if found is None:
         found = compute()

@@ -58,7 +58,12 @@ def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             yield temporary
             if path.exists() and (path.is_dir() or temporary.is_dir()):
                 path.rename(aside)
-            if overwrite or not _link(temporary, path):
+            linked = False
+            if not overwrite:  # a link fails where the path exists, and for a folder
+                with suppress(OSError):
+                    os.link(temporary, path, follow_symlinks=False)
+                    linked = True
+            if not linked:
                 refuse_existing(path, overwrite=overwrite)
                 temporary.replace(path)
         except OSError as error:
@@ -182,15 +187,6 @@ def _remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink()
-
-
-def _link(file: Path, path: Path) -> bool:
-    """Hard-link a file to a path that does not exist; False if that fails, as for a folder."""
-    try:
-        os.link(file, path, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:

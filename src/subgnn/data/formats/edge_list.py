@@ -181,7 +181,8 @@ class EdgeReader:
         self._faults_left -= len(kept)
         self.needs_names |= self.names is not None and any(kind == parser.NOT_AN_ID for _, _, kind in kept)
         for line, place, kind in kept:
-            what, hint = _fault(kind, _token(data, place), has_names=self.names is not None)
+            token, *_ = [*data[place : place + 64].tobytes().split(), b""]
+            what, hint = _fault(kind, token, has_names=self.names is not None)
             self._found.error(f"{self.path}:{self.num_lines + line}", what, hint)
         self._found.num_errors += parsed.num_faults - len(kept)
 
@@ -212,10 +213,12 @@ class EdgeReader:
             if len(tokens) != self._columns:
                 self._found.error(where, *_fault(parser.OTHER_COLUMNS, b"", has_names=True))
                 continue
-            nodes = [self._named_node(token, names, where) for token in tokens[:2]]
-            weight = self._named_weight(tokens[2], where) if len(tokens) == 3 else 1.0
-            if None not in nodes:
-                ends.append([node for node in nodes if node is not None])
+            nodes = [node for t in tokens[:2] if (node := self._named_node(t, names, where)) is not None]
+            weight = parse_number(tokens[2]) if len(tokens) == 3 else 1.0
+            if weight is None or not np.isfinite(weight):
+                self._found.error(where, f"weight {excerpt(tokens[2])}", "weights must be finite numbers")
+            elif len(nodes) == 2:
+                ends.append(nodes)
                 weights.append(weight)
         self.num_lines += len(lines) - 1
         array = np.array(ends, np.int64).reshape(-1, 2)
@@ -228,17 +231,6 @@ class EdgeReader:
         what = "names several nodes" if node is not None else "is neither an id nor a name of nodes.tsv"
         self._found.error(where, f"{excerpt(token)} {what}", "use ids, or names that stand for one node")
         return None
-
-    def _named_weight(self, token: str, where: str) -> float:
-        weight = parse_number(token)
-        if weight is None or not np.isfinite(weight):
-            self._found.error(where, f"weight {excerpt(token)}", "weights must be finite numbers")
-        return weight or 0.0
-
-
-def _token(data: NDArray[np.uint8], place: int) -> bytes:
-    pieces = data[place : place + 64].tobytes().split()
-    return pieces[0] if pieces else b""
 
 
 def _fault(kind: int, token: bytes, *, has_names: bool) -> tuple[str, str]:

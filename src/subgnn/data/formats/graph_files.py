@@ -32,16 +32,13 @@ def _networkx() -> Any:
     return networkx
 
 
-def _from_networkx(graph: Any, options: ReadOptions) -> Graph:
+def _from_networkx(given: Any, options: ReadOptions) -> Graph:
+    """A graph with nodes named by an attribute that names each one, where the file has one; ids come second."""
     # A networkx graph states itself whether it is directed.
-    if options.directed and not graph.is_directed():
+    if options.directed and not given.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
-    weight = options.columns.weight or networkx_weight(graph, options.on_note)
-    return _named_by_attribute(from_networkx(graph, weight=weight), graph)
-
-
-def _named_by_attribute(graph: Graph, given: Any) -> Graph:
-    """The graph with nodes named by an attribute that names each one, where the file has one; ids come second."""
+    weight = options.columns.weight or networkx_weight(given, options.on_note)
+    graph = from_networkx(given, weight=weight)
     for title in _NAMES:
         names = [str(value).strip() for _, value in given.nodes(data=title, default="")]
         if all(names) and len(set(names)) == len(names) and names != [str(node) for node in given.nodes]:
@@ -56,10 +53,6 @@ def _graphml(path: Path, options: ReadOptions) -> Graph:
         what = "it declares a document type or entities"
         raise DataError(what, hint="remove the declaration: GraphML needs none, and entities can fill memory")
     return _from_networkx(_networkx().read_graphml(BytesIO(text)), options)
-
-
-def _gml(path: Path, options: ReadOptions) -> Graph:
-    return _from_networkx(_networkx().read_gml(path), options)
 
 
 def _node_link(path: Path, options: ReadOptions) -> Graph:
@@ -141,7 +134,7 @@ def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, Read
 
 GRAPH_FILES = (
     FileFormat("GraphML", (".graphml", ".graphml.gz"), read_graph=_checked(_graphml)),
-    FileFormat("GML", (".gml",), read_graph=_checked(_gml)),
+    FileFormat("GML", (".gml",), read_graph=_checked(lambda p, given: _from_networkx(_networkx().read_gml(p), given))),
     FileFormat("node-link JSON of networkx", (".json",), read_graph=_checked(_node_link)),
     FileFormat("PyG Data", (".pt",), read_graph=_checked(_pyg)),
     FileFormat("scipy sparse matrix", (".npz",), read_graph=_checked(_npz)),

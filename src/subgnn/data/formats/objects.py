@@ -53,22 +53,19 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
         edges = chain.from_iterable(map(methodcaller("values"), edges))
     weights = None
     if weight is not None:
-        weights = _weights(list(map(methodcaller("get", weight), edges)), weight)
+        try:
+            weights = np.array(list(map(methodcaller("get", weight), edges)), np.float64)  # NaN where it is missing
+        except (TypeError, ValueError):
+            what = f"the attribute '{weight}' is not a number everywhere"
+            raise DataError(what, where="edges", hint="numbers are accepted") from None
         if np.isnan(weights).any():
             first = int(np.argmax(np.isnan(weights)))
             where = f"edge {nodes[tails[first]]} - {nodes[heads[first]]}"
             hint = "give every edge a weight, or pass weight=None"
             raise DataError(f"no attribute '{weight}'", where=where, hint=hint)
-    names = list(map(str, nodes))
-    numbered = names == list(map(str, range(len(nodes))))
-    return Graph.from_edges(
-        tails,
-        heads,
-        num_nodes=len(nodes),
-        weights=weights,
-        names=None if numbered else NodeNames.of(names),
-        directed=graph.is_directed(),
-    )
+    texts, count, directed = list(map(str, nodes)), len(nodes), graph.is_directed()
+    names = None if texts == list(map(str, range(count))) else NodeNames.of(texts)
+    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, names=names, directed=directed)
 
 
 def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str | None:
@@ -97,15 +94,6 @@ def has_weights(matrix: sp.sparray | sp.spmatrix, on_note: Callable[[str], None]
     return finite
 
 
-def _weights(values: list[Any], weight: str) -> NDArray[np.float64]:
-    """Values of an edge attribute as numbers; nan where it is missing."""
-    try:
-        return np.array(values, np.float64)
-    except (TypeError, ValueError):
-        hint = "numbers are accepted"
-        raise DataError(f"the attribute '{weight}' is not a number everywhere", where="edges", hint=hint) from None
-
-
 def to_networkx(graph: Graph) -> nx.Graph[int]:
     """A networkx graph on 0..N-1, with ``weight`` on edges and ``name`` on nodes where there are any."""
     import networkx as nx
@@ -131,13 +119,8 @@ def from_scipy(matrix: sp.sparray | sp.spmatrix, *, directed: bool = False, weig
         raise DataError(f"a matrix of shape {coo.shape}", where="adjacency", hint="a square one is needed")
     coo.sum_duplicates()
     coo.eliminate_zeros()
-    return Graph.from_edges(
-        coo.coords[0],
-        coo.coords[1],
-        num_nodes=int(coo.shape[0]),
-        weights=coo.data if weighted else None,
-        directed=directed,
-    )
+    weights = coo.data if weighted else None
+    return Graph.from_edges(*coo.coords, num_nodes=int(coo.shape[0]), weights=weights, directed=directed)
 
 
 def to_scipy(graph: Graph) -> sp.csr_array:
@@ -163,17 +146,10 @@ def from_pyg(data: Data, *, directed: bool = False) -> Graph:
             hint = f"whole numbers from 0 to {len(called) - 1}, as there are {len(called)} names"
             raise DataError(f"numbers of type {types.dtype}", where="Data.edge_type", hint=hint)
         types = np.array([str(name) for name in called])[types]
-    return Graph.from_edges(
-        edges[0],
-        edges[1],
-        num_nodes=data.num_nodes,
-        weights=_array(data.get("edge_weight")),
-        features=_array(data.get("x")),
-        names=None if names is None else NodeNames.of(map(str, names)),
-        directed=directed,
-        types=types,
-        times=_array(data.get("edge_time")),
-    )
+    weights, features, times = (_array(data.get(name)) for name in ("edge_weight", "x", "edge_time"))
+    node_names, more = None if names is None else NodeNames.of(map(str, names)), {"types": types, "times": times}
+    known = {"num_nodes": data.num_nodes, "names": node_names, "directed": directed}
+    return Graph.from_edges(edges[0], edges[1], weights=weights, features=features, **known, **more)
 
 
 def to_pyg(graph: Graph) -> Data:
@@ -248,15 +224,8 @@ def dataset_from_pyg(
         splits = stacked.argmax(axis=0).astype(np.int8)
     task, targets, classes = _pyg_labels(_array(data.get(labels)), data.get("class_names"), len(nodes), labels)
     names = data.get("subgraph_names")
-    found = SubgraphSet(
-        nodes=nodes,
-        task=task,
-        targets=targets,
-        classes=classes,
-        splits=splits,
-        names=None if names is None else Strings.of(map(str, names)),
-    )
-    return Dataset(name, graph, found)
+    called = None if names is None else Strings.of(map(str, names))
+    return Dataset(name, graph, SubgraphSet(nodes, task, targets, classes, splits, called))
 
 
 def _pyg_labels(
@@ -323,15 +292,10 @@ def from_dgl(graph: Any, *, weight: str | None = None, features: str = "feat", d
         raise DataError("nodes or edges of several types", where="DGL graph", hint="see dgl.to_homogeneous")
     if weight is not None and weight not in graph.edata:
         raise DataError(f"no edata '{weight}'", where="DGL graph", hint=choices(weight, list(graph.edata)))
-    tails, heads = graph.edges()
-    return Graph.from_edges(
-        _array(tails),
-        _array(heads),
-        num_nodes=graph.num_nodes(),
-        weights=None if weight is None else _array(graph.edata[weight]),
-        features=_array(graph.ndata[features]) if features in graph.ndata else None,
-        directed=directed,
-    )
+    tails, heads = map(_array, graph.edges())
+    weights = None if weight is None else _array(graph.edata[weight])
+    found, count = _array(graph.ndata[features]) if features in graph.ndata else None, graph.num_nodes()
+    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, features=found, directed=directed)
 
 
 def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
@@ -339,15 +303,11 @@ def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
     if weight is not None and weight not in graph.es.attributes():
         hint = choices(weight, graph.es.attributes())
         raise DataError(f"no edge attribute '{weight}'", where="igraph graph", hint=hint)
-    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
-    return Graph.from_edges(
-        edges[:, 0],
-        edges[:, 1],
-        num_nodes=graph.vcount(),
-        weights=None if weight is None else np.array(graph.es[weight], np.float64),
-        names=NodeNames.of(map(str, graph.vs["name"])) if "name" in graph.vs.attributes() else None,
-        directed=graph.is_directed(),
-    )
+    tails, heads = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
+    weights = None if weight is None else np.array(graph.es[weight], np.float64)
+    names = NodeNames.of(map(str, graph.vs["name"])) if "name" in graph.vs.attributes() else None
+    count, directed = graph.vcount(), graph.is_directed()
+    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, names=names, directed=directed)
 
 
 def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Graph | None:

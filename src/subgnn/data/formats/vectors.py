@@ -37,17 +37,19 @@ def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", where=where) from None
     if begin.startswith(b"PK"):
-        raise DataError(
-            "this is an archive of arrays", where=where, hint="one array, written with numpy.save, is accepted"
-        )
+        accepted = "one array, written with numpy.save, is accepted"
+        raise DataError("this is an archive of arrays", where=where, hint=accepted)
     try:
         if begin not in (b"\x93NUMPY\x01\0", b"\x93NUMPY\x02\0", b"\x93NUMPY\x03\0") or len(head) != length:
             raise ValueError
         header = ast.literal_eval(head.decode("utf-8").strip())
-        dtype, shape = _plain_type(header["descr"]), tuple(header["shape"])
-        if set(header) != {"descr", "fortran_order", "shape"} or not isinstance(header["fortran_order"], bool):
+        kind, shape, is_fortran = header["descr"], tuple(header["shape"]), header["fortran_order"]
+        dtype = np.dtype(kind if isinstance(kind, str) and kind.isascii() and len(kind) < 8 else "V")
+        if set(header) != {"descr", "fortran_order", "shape"} or not isinstance(is_fortran, bool):
             raise ValueError
         if not all(type(extent) is int and extent >= 0 for extent in shape):
+            raise ValueError
+        if dtype.kind in "OV" or dtype.subdtype is not None:  # objects and records
             raise ValueError
     except _DAMAGE:
         raise DataError("this is not an .npy array of numbers, or it is damaged", where=where, hint=hint) from None
@@ -59,35 +61,22 @@ def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
         raise DataError(what, where=where, hint=f"was it copied whole? {hint}")
     if needed == 0:
         return np.empty(shape, dtype)
-    order: Any = "F" if header["fortran_order"] else "C"
-    return np.memmap(path, dtype, mode="r", offset=start, shape=shape, order=order)
-
-
-def _plain_type(text: Any) -> np.dtype[Any]:
-    """The type of an array of numbers or text; not of objects or records."""
-    dtype = np.dtype(text if isinstance(text, str) and text.isascii() and len(text) < 8 else "V")
-    if dtype.kind in "OV" or dtype.subdtype is not None:
-        raise ValueError
-    return dtype
-
-
-def _npy_header(rows: int, width: int) -> bytes:
-    """The header of an .npy file of format 1.0, of a length that does not depend on the number of rows."""
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}".encode()
-    start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
-    return start + text.ljust(_HEADER - 11) + b"\n"
+    return np.memmap(path, dtype, mode="r", offset=start, shape=shape, order="F" if is_fortran else "C")
 
 
 def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, int]:
     """Write vectors, some at a time; returns their shape."""
     rows, width = 0, 0
+    start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
     with path.open("wb") as file:
-        file.write(_npy_header(0, 0))
+        file.write(bytes(_HEADER))
         for vectors in chunks:
             file.write(np.ascontiguousarray(vectors, "<f4").data)
             rows, width = rows + len(vectors), vectors.shape[1]
+        # A header of format 1.0, of a length that does not depend on the number of rows.
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}".encode()
         file.seek(0)
-        file.write(_npy_header(rows, width))
+        file.write(start + header.ljust(_HEADER - 11) + b"\n")
     return rows, width
 
 
@@ -124,7 +113,7 @@ def read_vectors(path: Path) -> VectorTable:
         if array.ndim != 2:
             raise DataError(f"an array of shape {array.shape}", where=where, hint="accepted: a row for each vector")
         with np.errstate(over="ignore"):
-            return VectorTable(array.astype(np.float32, copy=False), _row_numbers(len(array)))
+            return VectorTable(array.astype(np.float32, copy=False), list(map(str, range(len(array)))))
     table = read_table(path)
     vectors = _lists(table) if _TITLE in table.titles else _columns(table)
 
@@ -133,7 +122,8 @@ def read_vectors(path: Path) -> VectorTable:
         return None if title is None else table.cells(title, title).to_pylist()
 
     names = texts("name", "subgraph")
-    return VectorTable(vectors, _row_numbers(len(vectors)) if names is None else names, texts("label"), texts("split"))
+    names = list(map(str, range(len(vectors)))) if names is None else names
+    return VectorTable(vectors, names, texts("label"), texts("split"))
 
 
 def _lists(table: Table) -> NDArray[np.float32]:
@@ -180,8 +170,3 @@ def _numbers(column: Any, table: Table) -> NDArray[np.float32]:
         raise DataError(f"vectors that are not all numbers ({reason(error)})", where=table.where) from None
     with np.errstate(over="ignore"):
         return np.asarray(values, np.float64).astype(np.float32)
-
-
-def _row_numbers(count: int) -> list[str]:
-    """Row numbers as text, for subgraphs without names."""
-    return [str(row) for row in range(count)]
