@@ -237,13 +237,12 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
         types=types,
         layers=tuple(edges(f"layers.{i}") for i in range(len(types))),
     )
-    subgraphs = SubgraphSet(
-        nodes=Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]),
-        task=cast(TaskName, content["task"]),
-        classes=tuple(str(c) for c in content["classes"]),
-        **{name: arrays.get(f"subgraphs.{name}") for name in ("targets", "splits", "times")},
-        **{name: strings(f"subgraphs.{name}") for name in _TEXTS if f"subgraphs.{name}.bytes" in arrays},
-    )
+    columns_of_sets: dict[str, Any] = {name: arrays.get(f"subgraphs.{name}") for name in ("targets", "splits", "times")}
+    for name in _TEXTS:
+        if f"subgraphs.{name}.bytes" in arrays:
+            columns_of_sets[name] = strings(f"subgraphs.{name}")
+    nodes, classes = Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]), map(str, content["classes"])
+    subgraphs = SubgraphSet(nodes, cast(TaskName, content["task"]), classes=tuple(classes), **columns_of_sets)
     return Dataset(name=str(content["name"]), graph=graph, subgraphs=subgraphs, card=dict(content["card"]))
 
 
