@@ -16,7 +16,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[1]
@@ -130,11 +129,12 @@ def _copy_environment(folder: Path) -> Path:
     for name in ("python", "python3", interpreter.name):
         (scripts / name).symlink_to(interpreter)
     for script in old.iterdir():
-        with suppress(UnicodeDecodeError):
-            if script.is_file() and not script.is_symlink() and script.stat().st_mode & stat.S_IXUSR:
-                copy = scripts / script.name
-                copy.write_text(script.read_text().replace(str(old), str(scripts)))
-                copy.chmod(0o755)
+        if script.is_file() and not script.is_symlink() and script.stat().st_mode & stat.S_IXUSR:
+            copy = scripts / script.name
+            content = script.read_bytes()
+            # Scripts name their interpreter in the first line; compiled programs are copied as they are.
+            copy.write_bytes(content.replace(bytes(old), bytes(scripts)) if content.startswith(b"#!") else content)
+            copy.chmod(0o755)
     return scripts / "python"
 
 
