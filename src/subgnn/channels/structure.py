@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import Channel, Distances, PatchAnchors, SharedAnchors, Similarity, Work
 from subgnn.channels.diffusion import magnitudes
-from subgnn.data.graph import Graph
-from subgnn.kernels import border_sets, border_walks, dtw, graph_walks, inside_degrees, inside_walks, node_set_keys
-from subgnn.kernels.walks import Steps, triangular_walks
+from subgnn.kernels import border_walks, dtw, graph_walks, inside_degrees, inside_walks, node_set_keys
+from subgnn.kernels.walks import Steps, around_patches, triangular_walks
 from subgnn.ragged import Ragged
 
 
@@ -35,7 +34,7 @@ def sample_inside(work: Work) -> list[SharedAnchors]:
 def sample_border(work: Work) -> list[SharedAnchors]:
     """Patches, and walks between each and its border."""
     hops = work.settings.hops
-    return _sample(work, partial(border_walks, hops=hops), lambda patches: _around(work.graph, patches, hops))
+    return _sample(work, partial(border_walks, hops=hops), partial(around_patches, *work.graph.csr, hops=hops))
 
 
 def _sample(
@@ -75,17 +74,6 @@ def _steps(work: Work) -> Steps | None:
         return None
     there = graph if not directed or graph.oriented is None else graph.oriented
     return Steps.of(*there.csr, magnitudes(there) if weighted else None)
-
-
-def _around(graph: Graph, patches: Ragged, hops: int) -> tuple[Ragged, Ragged]:
-    """The border nodes of each patch, and these with the nodes around it, sorted."""
-    at_border = inside_degrees(*graph.csr, patches)[1].values > 0
-    starts = Ragged.from_lengths(
-        patches.values[at_border], np.bincount(patches.row_ids[at_border], minlength=len(patches))
-    )
-    borders = border_sets(*graph.csr, patches, hops=hops)
-    pairs = zip(starts, borders, strict=True)
-    return starts, Ragged.from_rows([np.sort(np.concatenate(pair)) for pair in pairs])
 
 
 def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list[Distances]:

@@ -19,44 +19,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
-from subgnn.kernels.borders import explore
+from subgnn.kernels.borders import border_sets
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
 from subgnn.kernels.induced import contains, induced_csr, lower_bound
+from subgnn.kernels.statistics import inside_degrees
 from subgnn.ragged import Ragged
 
 _TRIES = 8
 _END = -1
+Weighted = tuple[Csr, Array]
+Walks = tuple[Array, Array]
+"""The lengths of walks, and their nodes in rows of equal length."""
 
 
 @compiled
 def _may_visit(allowed: Array, node: int) -> bool:
-    """An empty ``allowed`` allows every node."""
+    """Whether a node is marked; without marks, all nodes are."""
     return len(allowed) == 0 or allowed[node] != 0
 
 
 @compiled
-def _first_step(graph: Csr, allowed: Array, x: int, state: Array) -> int:
-    """A uniform allowed neighbour of x, or the end."""
-    offsets, neighbors = graph
-    lo, hi = offsets[x], offsets[x + 1]
-    if lo == hi:
-        return _END
-    for _ in range(_TRIES):
-        z = neighbors[lo + uniform_below(state, hi - lo)]
-        if _may_visit(allowed, z):
-            return z
-    count = 0
-    for e in range(lo, hi):
-        count += _may_visit(allowed, neighbors[e])
-    if count == 0:
-        return _END
-    rank = uniform_below(state, count)
-    for e in range(lo, hi):
-        if _may_visit(allowed, neighbors[e]):
-            if rank == 0:
-                return neighbors[e]
-            rank -= 1
-    return _END
+def _mark(family: Sets, row: int, allowed: Array, value: int) -> None:
+    for i in range(family[1][row], family[1][row + 1]):
+        allowed[family[0][i]] = value
 
 
 @compiled
@@ -79,8 +64,8 @@ def _common(graph: Csr, allowed: Array, x: int, y: int, rank: int) -> tuple[int,
 
 
 @compiled
-def _next_step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
-    """A node after (x, y), or the end.
+def _step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
+    """A node after (x, y), or the end; x is below 0 in the first step, where all neighbours are in U.
 
     First by rejection: a uniform neighbour of y that falls into the wanted set is uniform over it. After a few misses
     the sets are counted, which finds one member among many, or that there is none; as draws have no memory, giving up
@@ -90,13 +75,14 @@ def _next_step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: A
     lo, hi = offsets[y], offsets[y + 1]
     if lo == hi:
         return _END
-    x_lo, x_hi = offsets[x], offsets[x + 1]
-    triangle = uniform_unit(state) < beta
+    x_lo, x_hi = (offsets[x], offsets[x + 1]) if x >= 0 else (0, 0)
+    triangle = x >= 0 and uniform_unit(state) < beta
     for _ in range(_TRIES):
         z = neighbors[lo + uniform_below(state, hi - lo)]
         if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
             return z
-    closed, _ = _common(graph, allowed, x, y, hi - lo)  # a rank that no common neighbour has
+    # A rank that no common neighbour has.
+    closed = _common(graph, allowed, x, y, hi - lo)[0] if x >= 0 else 0
     opened = -closed
     for e in range(lo, hi):
         opened += _may_visit(allowed, neighbors[e])
@@ -108,8 +94,7 @@ def _next_step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: A
         triangle = True
     rank = uniform_below(state, closed if triangle else opened)
     if triangle:
-        _, z = _common(graph, allowed, x, y, rank)
-        return z
+        return _common(graph, allowed, x, y, rank)[1]
     for e in range(lo, hi):
         z = neighbors[e]
         if _may_visit(allowed, z) and not contains(neighbors, x_lo, x_hi, z):
@@ -122,16 +107,12 @@ def _next_step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: A
 @compiled
 def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
     """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
-    if len(out) == 0:
-        return 0
-    out[0] = start
-    if len(out) == 1:
-        return 1
-    out[1] = _first_step(graph, allowed, start, state)
-    if out[1] == _END:
-        return 1
-    for t in range(2, len(out)):
-        out[t] = _next_step(graph, allowed, out[t - 2], out[t - 1], beta, state)
+    for t in range(len(out)):
+        if t == 0:
+            out[t] = start
+        else:
+            x, y = int(out[t - 2]) if t > 1 else -1, int(out[t - 1])
+            out[t] = _step(graph, allowed, x, y, beta, state)
         if out[t] == _END:
             return t
     return len(out)
@@ -141,8 +122,7 @@ def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out
 def _graph_walks(
     begin: int, end: int, graph: Csr, starts: Array, beta: float, keys: Array, lengths: Array, out: Array
 ) -> None:
-    everything = np.empty(0, np.uint8)
-    n = len(graph[0]) - 1
+    n, everything = len(graph[0]) - 1, np.empty(0, np.uint8)
     for w in range(begin, end):
         state = open_stream(keys[w], 0)
         start = starts[w] if len(starts) else uniform_below(state, n)
@@ -158,46 +138,27 @@ def _inside_walks(
     for p in range(begin, end):
         members = values[rows[p] : rows[p + 1]]
         local = induced_csr(graph, members)
-        for w in range(out.shape[1]):
-            if len(members) > 0:
-                state = open_stream(keys[p], w)
-                walk = out[p, w]
-                steps = _walk(local, everything, uniform_below(state, len(members)), beta, state, walk)
-                for t in range(steps):
-                    walk[t] = members[walk[t]]
-                lengths[p, w] = steps
+        for w in range(out.shape[1] if len(members) > 0 else 0):
+            state = open_stream(keys[p], w)
+            walk, start = out[p, w], uniform_below(state, len(members))
+            lengths[p, w] = _walk(local, everything, start, beta, state, walk)
+            for t in range(lengths[p, w]):
+                walk[t] = members[walk[t]]
 
 
 @compiled_parallel
 def _border_walks(
-    begin: int, end: int, graph: Csr, patches: Sets, hops: int, beta: float, keys: Array, lengths: Array, out: Array
+    begin: int, end: int, graph: Csr, starts: Sets, around: Sets, beta: float, keys: Array, lengths: Array, out: Array
 ) -> None:
-    offsets, neighbors = graph
-    values, rows = patches
-    n = len(offsets) - 1
-    mark, queue, allowed = np.zeros(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.uint8)
+    allowed = np.zeros(len(graph[0]) - 1, np.uint8)
     for p in range(begin, end):
-        members = values[rows[p] : rows[p + 1]]
-        reached = explore(graph, members, hops, mark, p + 1, queue)
-        for i in range(len(members), reached):
-            allowed[queue[i]] = 1
-        starts = np.empty(len(members), np.int64)
-        count = 0
-        for v in members:
-            for e in range(offsets[v], offsets[v + 1]):
-                if not contains(members, 0, len(members), neighbors[e]):
-                    starts[count] = v
-                    count += 1
-                    break
-        for i in range(count):
-            allowed[starts[i]] = 1
-        for w in range(out.shape[1]):
-            if count > 0:
-                state = open_stream(keys[p], w)
-                start = starts[uniform_below(state, count)]
-                lengths[p, w] = _walk(graph, allowed, start, beta, state, out[p, w])
-        for i in range(reached):
-            allowed[queue[i]] = 0
+        first, last = starts[1][p], starts[1][p + 1]
+        _mark(around, p, allowed, 1)
+        for w in range(out.shape[1] if first < last else 0):
+            state = open_stream(keys[p], w)
+            start = starts[0][first + uniform_below(state, last - first)]
+            lengths[p, w] = _walk(graph, allowed, start, beta, state, out[p, w])
+        _mark(around, p, allowed, 0)
 
 
 def _true_steps(out: Array, lengths: Array) -> Ragged:
@@ -264,9 +225,19 @@ def border_walks(
     """
     count = len(patches)
     out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    graph, family = csr(offsets, neighbors), sets(patches)
-    _border_walks(count, graph, family, hops, float(beta), item_keys(key, count), lengths, out)
+    starts, around = (sets(rows) for rows in around_patches(offsets, neighbors, patches, hops=hops))
+    graph, keys = csr(offsets, neighbors), item_keys(key, count)
+    _border_walks(count, graph, starts, around, float(beta), keys, lengths, out)
     return _true_steps(out, lengths)
+
+
+def around_patches(offsets: Array, neighbors: Array, patches: Ragged, *, hops: int) -> tuple[Ragged, Ragged]:
+    """The border nodes of each patch, and these with the nodes outside within ``hops`` of it."""
+    at_border = inside_degrees(offsets, neighbors, patches)[1].values > 0
+    lengths = np.bincount(patches.row_ids[at_border], minlength=len(patches))
+    starts = Ragged.from_lengths(patches.values[at_border], lengths)
+    pairs = zip(starts, border_sets(offsets, neighbors, patches, hops=hops), strict=True)
+    return starts, Ragged.from_rows([np.concatenate(pair) for pair in pairs])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,18 +283,8 @@ def _draw(cumulative: Array, lo: int, hi: int, state: Array) -> int:
 
 
 @compiled
-def _allowed(allowed: Array, everywhere: bool, node: int) -> bool:
-    return everywhere or contains(allowed, 0, len(allowed), node)
-
-
-@compiled
-def _step_by_weight(
-    graph: Csr, cumulative: Array, allowed: Array, everywhere: bool, x: int, y: int, beta: float, state: Array
-) -> int:
-    """A node after (x, y), or the end; x is below 0 in the first step, where all neighbours are in U.
-
-    First by rejection, as in :func:`_next_step`; after a few misses the weights of the two sets are summed.
-    """
+def _step_by_weight(graph: Csr, cumulative: Array, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
+    """As :func:`_step`, by weight: after a few misses the weights of the two sets are summed."""
     offsets, neighbors = graph
     lo, hi = offsets[y], offsets[y + 1]
     if lo == hi:
@@ -332,11 +293,11 @@ def _step_by_weight(
     triangle = x >= 0 and uniform_unit(state) < beta
     for _ in range(_TRIES):
         z = neighbors[_draw(cumulative, lo, hi, state)]
-        if _allowed(allowed, everywhere, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
+        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
             return z
     closed, opened = 0.0, 0.0
     for e in range(lo, hi):
-        if _allowed(allowed, everywhere, neighbors[e]):
+        if _may_visit(allowed, neighbors[e]):
             weight = cumulative[e + 1] - cumulative[e] if len(cumulative) > 0 else 1.0
             if contains(neighbors, x_lo, x_hi, neighbors[e]):
                 closed += weight
@@ -352,7 +313,7 @@ def _step_by_weight(
     last = _END
     for e in range(lo, hi):
         z = neighbors[e]
-        if _allowed(allowed, everywhere, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
+        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
             last = z
             left -= cumulative[e + 1] - cumulative[e] if len(cumulative) > 0 else 1.0
             if left < 0:
@@ -362,38 +323,32 @@ def _step_by_weight(
 
 @compiled_parallel
 def _triangular(
-    begin: int,
-    end: int,
-    steps: tuple[Csr, Array],
-    starts: Sets,
-    allowed: Sets,
-    everywhere: bool,
-    beta: float,
-    keys: Array,
-    lengths: Array,
-    out: Array,
+    begin: int, end: int, steps: Weighted, starts: Sets, allowed: Sets, beta: float, keys: Array, out: Walks
 ) -> None:
-    graph, cumulative = steps
-    n = len(graph[0]) - 1
+    (graph, cumulative), (lengths, walks) = steps, out
+    n, everywhere = len(graph[0]) - 1, len(allowed[1]) == 1
+    marks = np.zeros(0 if everywhere else n, np.uint8)
     for p in range(begin, end):
-        members = allowed[0][:0] if everywhere else allowed[0][allowed[1][p] : allowed[1][p + 1]]
-        first = starts[0][:0] if everywhere else starts[0][starts[1][p] : starts[1][p + 1]]
-        for w in range(out.shape[1]):
-            if not everywhere and len(first) == 0:
-                continue
+        first, last = (0, n) if everywhere else (starts[1][p], starts[1][p + 1])
+        if not everywhere:
+            _mark(allowed, p, marks, 1)
+        for w in range(walks.shape[1] if first < last else 0):
             state = open_stream(keys[p], w)
-            walk, count = out[p, w], 0
+            walk, count = walks[p, w], 0
             for t in range(len(walk)):
                 if t == 0:
-                    node = uniform_below(state, n) if everywhere else np.int64(first[uniform_below(state, len(first))])
+                    start = first + uniform_below(state, last - first)
+                    node = start if everywhere else np.int64(starts[0][start])
                 else:
                     x, y = int(walk[t - 2]) if t > 1 else -1, int(walk[t - 1])
-                    node = np.int64(_step_by_weight(graph, cumulative, members, everywhere, x, y, beta, state))
+                    node = np.int64(_step_by_weight(graph, cumulative, marks, x, y, beta, state))
                 if node == _END:
                     break
                 walk[t] = node
                 count = t + 1
             lengths[p, w] = count
+        if not everywhere:
+            _mark(allowed, p, marks, 0)
 
 
 def triangular_walks(
@@ -414,24 +369,23 @@ def triangular_walks(
         key: a stream key, or one for each walk or, with ``allowed``, set.
         starts: the nodes that a walk of each set starts at, drawn uniformly; walks of a set without any are empty. By
             default, and without ``allowed``, all nodes.
-        allowed: the nodes that it may visit, sorted.
+        allowed: the nodes that it may visit.
 
     Returns:
         Row ``p * walks + w`` is walk ``w`` of set ``p``.
     """
-    everywhere = allowed is None
     count, each = (walks, 1) if allowed is None else (len(allowed), walks)
-    nothing = Ragged.from_rows([])
     out, lengths = np.zeros((count, each, length), np.int32), np.zeros((count, each), np.int64)
     if len(steps.graph[0]) > 1:
-        first, may = sets(nothing if starts is None else starts), sets(nothing if allowed is None else allowed)
+        nothing = Ragged.from_rows([])
+        first, may = (sets(nothing if rows is None else rows) for rows in (starts, allowed))
         given = (steps.graph, steps.cumulative)
-        _triangular(count, given, first, may, everywhere, float(beta), item_keys(key, count), lengths, out)
+        _triangular(count, given, first, may, float(beta), item_keys(key, count), (lengths, out))
     return _true_steps(out, lengths)
 
 
 @compiled_parallel
-def _from_members(begin: int, end: int, steps: tuple[Csr, Array], family: Sets, keys: Array, out: Array) -> None:
+def _from_members(begin: int, end: int, steps: Weighted, family: Sets, keys: Array, out: Array) -> None:
     (offsets, neighbors), cumulative = steps
     values, rows = family
     for r in range(begin, end):
