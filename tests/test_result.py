@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.metrics.thresholds import Counts, Decision, LabelThreshold
-from subgnn.result import RESULTS, Candidate, Member, RunResult, parse_result, read_result
+from subgnn.metrics.thresholds import Decision, count_alerts
+from subgnn.result import RESULTS, Candidate, LabelAlerts, Member, RunResult, parse_result, read_result
 from tests.results import result
 
 
 def full() -> RunResult:
     """A result in which every kind of field has a value."""
     row = Candidate(name="bag", recipe="bag", score=0.5, low=None, high=None, seconds=1, estimate=2, weight=1, note="")
-    decision = Decision("f1", "validation", (LabelThreshold("a", 0.25, True, Counts(2.0, 1.0, 3.0, 9)),))
+    chosen = count_alerts(0.25, np.array([0.5, 0.5, 0.0], np.float32), np.array([1, 0, 1]))
+    label = LabelAlerts(label="a", threshold=0.25, reached=True, chosen=chosen)
+    decision = Decision("f1", "validation", (label,))
     return result(
         val={"loss": 1.5, "r2": -0.5},
         intervals={"val": (-0.5, 0.5)},
         edges_until=-3.5,
-        threshold=decision.report(test=[Counts(0.0, 0.0, 0.0, 4)]),
+        threshold=decision.report(test=[count_alerts(1.0, np.zeros(4), np.zeros(4))]),
         members=(Member(selected_epoch=1, epochs=2, val={"loss": 0.5}),),
         leaderboard=(row, row),
         candidates={"frozen": {"loss": 0.5}},

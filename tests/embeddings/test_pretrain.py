@@ -128,9 +128,8 @@ def test_every_parameter_moves(method):
     make_encoder, make_sampler = METHODS[method]
     encoder = make_encoder(graph.num_nodes, DIM, settings)
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
-    fabric = module.Fabric(accelerator="cpu", devices=1)
     once = replace(settings, epochs=1)
-    module._Fitting(encoder, make_sampler(split, settings), split, once, fabric).run(None, lambda *_: None)
+    assert len(list(module._Fitting(encoder, make_sampler(split, settings), split, once, "cpu").epochs())) == 1
     assert before
     for name, p in encoder.named_parameters():
         assert not torch.equal(p, before[name]), name

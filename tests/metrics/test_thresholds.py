@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.errors import UserError
-from subgnn.metrics.thresholds import Aim, Counts, Decision, check_aim, choose_threshold
+from subgnn.metrics.thresholds import Aim, Decision, check_aim, choose_threshold, count_alerts
+from subgnn.result import Alerts
 from subgnn.task import task_of
 
 AIMS = [
@@ -30,7 +31,7 @@ SCORED = st.lists(
 )
 
 
-def merit(counts: Counts, aim: Aim) -> tuple[float, ...]:
+def merit(counts: Alerts, aim: Aim) -> tuple[float, ...]:
     """What an aim wants, as numbers to be maximised one after the other."""
     precision = counts.hits / counts.alerts if counts.alerts else 0.0
     if aim.kind == "precision":
@@ -54,8 +55,8 @@ def test_no_threshold_is_better_than_the_one_chosen(pairs, text):
     if not truth.any():
         assert (threshold, reached) == (0.5, False)
         return
-    found = merit(Counts.at(threshold, scores, truth), aim)
-    others = [merit(Counts.at(float(t), scores, truth), aim) for t in [-1.0, 1.0, *scores]]
+    found = merit(count_alerts(threshold, scores, truth), aim)
+    others = [merit(count_alerts(float(t), scores, truth), aim) for t in [-1.0, 1.0, *scores]]
     assert found == pytest.approx(max(others))
     assert reached == (aim.kind in ("f1", "cost") or max(others)[0] == 1)
 
@@ -67,19 +68,20 @@ def test_repeats_count_together_and_counts_are_their_means(pairs, text):
     once = choose_threshold(scores, truth, Aim.parse(text))
     twice = np.stack([scores, scores])
     assert choose_threshold(twice, truth, Aim.parse(text)) == once
-    assert Counts.at(once[0], twice, truth) == Counts.at(once[0], scores, truth)
+    assert count_alerts(once[0], twice, truth) == count_alerts(once[0], scores, truth)
 
 
 def test_a_threshold_by_hand():
     scores, truth = np.array([0.9, 0.8, 0.7, 0.6, 0.2], np.float32), np.array([1, 1, 0, 1, 0])
-    at = {text: Counts.at(choose_threshold(scores, truth, Aim.parse(text))[0], scores, truth) for text in AIMS}
+    at = {text: count_alerts(choose_threshold(scores, truth, Aim.parse(text))[0], scores, truth) for text in AIMS}
     assert (at["precision=0.9"].alerts, at["precision=0.9"].recall) == (2, pytest.approx(2 / 3))
     assert (at["precision=0.5"].alerts, at["recall=0.8"].alerts, at["f1"].alerts) == (4, 4, 4)
     assert at["recall=0.8"].precision == 0.75
     assert choose_threshold(scores, truth, Aim.parse("precision=0.9"))[0] == pytest.approx(0.75)
     # No precision of .9 among these: the best is 2 of 3.
-    threshold, reached = choose_threshold(scores, np.array([0, 1, 1, 0, 0]), Aim.parse("precision=0.9"))
-    assert (reached, Counts.at(threshold, scores, np.array([0, 1, 1, 0, 0])).precision) == (False, pytest.approx(2 / 3))
+    truth = np.array([0, 1, 1, 0, 0])
+    threshold, reached = choose_threshold(scores, truth, Aim.parse("precision=0.9"))
+    assert (reached, count_alerts(threshold, scores, truth).precision) == (False, pytest.approx(2 / 3))
 
 
 @pytest.mark.parametrize(

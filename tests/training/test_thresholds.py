@@ -17,7 +17,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.tuning.trial import run_trial, without_test
-from subgnn.metrics.thresholds import Counts
+from subgnn.metrics.thresholds import count_alerts
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
 from subgnn.reports import run_report
 from subgnn.serve.limits import Limits
@@ -68,8 +68,8 @@ def test_the_threshold_is_that_of_a_search_on_validation(folder):
     scores, truth = scores_of(run, data, "val")
     (label,) = run.result.threshold.labels
     assert (label.label, run.result.threshold.chosen_on) == ("fraud", "validation")
-    found = Counts.at(label.threshold, scores[:, 0], truth == 0)
-    possible = [Counts.at(float(t), scores[:, 0], truth == 0) for t in [-1, *scores[:, 0]]]
+    found = count_alerts(label.threshold, scores[:, 0], truth == 0)
+    possible = [count_alerts(float(t), scores[:, 0], truth == 0) for t in [-1, *scores[:, 0]]]
     assert found.recall >= 0.8
     assert found.precision == max(one.precision for one in possible if one.alerts and one.recall >= 0.8)
     assert label.chosen.alerts == found.alerts

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,26 +123,23 @@ def pretrain(
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
-    fabric = Fabric(accelerator=device, devices=1)
     owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
-    before = _read_state(state, owner) if resume and state is not None and state.is_file() else None
+    fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, device)
+    if resume and state is not None and state.is_file():
+        fitting.load(_read_state(state, owner))
     saved_at = time.monotonic()
-
-    def after_epoch(record: dict[str, Any], everything: Callable[[], dict[str, Any]]) -> None:
-        nonlocal saved_at
+    for record in fitting.epochs():
         if state is not None and time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
             try:
-                save_state({"owner": owner, **everything()}, state, STATE)
+                save_state({"owner": owner, **fitting.state()}, state, STATE)
             except DataError as error:
                 what = f"{error.where}: {error.what}; pretraining goes on, but cannot be resumed from here"
                 warnings.warn(what, DataWarning, stacklevel=2)
             saved_at = time.monotonic()
         on_epoch(record)
-
-    fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, fabric)
-    progress = fitting.run(before, after_epoch)
     if state is not None:
         state.unlink(missing_ok=True)
+    progress = fitting.progress
     return Pretrained(
         vectors=progress.best_vectors.numpy(),
         method=method,
@@ -176,42 +173,39 @@ def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Fitting:
     """An encoder that is fitted to the edges of a split graph."""
 
-    encoder: Encoder
-    sampler: Sampler
-    split: EdgeSplit
-    settings: PretrainSettings
-    fabric: Fabric
-
-    def run(
-        self,
-        before: dict[str, Any] | None,
-        after_epoch: Callable[[dict[str, Any], Callable[[], dict[str, Any]]], None],
-    ) -> Progress:
-        """Fit, from a saved state if given; ``after_epoch`` gets a record and a function that returns the state."""
-        encoder, settings, device = self.encoder, self.settings, self.fabric.device
+    def __init__(
+        self, encoder: Encoder, sampler: Sampler, split: EdgeSplit, settings: PretrainSettings, device: str
+    ) -> None:
+        self.encoder, self.sampler, self.split, self.settings = encoder, sampler, split, settings
+        self.fabric, self.progress = Fabric(accelerator=device, devices=1), Progress()
         optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
-        wrapped, optimizer = self.fabric.setup(encoder, optimizer)
-        progress = Progress()
-        if before is not None:
-            encoder.load_state_dict(before["encoder"])
-            optimizer.load_state_dict(before["optimizer"])
-            progress = Progress(**before["progress"])
+        self.wrapped, self.optimizer = self.fabric.setup(encoder, optimizer)
 
-        def state() -> dict[str, Any]:
-            fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
-            return {"encoder": encoder.state_dict(), "optimizer": optimizer.state_dict(), "progress": fields}
+    def state(self) -> dict[str, Any]:
+        """All that resuming needs."""
+        progress = {name: getattr(self.progress, name) for name in Progress.__dataclass_fields__}
+        parts = {"encoder": self.encoder.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return parts | {"progress": progress}
 
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from a saved state."""
+        self.encoder.load_state_dict(state["encoder"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.progress = Progress(**state["progress"])
+
+    def epochs(self) -> Iterator[dict[str, Any]]:
+        """Fit, and yield a record after every epoch."""
+        progress, device = self.progress, self.fabric.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            for epoch in range(progress.epoch, settings.epochs):
+            for epoch in range(progress.epoch, self.settings.epochs):
                 begin = time.perf_counter()
-                record: dict[str, Any] = {"epoch": epoch, "loss": self._train_epoch(wrapped, optimizer, epoch)}
-                vectors = embed_all(encoder, self.sampler.rows, self.split.offsets, device).float()
+                loss = self._train_epoch(epoch)
+                vectors = embed_all(self.encoder, self.sampler.rows, self.split.offsets, device).float()
                 for what, finite in (
-                    (f"the loss became {record['loss']} in epoch {epoch}", math.isfinite(record["loss"])),
+                    (f"the loss became {loss} in epoch {epoch}", math.isfinite(loss)),
                     (f"the vectors are no longer finite in epoch {epoch}", bool(vectors.isfinite().all())),
                 ):
                     if not finite:
@@ -223,24 +217,23 @@ class _Fitting:
                     progress.best_vectors = vectors.cpu()
                 progress.epoch = epoch + 1
                 progress.seconds += time.perf_counter() - begin
-                after_epoch(record | {"val_auroc": uniform, "val_matched_auroc": matched}, state)
+                yield {"epoch": epoch, "loss": loss, "val_auroc": uniform, "val_matched_auroc": matched}
                 if epoch - progress.best_epoch >= _PATIENCE:
                     break
-        return progress
 
-    def _train_epoch(self, wrapped: Any, optimizer: Any, epoch: int) -> float:
+    def _train_epoch(self, epoch: int) -> float:
         """Take the steps of an epoch; returns the mean loss."""
         settings, device = self.settings, self.fabric.device
         torch.manual_seed(stream_key(settings.seed, f"pretrain/dropout/{epoch}"))
-        wrapped.train()
+        self.wrapped.train()
         total = torch.zeros((), device=device)
         for step in range(epoch * settings.steps, (epoch + 1) * settings.steps):
             batch: Batch = self.sampler.batch(step).to(device)
-            optimizer.zero_grad()
-            scores = self.encoder.score(wrapped(batch.nodes, batch.adjacencies), batch.pairs)
+            self.optimizer.zero_grad()
+            scores = self.encoder.score(self.wrapped(batch.nodes, batch.adjacencies), batch.pairs)
             value = functional.binary_cross_entropy_with_logits(scores, batch.targets, batch.weights)
             self.fabric.backward(value)
-            optimizer.step()
+            self.optimizer.step()
             total += value.detach()
         return float(total) / settings.steps
 

@@ -13,9 +13,8 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.metrics.thresholds import Counts
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.result import RunResult
+from subgnn.result import Alerts, RunResult
 from subgnn.task import task_of
 
 
@@ -35,7 +34,7 @@ class Scored:
     """Metrics of predictions, and what the thresholds of the run give, where it has some."""
 
     metrics: dict[str, float]
-    counts: list[Counts]
+    counts: list[Alerts]
 
 
 def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "auto", where: str = "subgraphs") -> Scored:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ NONE = "none"
 """No aim: the likelier class, and labels above one half."""
 _WHERE = "--threshold"
 _BELOW = -(2.0**-10)
+_COUNTS = ("alerts", "hits", "positives", "subgraphs")
 _COST = re.compile(r"cost=(fp|fn):(\S+?),\s*(?!\1)(fp|fn):(\S+)")
 
 
@@ -85,43 +86,26 @@ def _last_of_highest(first: NDArray[Any], second: NDArray[Any]) -> int:
     return int(np.lexsort((second, first))[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Alerts at a threshold: how many, how many of them are positive, and how many positive subgraphs there are."""
+def count_alerts(threshold: float, scores: NDArray[Any], truth: NDArray[Any]) -> Alerts:
+    """What a threshold gives for scores (n,), or the means for those of repeats (repeats, n)."""
+    alerts = scores > np.float32(threshold)
+    times = 1 if scores.ndim == 1 else len(scores)
+    hits = float((alerts & (truth > 0)).sum()) / times
+    return _alerts(float(alerts.sum()) / times, hits, float((truth > 0).sum()), len(truth))
 
-    alerts: float
-    hits: float
-    positives: float
-    subgraphs: int
 
-    @classmethod
-    def at(cls, threshold: float, scores: NDArray[Any], truth: NDArray[Any]) -> Counts:
-        """Those of scores (n,), or (repeats, n), of which they are means."""
-        alerts = scores > np.float32(threshold)
-        times = 1 if scores.ndim == 1 else len(scores)
-        hits = float((alerts & (truth > 0)).sum()) / times
-        return cls(float(alerts.sum()) / times, hits, float((truth > 0).sum()), len(truth))
-
-    @property
-    def precision(self) -> float:
-        """The share of alerts that are positive; NaN without alerts."""
-        return self.hits / self.alerts if self.alerts else float("nan")
-
-    @property
-    def recall(self) -> float:
-        """The share of positive subgraphs that are alerts; NaN without positive ones."""
-        return self.hits / self.positives if self.positives else float("nan")
-
-    def report(self) -> Alerts:
-        """Counts, precision with its 95 % interval, and recall; None for what is undefined."""
-        sure = self.alerts > 0
-        low, high = wilson(self.precision, round(max(1, self.alerts))) if sure else (0.0, 0.0)
-        return Alerts(
-            **asdict(self),
-            precision=self.precision if sure else None,
-            precision_interval=(low, high) if sure else None,
-            recall=self.recall if self.positives else None,
-        )
+def _alerts(alerts: float, hits: float, positives: float, subgraphs: int) -> Alerts:
+    """With precision, its 95 % interval and recall; None for what is undefined."""
+    precision = hits / alerts if alerts else None
+    return Alerts(
+        alerts=alerts,
+        hits=hits,
+        positives=positives,
+        subgraphs=subgraphs,
+        precision=precision,
+        precision_interval=None if precision is None else wilson(precision, round(max(1, alerts))),
+        recall=hits / positives if positives else None,
+    )
 
 
 def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tuple[float, bool]:
@@ -146,16 +130,6 @@ def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tup
 
 
 @dataclass(frozen=True, slots=True)
-class LabelThreshold:
-    """The threshold of a class or label, whether it reached the aim on the data it was chosen on, and what it gave."""
-
-    label: str
-    threshold: float
-    reached: bool
-    chosen: Counts
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """How probabilities become labels: thresholds for an aim, and the data they were chosen on.
 
@@ -164,7 +138,7 @@ class Decision:
 
     aim: str
     chosen_on: str
-    labels: tuple[LabelThreshold, ...]
+    labels: tuple[LabelAlerts, ...]
 
     @classmethod
     def choose(
@@ -190,7 +164,8 @@ class Decision:
                 continue
             own, truth = scores[..., column].astype(np.float32), columns[:, column]
             threshold, reached = choose_threshold(own, truth, wanted)
-            found.append(LabelThreshold(label, threshold, reached, Counts.at(threshold, own, truth)))
+            chosen = count_alerts(threshold, own, truth)
+            found.append(LabelAlerts(label=label, threshold=threshold, reached=reached, chosen=chosen))
         return cls(aim, chosen_on, tuple(found))
 
     def thresholds(self, classes: tuple[str, ...]) -> Thresholds:
@@ -198,33 +173,28 @@ class Decision:
         values = {one.label: one.threshold for one in self.labels}
         return np.array([values.get(name, np.nan) for name in classes], np.float32)
 
-    def counts(self, scores: NDArray[Any], targets: NDArray[Any], classes: tuple[str, ...]) -> list[Counts]:
+    def counts(self, scores: NDArray[Any], targets: NDArray[Any], classes: tuple[str, ...]) -> list[Alerts]:
         """What the thresholds give on other data, scores (n, classes) and targets, in the order of ``labels``."""
         found = []
         for one in self.labels:
             column = classes.index(one.label)
             truth = targets[:, column] if targets.ndim == 2 else targets == column
-            found.append(Counts.at(one.threshold, scores[:, column].astype(np.float32), truth))
+            found.append(count_alerts(one.threshold, scores[:, column].astype(np.float32), truth))
         return found
 
-    def report(self, **others: list[Counts]) -> ThresholdReport:
+    def report(self, **others: list[Alerts]) -> ThresholdReport:
         """What the result of a run says of the thresholds; ``others`` is what they give on splits, by name."""
-        labels = tuple(
-            LabelAlerts(
-                label=one.label,
-                threshold=one.threshold,
-                reached=one.reached,
-                chosen=one.chosen.report(),
-                **{split: counts[i].report() for split, counts in others.items()},
-            )
-            for i, one in enumerate(self.labels)
-        )
-        return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=labels)
+        labels = []
+        for i, one in enumerate(self.labels):
+            splits: dict[str, Any] = {split: alerts[i] for split, alerts in others.items()}
+            labels.append(replace(one, **splits))
+        return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=tuple(labels))
 
     def to_json(self) -> dict[str, Any]:
         """As :meth:`from_json` reads it."""
         labels = [
-            {"label": one.label, "threshold": one.threshold, "reached": one.reached, "chosen": asdict(one.chosen)}
+            {"label": one.label, "threshold": one.threshold, "reached": one.reached}
+            | {"chosen": {name: getattr(one.chosen, name) for name in _COUNTS}}
             for one in self.labels
         ]
         return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
@@ -234,7 +204,12 @@ class Decision:
         """From a checkpoint; raises :class:`ValueError` for anything that :meth:`choose` does not give."""
         Aim.parse(str(content["aim"]))
         labels = tuple(
-            LabelThreshold(str(one["label"]), float(one["threshold"]), bool(one["reached"]), Counts(**one["chosen"]))
+            LabelAlerts(
+                label=str(one["label"]),
+                threshold=float(one["threshold"]),
+                reached=bool(one["reached"]),
+                chosen=_alerts(**one["chosen"]),
+            )
             for one in content["labels"]
         )
         names = [one.label for one in labels]

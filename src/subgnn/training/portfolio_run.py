@@ -19,7 +19,7 @@ from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError, UserError
 from subgnn.metrics.significance import headline_interval
-from subgnn.metrics.thresholds import NONE, Counts, Decision
+from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
@@ -27,7 +27,7 @@ from subgnn.models.interface import Opening
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.result import Candidate, Interval, RunResult, Seconds
+from subgnn.result import Alerts, Candidate, Interval, RunResult, Seconds
 from subgnn.task import task_of
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
@@ -113,7 +113,7 @@ class _Tested:
     outputs: NDArray[np.float32] | None = None
     scores: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
-    counts: dict[str, list[Counts]] = field(default_factory=dict)
+    counts: dict[str, list[Alerts]] = field(default_factory=dict)
     simple: dict[str, float] = field(default_factory=dict)
 
 
