@@ -23,7 +23,8 @@ from subgnn.channels.channel import Work
 from subgnn.channels.distances import own_hops
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
-from subgnn.kernels import graph_walks, induced_components
+from subgnn.kernels.induced import induced_components
+from subgnn.kernels.walks import graph_walks
 
 CHANNELS = (ChannelSettings("position", "internal", 50), ChannelSettings("neighborhood", "border", 50))
 SETTINGS = {  # hops up to which distances are exact, edges that a search may visit, landmarks; None for exact distances

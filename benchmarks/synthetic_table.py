@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from subgnn.data.describe import describe
 from subgnn.data.synthetic import generate
-from subgnn.kernels import induced_components
+from subgnn.kernels.induced import induced_components
 from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, counts_agree, means_agree, spreads_agree
 
 

@@ -30,7 +30,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.inference.explain import Explainer
 from subgnn.inference.predictor import Predictor
-from subgnn.kernels import induced_components
+from subgnn.kernels.induced import induced_components
 from subgnn.serve.drawing import draw_with_anchors, picture
 from subgnn.serve.nodes import NodeIndex
 from subgnn.training.run_dir import CHECKPOINT

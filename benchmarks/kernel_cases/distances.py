@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
-from subgnn.kernels import hop_distances
+from subgnn.kernels.distances import hop_distances
 
 Nodes = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_cases.workloads import LARGE, draw_graph
-from subgnn.kernels import hop_distances
+from subgnn.kernels.distances import hop_distances
 from subgnn.rng import stream
 
 NUM_SOURCES = 256

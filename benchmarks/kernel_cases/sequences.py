@@ -13,7 +13,8 @@ import numpy as np
 
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
-from subgnn.kernels import dtw, inside_degrees
+from subgnn.kernels.dtw import dtw
+from subgnn.kernels.induced import inside_degrees
 from subgnn.ragged import Ragged
 
 FASTDTW_PAIRS = 400

@@ -9,7 +9,8 @@ import numpy as np
 
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
-from subgnn.kernels import Components, border_sets, clustering, core_numbers, induced_components
+from subgnn.kernels.borders import border_sets
+from subgnn.kernels.induced import Components, clustering, core_numbers, induced_components
 from subgnn.ragged import Ragged
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
-from subgnn.kernels import graph_walks
+from subgnn.kernels.walks import graph_walks
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.kernels import graph_walks
+from subgnn.kernels.walks import graph_walks
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 

@@ -23,7 +23,7 @@ from subgnn.channels.diffusion import (
 )
 from subgnn.channels.neighborhood import sample_border
 from subgnn.config.settings import ChannelSettings, PrepareSettings
-from subgnn.kernels import induced_components
+from subgnn.kernels.induced import induced_components
 from subgnn.parallel.memory import memory_limit
 
 

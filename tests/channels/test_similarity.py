@@ -10,7 +10,7 @@ from subgnn import Ragged
 from subgnn.channels import distances
 from subgnn.channels.channel import OwnAnchors, Work
 from subgnn.config.settings import PrepareSettings
-from subgnn.kernels import dtw
+from subgnn.kernels.dtw import dtw
 from subgnn.prepare.measure import Plan, prepare
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
 

@@ -14,7 +14,7 @@ from subgnn.channels.distances import both_ways
 from subgnn.channels.stored_hops import hops_from
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataWarning
-from subgnn.kernels import hop_distances
+from subgnn.kernels.distances import hop_distances
 from subgnn.parallel.memory import memory_limit
 from tests.models.subgnn.examples import random_graph
 

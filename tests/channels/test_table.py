@@ -12,7 +12,7 @@ from subgnn import Ragged
 from subgnn.channels.channel import Work, draw_seed
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
-from subgnn.kernels import induced_components
+from subgnn.kernels.induced import induced_components
 from subgnn.parallel.progress import ignore
 from tests.models.examples import two_triangles
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs

@@ -16,7 +16,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import RECIPES, generate, read_settings
 from subgnn.errors import DataError, UserError
-from subgnn.kernels import induced_components, induced_core_numbers, shapes
+from subgnn.kernels.induced import induced_components, induced_core_numbers, shapes
 from subgnn.lab.datasets.catalog import CATALOG, differences_from_paper
 
 PAPER = {name: entry for name, entry in CATALOG.items() if entry.kind == "synthetic"}

@@ -13,7 +13,7 @@ from subgnn.data.synthetic.cut_ratio import add_border_edges, complete_graphs, p
 from subgnn.data.synthetic.density import MAX_TRIES, TOLERANCE, bfs_subgraphs, largest_part, set_densities
 from subgnn.data.synthetic.graphs import SmallGraphs, barabasi_albert, class_sizes, plant, quantile_bins, with_edges
 from subgnn.errors import DataError
-from subgnn.kernels import induced_core_numbers, shapes
+from subgnn.kernels.induced import induced_core_numbers, shapes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels import border_sets, heaviest_borders, node_set_keys, sample_borders
-from subgnn.kernels.draws import open_stream, uniform_below
+from subgnn.kernels.borders import border_sets, heaviest_borders, sample_borders
+from subgnn.kernels.draws import node_set_keys, open_stream, uniform_below
 from tests.kernels.chance import LEAST_P, p_value, uniform
 from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, make_graph, make_sets, many, ragged
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels import hop_distances, pair_distances
-from subgnn.kernels.distances import reduce_table
+from subgnn.kernels.distances import hop_distances, pair_distances, reduce_table
 from tests.kernels.graphs import SmallGraph, graphs, lists, make_graph, many, ragged
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels import dtw
+from subgnn.kernels.dtw import dtw
 from tests.kernels.graphs import many, ragged
 
 COSTS: dict[str, Callable[[float, float], float]] = {

@@ -9,9 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels import induced_components
 from subgnn.kernels.arrays import csr, frozen
-from subgnn.kernels.induced import contains, induced_csr, inside_row, lower_bound
+from subgnn.kernels.induced import contains, induced_components, induced_csr, inside_row, lower_bound
 from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, lists, many, ragged
 
 sorted_rows = st.lists(st.integers(0, 60), unique=True, max_size=30).map(sorted)

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from subgnn.kernels import clustering, core_numbers, induced_clustering, induced_core_numbers, inside_degrees, shapes
+from subgnn.kernels.induced import (
+    clustering,
+    core_numbers,
+    induced_clustering,
+    induced_core_numbers,
+    inside_degrees,
+    shapes,
+)
 from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, lists, many, ragged
 
 

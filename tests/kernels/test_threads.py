@@ -10,18 +10,28 @@ import numba
 import numpy as np
 import pytest
 
-from subgnn import kernels
-from subgnn.kernels.distances import reduce_table
+from subgnn.kernels.borders import border_sets, heaviest_borders, sample_borders
+from subgnn.kernels.distances import hop_distances, pair_distances, reduce_table
 from subgnn.kernels.draws import (
     induced_block,
+    node_set_keys,
     normal_rows,
     sample_members,
     sample_neighbors,
     sample_non_edges,
     walk_nodes,
 )
+from subgnn.kernels.dtw import dtw
+from subgnn.kernels.induced import (
+    clustering,
+    induced_clustering,
+    induced_components,
+    induced_core_numbers,
+    inside_degrees,
+    shapes,
+)
 from subgnn.kernels.nearby_distances import near_hops
-from subgnn.kernels.walks import Steps, triangular_walks, walk_from_members
+from subgnn.kernels.walks import Steps, border_walks, graph_walks, inside_walks, triangular_walks, walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -40,39 +50,37 @@ CSR, SETS = _case()
 ROWS = ragged(SETS)
 STEPS = Steps.of(*CSR, np.random.default_rng(2).choice([0.0, 1.0, 5.0], len(CSR[1])))
 SOURCES = np.random.default_rng(1).integers(0, N, 300)
-KEYS = kernels.node_set_keys(KEY, ROWS)
+KEYS = node_set_keys(KEY, ROWS)
 
 CALLS: dict[str, Callable[[], Any]] = {
-    "hop_distances": lambda: kernels.hop_distances(*CSR, SOURCES),
-    "pair_distances": lambda: kernels.pair_distances(*CSR, SOURCES, ragged([SETS[i % 151] for i in range(300)])),
+    "hop_distances": lambda: hop_distances(*CSR, SOURCES),
+    "pair_distances": lambda: pair_distances(*CSR, SOURCES, ragged([SETS[i % 151] for i in range(300)])),
     "near_hops": lambda: near_hops(*CSR, ROWS, ROWS.take(np.arange(len(ROWS)) // 2), cutoff=4, cap=30),
-    "induced_components": lambda: kernels.induced_components(*CSR, ROWS),
-    "border_sets": lambda: kernels.border_sets(*CSR, ROWS, hops=2),
-    "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
-    "sample_borders, own keys": lambda: kernels.sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
-    "heaviest_borders": lambda: kernels.heaviest_borders(*CSR, ROWS, most=40, powers=(1, 0.25)),
+    "induced_components": lambda: induced_components(*CSR, ROWS),
+    "border_sets": lambda: border_sets(*CSR, ROWS, hops=2),
+    "sample_borders": lambda: sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
+    "sample_borders, own keys": lambda: sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
+    "heaviest_borders": lambda: heaviest_borders(*CSR, ROWS, most=40, powers=(1, 0.25)),
     "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
     "sample_neighbors": lambda: sample_neighbors(*CSR, np.arange(N), fraction=0.3, key=KEY),
     "walk_nodes": lambda: walk_nodes(*CSR, roots=200, length=3, key=KEY),
     "induced_block": lambda: induced_block(*CSR, SETS[0]),
     "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
-    "reduce_table": lambda: reduce_table(kernels.hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets),
-    "induced_core_numbers": lambda: kernels.induced_core_numbers(*CSR, ROWS),
-    "inside_degrees": lambda: kernels.inside_degrees(*CSR, ROWS),
-    "shapes": lambda: kernels.shapes(*CSR, ROWS),
-    "clustering": lambda: kernels.clustering(*CSR),
-    "induced_clustering": lambda: kernels.induced_clustering(*CSR, ROWS),
-    "dtw": lambda: kernels.dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
+    "reduce_table": lambda: reduce_table(hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets),
+    "induced_core_numbers": lambda: induced_core_numbers(*CSR, ROWS),
+    "inside_degrees": lambda: inside_degrees(*CSR, ROWS),
+    "shapes": lambda: shapes(*CSR, ROWS),
+    "clustering": lambda: clustering(*CSR),
+    "induced_clustering": lambda: induced_clustering(*CSR, ROWS),
+    "dtw": lambda: dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
     "triangular_walks": lambda: triangular_walks(STEPS, walks=2000, length=10, beta=0.65, key=KEY),
     "walk_from_members": lambda: walk_from_members(STEPS, ROWS, walks=2, length=5, keys=KEYS),
-    "graph_walks": lambda: kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
-    "inside_walks": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),
-    "inside_walks, own keys": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEYS),
-    "border_walks": lambda: kernels.border_walks(*CSR, ROWS, hops=2, walks=20, length=10, beta=0.65, key=KEY),
-    "border_walks, own keys": lambda: kernels.border_walks(
-        *CSR, ROWS, hops=1, walks=20, length=10, beta=0.65, key=KEYS
-    ),
+    "graph_walks": lambda: graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
+    "inside_walks": lambda: inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),
+    "inside_walks, own keys": lambda: inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEYS),
+    "border_walks": lambda: border_walks(*CSR, ROWS, hops=2, walks=20, length=10, beta=0.65, key=KEY),
+    "border_walks, own keys": lambda: border_walks(*CSR, ROWS, hops=1, walks=20, length=10, beta=0.65, key=KEYS),
 }
 
 
@@ -102,5 +110,5 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str, all_threads: 
 
 
 def test_another_key_gives_another_result() -> None:
-    first, second = (kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=key) for key in (KEY, KEY + 1))
+    first, second = (graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=key) for key in (KEY, KEY + 1))
     assert not np.array_equal(first.values, second.values)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels import border_walks, graph_walks, inside_walks, node_set_keys
+from subgnn.kernels.draws import node_set_keys
+from subgnn.kernels.walks import border_walks, graph_walks, inside_walks
 from subgnn.ragged import Ragged
 from tests.kernels.chance import LEAST_P, p_value
 from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, lists, make_graph, many, ragged

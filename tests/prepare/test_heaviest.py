@@ -14,8 +14,7 @@ from subgnn.channels import neighborhood
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
-from subgnn.kernels import border_sets, heaviest_borders
-from subgnn.kernels.borders import BYTES_AN_EDGE
+from subgnn.kernels.borders import BYTES_AN_EDGE, border_sets, heaviest_borders
 from subgnn.models.examples import outputs_of
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import NodeTable, build_network

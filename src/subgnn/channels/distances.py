@@ -38,9 +38,8 @@ from subgnn.channels.stored_hops import Way, hops_from
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
-from subgnn.kernels import pair_distances
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
-from subgnn.kernels.distances import BYTES_A_NODE, WORD, reduce_table
+from subgnn.kernels.distances import BYTES_A_NODE, WORD, pair_distances, reduce_table
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.ragged import Ragged

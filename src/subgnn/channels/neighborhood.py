@@ -18,9 +18,8 @@ from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, PatchAncho
 from subgnn.channels.diffusion import largest_lifts
 from subgnn.config.settings import PrepareSettings
 from subgnn.errors import UserError
-from subgnn.kernels import heaviest_borders, node_set_keys, sample_borders
-from subgnn.kernels.borders import BYTES_AN_EDGE
-from subgnn.kernels.draws import sample_members
+from subgnn.kernels.borders import BYTES_AN_EDGE, heaviest_borders, sample_borders
+from subgnn.kernels.draws import node_set_keys, sample_members
 from subgnn.kernels.induced import Components
 from subgnn.parallel.memory import workers
 from subgnn.ragged import Ragged

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, SharedAnchors, Work
-from subgnn.kernels import node_set_keys
-from subgnn.kernels.draws import sample_members
+from subgnn.kernels.draws import node_set_keys, sample_members
 from subgnn.kernels.induced import Components
 from subgnn.ragged import Ragged
 from subgnn.rng import stream

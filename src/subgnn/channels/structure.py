@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import Channel, Distances, PatchAnchors, SharedAnchors, Similarity, Work
 from subgnn.channels.diffusion import magnitudes
-from subgnn.kernels import border_walks, dtw, graph_walks, inside_degrees, inside_walks, node_set_keys
-from subgnn.kernels.walks import Steps, around_patches, triangular_walks
+from subgnn.kernels.draws import node_set_keys
+from subgnn.kernels.dtw import dtw
+from subgnn.kernels.induced import inside_degrees
+from subgnn.kernels.walks import Steps, around_patches, border_walks, graph_walks, inside_walks, triangular_walks
 from subgnn.ragged import Ragged
 
 

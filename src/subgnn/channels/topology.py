@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import walks_of
 from subgnn.data.graph import Graph
-from subgnn.kernels import (
+from subgnn.kernels.induced import (
     core_numbers,
     induced_clustering,
     induced_components,

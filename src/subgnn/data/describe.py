@@ -19,7 +19,7 @@ from subgnn.data.formats.format import ReadOptions
 from subgnn.data.splits import refuse_look_ahead, split_warnings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, is_whole
 from subgnn.errors import DataError
-from subgnn.kernels import induced_components, shapes
+from subgnn.kernels.induced import induced_components, shapes
 from subgnn.task import task_of
 
 PPI_BP = "a6cc4618d9a3393a699d49b42fe6b352ac913493a85ee9fd102adfba2975cbeb"

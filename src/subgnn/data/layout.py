@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from subgnn.data.graph import Graph
-from subgnn.kernels import induced_components
+from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

@@ -13,7 +13,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.layout import MAX_BORDER, Layout, lay_out
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, extra_package
-from subgnn.kernels import induced_components, induced_core_numbers, shapes
+from subgnn.kernels.induced import induced_components, induced_core_numbers, shapes
 from subgnn.rng import stream
 from subgnn.storage.files import atomic_write
 from subgnn.task import task_of

@@ -22,7 +22,7 @@ from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.data.values import time_text
 from subgnn.errors import DataError, choices, excerpt
-from subgnn.kernels import node_set_keys
+from subgnn.kernels.draws import node_set_keys
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 from subgnn.task import task_of

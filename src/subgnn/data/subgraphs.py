@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from subgnn.data.strings import Strings, has_leading_zero, is_missing, parse_number
 from subgnn.data.values import check_times
 from subgnn.errors import DataError, choices, excerpt
-from subgnn.kernels import node_set_keys
+from subgnn.kernels.draws import node_set_keys
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.task import TASKS, TaskName, task_of

@@ -36,7 +36,7 @@ from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor, names_of
-from subgnn.kernels import induced_components
+from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
 from subgnn.task import task_of

@@ -1,10 +1,14 @@
-"""Induced subgraphs: the edges among the nodes of a set, and connected components.
+"""Induced subgraphs: the edges among the nodes of a set, connected components, degrees, clustering and core numbers.
 
 Edges are found without marking all N nodes: both a row of the graph and the set are sorted, so the shorter is looked up
 in the longer, and a hub with a million neighbours costs a set of twenty nodes twenty look-ups.
 
 Components S^(c) of a subgraph are the unit that receives messages (paper, section 3). For a directed graph pass its
 undirected form: components are weak components.
+
+*Internal degree* counts neighbours inside a set, *border degree* all of those outside (paper, appendix B). *Local
+clustering* is the fraction of a node's pairs of neighbours that are joined, 0 if it has fewer than two. The *core
+number* is the largest k such that a node belongs to a subgraph whose nodes all have k neighbours inside it.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, read_only, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, read_only, sets
 from subgnn.ragged import Ragged
 
 
@@ -150,3 +155,191 @@ def induced_components(offsets: Array, neighbors: Array, subgraphs: Ragged) -> C
         subgraph=np.repeat(np.arange(len(subgraphs), dtype=np.int64), counts),
         counts=counts,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Sizes and densities of node sets S, (sets,) each.
+
+    density is 2 |E_S| / (|S| (|S| - 1)), 0 for a single node; cut_ratio is |B_S| / (|S| |V - S|) with B_S the edges
+    that leave S, 0 where S is all of V.
+    """
+
+    nodes: Array
+    edges: Array
+    cut_edges: Array
+    density: Array
+    cut_ratio: Array
+
+
+@compiled_parallel
+def _inside_degrees(begin: int, end: int, graph: Csr, family: Sets, out: Array) -> None:
+    values, rows = family
+    for s in range(begin, end):
+        members = values[rows[s] : rows[s + 1]]
+        scratch = np.empty(len(members), np.int32)
+        for i in range(len(members)):
+            out[rows[s] + i] = inside_row(graph, members, members[i], scratch)
+
+
+def inside_degrees(offsets: Array, neighbors: Array, rows: Ragged) -> tuple[Ragged, Ragged]:
+    """Internal and border degree of every node of every set, laid out as ``rows``."""
+    values = sets(rows)[0]
+    inside = np.zeros(len(values), np.int64)
+    _inside_degrees(len(rows), csr(offsets, neighbors), sets(rows), inside)
+    total = np.asarray(offsets)[values.astype(np.int64) + 1] - np.asarray(offsets)[values]
+    return Ragged(inside, rows.offsets), Ragged(total - inside, rows.offsets)
+
+
+def shapes(offsets: Array, neighbors: Array, rows: Ragged) -> Shape:
+    """Size, edges inside and leaving, density and cut ratio of every set of an undirected graph."""
+    inside, border = inside_degrees(offsets, neighbors, rows)
+    size = rows.lengths
+    owner = rows.row_ids
+    edges = np.bincount(owner, inside.values, minlength=len(rows)).astype(np.int64) // 2
+    cut = np.bincount(owner, border.values, minlength=len(rows)).astype(np.int64)
+    pairs = size * (size - 1)
+    crossing = size * (len(offsets) - 1 - size)
+    return Shape(
+        nodes=size,
+        edges=edges,
+        cut_edges=cut,
+        density=2 * edges / np.maximum(pairs, 1),
+        cut_ratio=cut / np.maximum(crossing, 1),
+    )
+
+
+@compiled
+def _orient(graph: Csr) -> Csr:
+    """Every edge once, from the end of lower degree, ties by id: no row is then longer than sqrt(2 |E|).
+
+    Each triangle is then found once, from its node of lowest degree, so a hub is never compared with a hub.
+    """
+    offsets, neighbors = graph
+    n = len(offsets) - 1
+    starts, heads = np.zeros(n + 1, np.int64), np.empty(len(neighbors) // 2, np.int32)
+    count = 0
+    for v in range(n):
+        degree = offsets[v + 1] - offsets[v]
+        for e in range(offsets[v], offsets[v + 1]):
+            u = neighbors[e]
+            other = offsets[u + 1] - offsets[u]
+            if degree < other or (degree == other and v < u):
+                heads[count] = u
+                count += 1
+        starts[v + 1] = count
+    return starts, heads
+
+
+@compiled
+def _count_triangles(oriented: Csr, begin: int, end: int, triangles: Array) -> None:
+    """Add the triangles whose lowest node is in ``begin..end-1`` to the counts of their three nodes."""
+    starts, heads = oriented
+    mark = np.full(len(starts) - 1, -1, np.int32)
+    for v in range(begin, end):
+        for e in range(starts[v], starts[v + 1]):
+            mark[heads[e]] = v
+        for e in range(starts[v], starts[v + 1]):
+            u = heads[e]
+            for f in range(starts[u], starts[u + 1]):
+                if mark[heads[f]] == v:
+                    triangles[v] += 1
+                    triangles[u] += 1
+                    triangles[heads[f]] += 1
+
+
+@compiled
+def _fractions(offsets: Array, triangles: Array, out: Array) -> None:
+    for v in range(len(out)):
+        degree = offsets[v + 1] - offsets[v]
+        if degree > 1:
+            out[v] = 2 * triangles[v] / (degree * (degree - 1))
+
+
+@compiled_parallel
+def _count_all_triangles(begin: int, end: int, oriented: Csr, bounds: Array, triangles: Array) -> None:
+    for chunk in range(begin, end):
+        _count_triangles(oriented, bounds[chunk], bounds[chunk + 1], triangles[chunk])
+
+
+@compiled_parallel
+def _induced_clustering(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
+    values, rows = subgraphs
+    for s in range(begin, end):
+        local = induced_csr(graph, values[rows[s] : rows[s + 1]])
+        triangles = np.zeros(rows[s + 1] - rows[s], np.int64)
+        _count_triangles(_orient(local), 0, len(triangles), triangles)
+        _fractions(local[0], triangles, out[rows[s] : rows[s + 1]])
+
+
+def clustering(offsets: Array, neighbors: Array) -> Array:
+    """Clustering of every node of an undirected graph (N,)."""
+    graph, out = csr(offsets, neighbors), np.zeros(len(offsets) - 1, np.float64)
+    chunks = numba.get_num_threads()
+    triangles = np.zeros((chunks, len(out)), np.int64)
+    _count_all_triangles(chunks, _orient(graph), even_bounds(len(out), chunks), triangles)
+    _fractions(graph[0], triangles.sum(axis=0), out)
+    return out
+
+
+def induced_clustering(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
+    """Clustering inside every induced subgraph, laid out as its nodes, float64."""
+    out = np.zeros(len(subgraphs.values), np.float64)
+    _induced_clustering(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), out)
+    return Ragged(out, subgraphs.offsets)
+
+
+@compiled
+def _peel(graph: Csr, core: Array) -> None:
+    """Remove nodes by rising degree, in time linear in the edges (Batagelj and Zaversnik, 2003)."""
+    offsets, neighbors = graph
+    n = len(offsets) - 1
+    highest = 0
+    for v in range(n):
+        core[v] = offsets[v + 1] - offsets[v]
+        highest = max(highest, core[v])
+    first = np.zeros(highest + 2, np.int64)  # first[d]: where nodes of degree d begin in `order`
+    for v in range(n):
+        first[core[v] + 1] += 1
+    for d in range(highest + 1):
+        first[d + 1] += first[d]
+    order, place = np.empty(n, np.int32), np.empty(n, np.int64)
+    fill = first.copy()
+    for v in range(n):
+        place[v] = fill[core[v]]
+        order[place[v]] = v
+        fill[core[v]] += 1
+    for i in range(n):
+        v = order[i]
+        for e in range(offsets[v], offsets[v + 1]):
+            u = neighbors[e]
+            if core[u] > core[v]:
+                # Swap u with the first node of its degree, then shrink that degree's block by one.
+                d = core[u]
+                w = order[first[d]]
+                if u != w:
+                    order[place[u]], order[first[d]] = w, u
+                    place[w], place[u] = place[u], first[d]
+                first[d] += 1
+                core[u] -= 1
+
+
+@compiled_parallel
+def _induced_core_numbers(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
+    values, rows = subgraphs
+    for s in range(begin, end):
+        _peel(induced_csr(graph, values[rows[s] : rows[s + 1]]), out[rows[s] : rows[s + 1]])
+
+
+def core_numbers(offsets: Array, neighbors: Array) -> Array:
+    """Core number of every node (N,)."""
+    core = np.zeros(len(offsets) - 1, np.int64)
+    _peel(csr(offsets, neighbors), core)
+    return core
+
+
+def induced_core_numbers(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
+    """Core numbers inside every induced subgraph, laid out as its nodes, int64."""
+    out = np.zeros(len(subgraphs.values), np.int64)
+    _induced_core_numbers(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), out)
+    return Ragged(out, subgraphs.offsets)

@@ -21,8 +21,7 @@ import numpy as np
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.borders import border_sets
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
-from subgnn.kernels.induced import contains, induced_csr, lower_bound
-from subgnn.kernels.statistics import inside_degrees
+from subgnn.kernels.induced import contains, induced_csr, inside_degrees, lower_bound
 from subgnn.ragged import Ragged
 
 _TRIES = 8

@@ -21,7 +21,7 @@ from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnc
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.kernels import Components
+from subgnn.kernels.induced import Components
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.prepare.measure import (

@@ -26,8 +26,8 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import is_bundle
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.kernels import induced_components
 from subgnn.kernels.distances import WORD
+from subgnn.kernels.induced import induced_components
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.prepare.measure import Frame, Prepared, SubchannelInputs, measure, seen_hash

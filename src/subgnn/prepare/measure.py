@@ -19,7 +19,7 @@ from subgnn.channels.table import channel_of, similarity_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
-from subgnn.kernels import Components, induced_components
+from subgnn.kernels.induced import Components, induced_components
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 

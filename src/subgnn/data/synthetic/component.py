@@ -27,8 +27,8 @@ from subgnn.data.synthetic.graphs import (
     with_edges,
 )
 from subgnn.data.values import MAX_NODES
-from subgnn.kernels import induced_components
 from subgnn.kernels.arrays import Array
+from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

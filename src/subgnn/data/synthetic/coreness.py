@@ -29,10 +29,9 @@ from subgnn.data.synthetic.graphs import (
     stream_word,
 )
 from subgnn.errors import DataError
-from subgnn.kernels import induced_core_numbers
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
-from subgnn.kernels.induced import contains
+from subgnn.kernels.induced import contains, induced_core_numbers
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

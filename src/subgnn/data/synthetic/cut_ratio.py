@@ -30,10 +30,9 @@ from subgnn.data.synthetic.graphs import (
     with_edges,
 )
 from subgnn.errors import DataError
-from subgnn.kernels import shapes
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
-from subgnn.kernels.induced import contains
+from subgnn.kernels.induced import contains, shapes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

@@ -29,10 +29,9 @@ from subgnn.data.synthetic.graphs import (
     stream_word,
     with_edges,
 )
-from subgnn.kernels import shapes
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
-from subgnn.kernels.induced import contains, lower_bound
+from subgnn.kernels.induced import contains, lower_bound, shapes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

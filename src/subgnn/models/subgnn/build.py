@@ -23,7 +23,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import feature_rows, feature_standard, node_vectors
 from subgnn.errors import UserError
-from subgnn.kernels import node_set_keys
+from subgnn.kernels.draws import node_set_keys
 from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
