@@ -9,7 +9,7 @@ from subgnn.channels import diffusion
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference import complete as module
-from subgnn.inference.complete import Completer, Ranker, leave_out
+from subgnn.inference.complete import Completer, Ranker
 from subgnn.inference.completion_features import GROUPS, NAMES
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -122,13 +122,6 @@ def test_a_subgraph_that_is_the_whole_graph_has_no_candidates(fitted):
     assert found.reasons == []
 
 
-def test_features_that_do_not_vary_have_no_weight(fitted):
-    weights = dict(zip(NAMES, fitted.ranker.weights, strict=True))
-    assert abs(weights["together"]) < 1e-9  # the communities are disjoint
-    assert abs(weights["overlap"]) < 1e-9
-    assert abs(weights["diffusion"]) + abs(weights["lift"]) > 0.1
-
-
 def test_the_seed_decides(fitted):
     graph, known = communities()
     known = known.take(np.arange(COUNT - 3))
@@ -198,12 +191,3 @@ def test_known_subgraphs_of_one_node_are_refused():
     graph, _ = communities()
     with pytest.raises(DataError, match="no known subgraph has two nodes"):
         Completer.fit(graph, Ragged.from_rows([[1], [2]]), cache=False)
-
-
-@pytest.mark.parametrize(("size", "count"), [(2, 1), (5, 1), (8, 2), (100, 20)])
-def test_leaving_members_out(size, count):
-    nodes = np.arange(size, dtype=np.int32)
-    rest, left = leave_out(nodes, stream(0, "test"))
-    assert len(left) == count
-    assert np.array_equal(np.sort(np.concatenate([rest, left])), nodes)
-    assert (np.diff(rest) > 0).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -56,18 +55,10 @@ def test_table(folder, tmp_path):
     assert set(found["node"][:3]) <= {f"g-{i}" for i in range(8)}  # of the same clique
     assert (found["neighbours"] > 0).all()
     assert "exists already" in call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--out", out).error
-
-
-def test_printed(folder):
-    asked = ("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 2)
-    done = call(*asked)
-    header, *rows = done.out.splitlines()
-    assert header.split("\t") == ["subgraph", *TITLES]
-    found = call(*asked, "--json").json
-    assert (found["num_subgraphs"], found["notes"]) == (2, [])
-    assert [(row["subgraph"], row["rank"], row["node"]) for row in found["suggestions"]] == [
-        (line.split("\t")[0], int(line.split("\t")[1]), line.split("\t")[2]) for line in rows
-    ]
+    printed = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 3, "--json").json
+    assert (printed["num_subgraphs"], printed["notes"]) == (2, [])
+    rows = pd.DataFrame(printed["suggestions"])
+    assert rows[["subgraph", "rank", "node"]].equals(found[["subgraph", "rank", "node"]])
 
 
 def test_among(folder, tmp_path):
@@ -143,16 +134,6 @@ def test_candidates_without_names():
     assert read_candidates([5, 3, "#3"], graph).tolist() == [3, 5]
     with pytest.warns(DataWarning, match="left out"):
         assert read_candidates([5, 99], graph, ReadOptions(unknown="drop")).tolist() == [5]
-
-
-def test_parquet_and_lines(folder, tmp_path):
-    for name in ("some.parquet", "some.jsonl"):
-        done = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / name, "--json")
-        assert done.json == {"run": str(folder / "run"), "out": str(tmp_path / name), "num_subgraphs": 2, "notes": []}
-    lines = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]
-    table = pd.read_parquet(tmp_path / "some.parquet")
-    assert list(table["node"]) == [line["node"] for line in lines]
-    assert list(table["rank"]) == [line["rank"] for line in lines]
 
 
 def test_nodes_are_named_by_text_rather_than_by_numbers(run):

@@ -42,7 +42,6 @@ def carried(data: Dataset, settings: Recipe) -> dict[str, float]:
 
 @pytest.mark.filterwarnings("ignore:.*the same nodes")
 def test_density_hangs_on_structure():
-    """The paper's all-channel settings for DENSITY, with fewer epochs."""
     settings = Recipe(
         channels=channels(57, 183, 10, 43, 42, 42),
         prepare=PrepareSettings(hops=2),
@@ -56,10 +55,6 @@ def test_density_hangs_on_structure():
 
 
 def test_component_hangs_on_position():
-    """One component or several, by a mean over components: with a sum, every channel could count them.
-
-    Nodes are all alike (a constant feature), so that nothing is learned by heart.
-    """
     data = generate("component", seed=0, num_nodes=500, num_subgraphs=60)
     constant = np.ones((data.graph.num_nodes, 1), np.float32)
     settings = Recipe(

@@ -177,11 +177,6 @@ def test_an_export_can_be_exported(file, tmp_path):
     assert (tmp_path / "again").read_bytes() == file.read_bytes()
 
 
-def test_what_exists_stays(run, file):
-    with pytest.raises(DataError, match="exists already"):
-        export_run(run, file)
-
-
 def rewritten(file: Path, out: Path, change) -> Path:
     """A file that someone changed, and gave a checksum that fits."""
     opened = read_arrays(file, EXPORT)

@@ -70,7 +70,6 @@ def test_an_ensemble_is_explained_as_its_mean():
 
 
 def test_the_baseline_has_all_inputs_at_0():
-    """No similarity, no component vector, statistics at 0; what is left is what biases say."""
     _, predictor = explained(topology=True)
     found = explain(predictor, [ROW], attributions=True)[0]
     model = predictor.measured(Ragged.from_rows([ROW]), draws=1).networks[0].network
@@ -88,7 +87,6 @@ def test_the_baseline_has_all_inputs_at_0():
 
 
 def test_they_are_the_integral_of_gradients():
-    """Against many plain steps, without Captum."""
     _, predictor = explained()
     inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).combinations())))
     gamma = inputs.gammas[0][1]

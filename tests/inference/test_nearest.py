@@ -13,7 +13,6 @@ from subgnn import nearest_vectors
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.inference import nearest
 from subgnn.inference.nearest import DISTANCES, Nearest
-from subgnn.parallel.memory import LEAST, memory_limit
 
 
 def slow_distance(query, known, distance, mean):
@@ -71,22 +70,6 @@ def test_neither_memory_nor_other_queries_change_an_answer(distance, monkeypatch
     alone = [whole.find(queries[i : i + 1], 5) for i in range(40)]
     np.testing.assert_array_equal(np.concatenate([places for places, _ in alone]), expected[0])
     np.testing.assert_array_equal(np.concatenate([values for _, values in alone]), expected[1])
-
-
-@pytest.mark.slow
-def test_memory_is_bounded():
-    import tracemalloc
-
-    rng = np.random.default_rng(0)
-    known = rng.normal(size=(20_000, 4)).astype(np.float32)
-    search = Nearest(known)
-    queries = rng.normal(size=(5_000, 4)).astype(np.float32)
-    with memory_limit(LEAST):
-        tracemalloc.start()
-        search.find(queries, 1)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak < 0.25 * LEAST  # all pairs take 400 MB
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])

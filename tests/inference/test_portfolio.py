@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fastapi.testclient import TestClient
 
 from subgnn import DataError, Ragged, UserError
 from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_program, export_run
@@ -22,11 +20,7 @@ from subgnn.inference.open import EXPORT, open_run
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.reports.run_page import run_report
 from subgnn.result import Candidate, read_result
-from subgnn.serve.app import create_app
-from subgnn.serve.limits import Limits
-from subgnn.serve.runs import open_runs
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
-from subgnn.task import task_of
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
 
@@ -59,19 +53,6 @@ def test_a_portfolio_is_not_a_program(run, tmp_path):
         export_program(run, tmp_path / "it.pt2")
 
 
-def test_files_of_subgraphs(run, tmp_path):
-    (tmp_path / "some.txt").write_text("n0-n1-n2\nn3-n9\n")
-    write_predictions(run, Files(tmp_path / "some.txt", tmp_path / "found.tsv"))
-    predictor = open_run(run).predictor
-    rows = Ragged.from_rows([[0, 1, 2], [3, 9]])
-    lines = [line.split("\t") for line in (tmp_path / "found.tsv").read_text().splitlines()[1:]]
-    assert [line[1] for line in lines] == predictor.predict(rows)
-    np.testing.assert_allclose(np.array([line[2:] for line in lines], float), predictor.probabilities(rows), rtol=1e-4)
-    shape = write_embeddings(run, Files(tmp_path / "some.txt", tmp_path / "found.npy"))
-    np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), predictor.embeddings(rows))
-    assert shape == predictor.embeddings(rows).shape
-
-
 def test_scores_count_labels_above_their_thresholds(run):
     task = open_run(run).predictor.spec.task
     data, predictor = opened(task)
@@ -85,15 +66,6 @@ def test_scores_count_labels_above_their_thresholds(run):
     labels = predictor.predict(data.subgraphs.nodes.take(rows))
     truth = [data.subgraphs.label_text(int(row)) for row in rows]
     assert found["accuracy"] == pytest.approx(np.mean([a == b for a, b in zip(labels, truth, strict=True)]))
-
-
-def test_thresholds_change_the_scores():
-    data, predictor = opened("multi-label")
-    outputs, targets = torch.from_numpy(predictor.outputs(data.subgraphs.nodes)), torch.tensor(data.subgraphs.targets)
-    never = task_of("multi-label").metrics(outputs, targets, thresholds=np.ones(4, np.float32))
-    always = task_of("multi-label").metrics(outputs, targets, thresholds=-0.5)
-    share = float(targets.double().mean())
-    assert (never["micro_f1"], always["micro_f1"]) == (0, pytest.approx(2 * share / (1 + share)))
 
 
 def differ(one, other):
@@ -145,36 +117,6 @@ def test_attributions_add_up_to_the_output_of_the_member(run):
     member = open_run(run).predictor.part("channels")
     expected = member.probabilities(ROWS)[0] if found.task == "regression" else member.outputs(ROWS)[0]
     np.testing.assert_allclose(shares.logits, expected, atol=1e-4)
-
-
-def test_without_channels_nodes_alone_are_explained(tmp_path):
-    run = write_run(tmp_path, portfolio(shares={"bag": 0.6, "topology": 0.4}))
-    found = Explainer.of_run(open_run(run)).explain(ROWS)[0]
-    assert found.by_node
-    assert not found.by_channel
-    assert "auto has no channels and no anchors" in found.notes
-
-
-def test_a_server_answers_as_the_predictor_does(run):
-    served = open_runs([f"small={run}"], limits=Limits())
-    predictor, asked = open_run(run).predictor, {"subgraphs": [["n0", "n1", "n2"], ["n3", "n9"]]}
-    rows = Ragged.from_rows([[0, 1, 2], [3, 9]])
-    with TestClient(create_app(served), base_url="http://127.0.0.1") as client:
-
-        def ask(question, body):
-            answer = client.post(f"/api/runs/small/{question}", json=body)
-            assert answer.status_code == 200, answer.text
-            return answer.json()
-
-        assert [one["label"] for one in ask("predict", asked)["predictions"]] == predictor.predict(rows)
-        np.testing.assert_allclose(ask("embed", asked)["vectors"], predictor.embeddings(rows), atol=1e-6)
-        (explained,) = ask("explain", {"subgraphs": asked["subgraphs"][:1]})["explanations"]
-        assert (explained["member"], len(explained["by_node"])) == ("channels", 3)
-        assert [len(one["nearest"]) for one in ask("search", asked | {"top": 2})["results"]] == [2, 2]
-        card = client.get("/api/runs/small").json()
-        assert card["method"] == "auto"
-        assert "position/internal" in card["channels"]
-        assert client.get("/").status_code == 200
 
 
 def test_the_page_shows_the_parts_of_the_member_with_channels(run):
@@ -272,7 +214,3 @@ def test_a_name_of_embeddings_that_no_one_uses_is_refused(tmp_path):
     run = write_run(tmp_path, wrong)
     with pytest.raises(DataError, match="names node embeddings that its recipe does not use"):
         open_run(run)
-
-
-def test_shares_are_those_of_the_weights():
-    assert opened()[1].fitted.shares == pytest.approx(SHARES)

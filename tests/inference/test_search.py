@@ -221,16 +221,6 @@ def test_wrong_input_is_one_line(run, tmp_path):
         assert done.err.count("\n") == 1, words
 
 
-def test_messages_about_the_standard_input_name_it(run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"name,nodes\na,G0;G1;nobody\n")))
-    done = call("search", run, "--subgraphs", "-", "--unknown", "drop")
-    assert done.code == 0
-    assert "\ta\tnobody" in done.out
-    for line in done.err.splitlines():
-        assert line.startswith(("note: standard input: ", "warning: standard input: ")), line
-    assert "left out" in done.err
-
-
 def test_a_run_whose_subgraphs_are_all_of_test(run):
     opened = open_run(run)
     tested = opened.subgraphs.take(opened.subgraphs.indices("test"))
@@ -240,13 +230,3 @@ def test_a_run_whose_subgraphs_are_all_of_test(run):
     places, distances = known.find(tested.nodes, Choice(top=1, test=True))
     np.testing.assert_allclose(distances, 0, atol=1e-9)
     assert places.shape == (len(tested), 1)
-
-
-def test_a_warning_where_distances_are_sides(tmp_path):
-    np.save(tmp_path / "line.npy", np.array([[0, 6.0], [0, 2.0], [0, -1.0]], np.float32))
-    done = call("search", tmp_path / "line.npy", "--subgraphs", tmp_path / "line.npy", "--top", 1)
-    assert done.error.startswith(
-        "warning: search: the vectors lie on a line, as those of two classes may, and 'centred'"
-    )
-    done = call("search", tmp_path / "line.npy", "--subgraphs", tmp_path / "line.npy", "--distance", "euclidean")
-    assert (done.code, done.err) == (0, "")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.reports.charts import HEIGHT, WIDTH, Chart, Line, Scale, bar, number_axes, padded_range, row_axes, thin
+from subgnn.reports.charts import Chart, Line, Scale, bar, number_axes, padded_range
 from subgnn.reports.run_page import epoch_chart
 from subgnn.training.run_dir import METRICS
 from tests.training.examples import dataset, recipe
@@ -107,24 +107,9 @@ def test_a_range_has_room_even_where_all_values_are_equal():
     assert padded_range([-0.5, 1.0], zero=True)[0] < -0.5
 
 
-def test_axes_fill_the_drawing():
-    chart = number_axes((0, 10), (0, 1), "", "")
-    assert 0 < chart.x(0) < chart.x(10) < WIDTH
-    assert 0 < chart.y(1) < chart.y(0) < HEIGHT
-    rows = row_axes(["one", "two"], (0, 1), "")
-    assert 0 < rows.x(0) < rows.x(1) < WIDTH
-    assert 0 < rows.y(0.5) < rows.y(1.5) < rows.bottom + 1
-
-
 def test_bars_start_at_zero_and_share_a_scale():
     right, left = bar(3.0, -1.0, 3.0), bar(-1.0, -1.0, 3.0)
     assert right["x"] == pytest.approx(left["x"] + left["width"])
     assert right["width"] == pytest.approx(3 * left["width"])
     assert left["kind"] == "bar minus"
     assert read(drawn("charts.html", "cell_bar", bar(0.0, 0.0, 0.0))).one("rect")
-
-
-def test_thinning_keeps_the_ends():
-    assert thin(5, 10) == [0, 1, 2, 3, 4]
-    kept = thin(1001, 11)
-    assert kept == list(range(0, 1001, 100))

@@ -1,14 +1,17 @@
-"""Contributions of parts, worked by hand."""
+"""Contributions of parts and calibration, worked by hand."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from subgnn.reports.evaluation import contributions, scores
+from subgnn.metrics.significance import wilson
+from subgnn.reports.evaluation import contributions
+from subgnn.reports.figures import calibration
 from subgnn.task import task_of
 
 
@@ -60,6 +63,19 @@ def test_real_values_by_hand():
     assert found.fit == pytest.approx(math.sqrt(2 / 3))
 
 
-def test_the_log_probability_of_several_labels_is_a_mean_over_them():
-    _, fit = scores(torch.tensor([[0.0, math.log(3)]]), torch.tensor([[1, 0]]), task_of("multi-label"))
-    assert fit == pytest.approx((math.log(1 / 2) + math.log(1 / 4)) / 2)
+def test_calibration_by_hand():
+    said = np.array([0.05, 0.95, 0.97, 0.99, 1.0])
+    bins, error = calibration(said, np.array([True, True, False, True, True]))
+    assert [(b.begin, b.end, b.count) for b in bins] == [(0.0, 0.1, 1), (0.9, 1.0, 4)]
+    assert (bins[1].said, bins[1].right) == pytest.approx((0.9775, 0.75))
+    assert error == pytest.approx(0.2 * 0.95 + 0.8 * 0.2275)
+    assert all(b.low <= b.right <= b.high for b in bins)
+
+
+def test_wilson_solves_its_equation():
+    # The ends are the shares p with |seen - p| = z sqrt(p (1 - p) / n).
+    for seen, count in ((0.3, 10), (0.75, 4), (0.5, 1000)):
+        for p in wilson(seen, count):
+            assert abs(seen - p) == pytest.approx(1.959964 * math.sqrt(p * (1 - p) / count))
+    assert wilson(0.0, 5)[0] == pytest.approx(0)
+    assert wilson(1.0, 5)[1] == pytest.approx(1)

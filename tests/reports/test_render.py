@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subgnn.render import breakable, coordinate, markdown_cells, render, templates
+from subgnn.render import breakable, markdown_cells, render, templates
 
 from .reading import drawn, read
 
@@ -32,7 +32,3 @@ def test_characters_that_no_page_takes_are_replaced():
 
 def test_a_bar_in_a_cell_of_markdown_is_escaped():
     assert markdown_cells(["a", "c|d"]) == "| a | c\\|d |"
-
-
-def test_coordinates_have_one_decimal():
-    assert [coordinate(v) for v in (1.0, -0.01, 2.25, 100.0)] == ["1", "0", "2.2", "100"]

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
 
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
@@ -49,7 +50,10 @@ def test_health_cards_and_metrics(asking):
     metrics = asking.get("/metrics")
     assert metrics.headers["content-type"].startswith("text/plain")
     assert 'subgnn_requests_total{method="GET",route="/health",status="200"} 1.0' in metrics.text
-    assert "process_resident_memory_bytes" in metrics.text
+    families = {family.name for family in text_string_to_metric_families(metrics.text)}
+    documented = {"requests", "request_seconds", "waited_seconds", "inside", "refused", "subgraphs", "run_info"}
+    assert {name for name in families if name.startswith("subgnn_")} == {f"subgnn_{name}" for name in documented}
+    assert {"process_resident_memory_bytes", "process_start_time_seconds"} <= families
 
 
 @pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
@@ -117,16 +121,6 @@ def test_search_and_resolve(asking):
     assert post(asking, "resolve", {"nodes": []}).json() == {"nodes": [], "unknown": [], "several": []}
 
 
-def test_a_batch_is_its_parts(asking):
-    rows = [[f"#{node % 24}" for node in (i, i + 3, i * 7 + 11)] for i in range(200)]
-    together = post(asking, "predict", {"subgraphs": rows}).json()["predictions"]
-    for i in (0, 77, 199):
-        (alone,) = post(asking, "predict", {"subgraphs": [rows[i]]}).json()["predictions"]
-        assert alone["nodes"] == together[i]["nodes"]
-        for name, p in alone["probabilities"].items():
-            assert together[i]["probabilities"][name] == pytest.approx(p, abs=1e-5)
-
-
 UNKNOWN = [
     (["NOBODY"], "subgraph 0: 1 node is not known: 'NOBODY'", ["NOBODY"]),
     (["#0", 24, "x", "y", "z"], "subgraph 0: 4 nodes are not known: '24', 'x', 'y', ...", ["24", "x", "y", "z"]),
@@ -181,6 +175,7 @@ def test_unknown_nodes_are_dropped_and_listed_where_that_is_asked_for(limits):
         (b'{"subgraphs": [[1.5]]}', 422),
         (b'{"subgraphs": [[true]]}', 422),
         (b'{"subgraphs": [[null]]}', 422),
+        (b'{"subgraphs": [[' + b"null," * 50_000 + b"0]]}", 422),
         (b'{"subgraphs": [[NaN]]}', 422),
         (b'{"subgraphs": [[""]]}', 422),
         (b'{"subgraphs": [["\\ud800"]]}', 422),
@@ -197,12 +192,6 @@ def test_invalid_requests_are_refused_without_an_echo(asking, body, status):
     answer = asking.post("/api/runs/small/predict", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == status, answer.text
     assert set(answer.json()) == {"error", "hint", "nodes"}
-    assert len(answer.content) < 1000
-
-
-def test_many_mistakes_have_a_short_answer(asking):
-    answer = post(asking, "predict", {"subgraphs": [[None] * 50_000]})
-    assert answer.status_code == 422
     assert len(answer.content) < 1000
 
 
@@ -333,21 +322,6 @@ def test_a_mistake_of_ours_is_500_and_says_nothing_more(asking, monkeypatch):
     assert answer.headers["x-request-id"] in answer.json()["hint"]
 
 
-def test_the_description_has_examples(asking):
-    schema = asking.get("/openapi.json").json()
-    assert schema["components"]["schemas"]["Subgraphs"]["properties"]["subgraphs"]["examples"]
-    assert set(schema["paths"]) == {
-        "/health",
-        "/metrics",
-        "/api/runs",
-        "/api/runs/{run}",
-        *(
-            f"/api/runs/{{run}}/{q}"
-            for q in ("nodes", "resolve", "predict", "table", "embed", "explain", "complete", "draw", "search")
-        ),
-    }
-
-
 def test_several_runs_stand_side_by_side():
     runs = open_runs([str(run_folder()), f"value={run_folder('regression')}", f"again={run_folder()}"], limits=Limits())
     assert list(runs) == ["multi-class", "value", "again"]
@@ -377,19 +351,6 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
     assert "mn-gin" in failed["error"] + failed["hint"]
 
 
-def assert_close(ours, theirs):
-    """The same answer, but for rounding: questions that wait together are computed together."""
-    if isinstance(ours, dict):
-        assert ours.keys() == theirs.keys()
-        ours, theirs = list(ours.values()), list(theirs.values())
-    if isinstance(ours, list):
-        assert len(ours) == len(theirs)
-        for mine, other in zip(ours, theirs, strict=True):
-            assert_close(mine, other)
-    else:
-        assert ours == (pytest.approx(theirs, abs=1e-5) if isinstance(theirs, float) else theirs)
-
-
 def test_an_exported_run_needs_no_dataset(tmp_path):
     export_run(run_folder(), tmp_path / "small.subgnn", with_graph=True)
     (run,) = open_runs([str(tmp_path / "small.subgnn")], limits=Limits()).values()
@@ -400,6 +361,8 @@ def test_an_exported_run_needs_no_dataset(tmp_path):
         refused = post(asking, "search", {"subgraphs": [SOME]})
         assert (refused.status_code, refused.json()["error"]) == (422, "no labelled subgraphs to search")
     with client() as asking:
-        assert_close(answer, post(asking, "predict", ASKED).json())
+        for one, other in zip(answer["predictions"], post(asking, "predict", ASKED).json()["predictions"], strict=True):
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
         again = post(asking, "explain", ASKED).json()["explanations"][0]
-        assert_close(explained["by_channel"], again["by_channel"])
+        for one, other in zip(explained["by_channel"], again["by_channel"], strict=True):
+            assert one["contributions"] == pytest.approx(other["contributions"], abs=1e-5)

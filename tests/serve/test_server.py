@@ -12,7 +12,6 @@ from contextlib import closing
 
 import pytest
 
-from subgnn.serve.server import bind_socket
 from tests.serve.examples import SOME, Running, start
 
 pytestmark = pytest.mark.slow
@@ -68,11 +67,6 @@ def test_it_answers_and_logs_lines_of_json_without_names(server):
     assert mine["path"] == PREDICT
     assert mine["level"] == "info"
     assert "GENE1" not in server.errors.read_text(encoding="utf-8")
-
-
-def test_small_answers_are_sent_at_once():
-    with closing(bind_socket("127.0.0.1", 0)) as listening:
-        assert listening.proto == socket.IPPROTO_TCP  # by which asyncio knows that it may turn Nagle's algorithm off
 
 
 def test_a_million_nodes_and_a_body_that_is_too_large(server):

@@ -20,15 +20,6 @@ def lane(workers: int = 1, waiting: int = 2) -> Lane:
     return Lane("test", workers=workers, limits=Limits(waiting=waiting), metrics=Metrics())
 
 
-def test_answers_come_back_and_so_do_errors():
-    async def go():
-        assert await lane().run(lambda: 7, Deadline.after(LONG)) == 7
-        with pytest.raises(ZeroDivisionError):
-            await lane().run(lambda: 1 // 0, Deadline.after(LONG))
-
-    asyncio.run(go())
-
-
 def test_more_than_may_wait_is_refused_and_room_comes_back():
     async def go():
         gate, one = threading.Event(), lane(workers=1, waiting=2)
@@ -43,18 +34,6 @@ def test_more_than_may_wait_is_refused_and_room_comes_back():
         assert "retry-after" in refused.value.headers
         assert all(await asyncio.gather(*inside))
         assert await one.run(lambda: 1, Deadline.after(LONG)) == 1
-
-    asyncio.run(go())
-
-
-def test_a_quick_lane_goes_on_while_a_slow_one_is_full():
-    async def go():
-        gate, slow, quick = threading.Event(), lane(), lane()
-        held = asyncio.create_task(slow.run(gate.wait, Deadline.after(LONG)))
-        assert await quick.run(lambda: "quick", Deadline.after(LONG)) == "quick"
-        assert not held.done()
-        gate.set()
-        await held
 
     asyncio.run(go())
 
