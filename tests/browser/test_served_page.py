@@ -259,21 +259,6 @@ def test_what_is_shown_is_downloaded(page):
     assert (name, content[:8]) == ("small_subgraph.png", b"\x89PNG\r\n\x1a\n")
 
 
-def test_equal_bars_are_equal_amounts(page):
-    page.open("#run=small&nodes=0,1,9,22")
-    page.settle()
-    bars = page.page.evaluate(
-        """[...document.querySelectorAll('.bars li')].filter((bar) => bar.checkVisibility()).map((bar) => [
-        parseFloat(bar.querySelector('.fill').style.width), bar.querySelector('.number').firstChild.textContent,
-        bar.querySelector('.track').clientWidth])"""
-    )
-    assert len({width for _, _, width in bars}) == 1
-    pairs = [(share, abs(float(text.replace("\u2212", "-")))) for share, text, _ in bars]
-    scale = max(share for share, _ in pairs) / max(value for _, value in pairs)
-    for share, value in pairs:
-        assert share == pytest.approx(scale * value, abs=0.06 * scale + 0.1)
-
-
 def test_light_and_dark_follow_the_system_until_the_button_is_pressed(browser, address):
     dark = Page(browser, address, scheme="dark")
     dark.open("#nodes=0,1")
@@ -377,16 +362,3 @@ def test_a_table_comes_back_with_its_predictions(page, tmp_path):
     page.settle()
     assert table[0]["label"] == page.page.inner_text("#label")
     assert {name: round(100 * float(table[0][name]), 1) for name in page.probabilities} == page.probabilities
-
-
-def test_a_table_that_cannot_be_read_is_refused(page, tmp_path):
-    page.open()
-    given = tmp_path / "sets.csv"
-    given.write_text("set,genes\none,GENE0 NOBODY\n")
-    page.page.set_input_files("#file", given)
-    page.page.uncheck("#drop")
-    page.page.click("#upload-form button[type=submit]")
-    page.page.wait_for_selector("#problem:visible")
-    assert "NOBODY" in page.page.inner_text("#problem")
-    assert page.page.locator("#uploaded").is_hidden()
-    page.complaints[:] = [text for text in page.complaints if "422" not in text]

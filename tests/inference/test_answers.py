@@ -77,7 +77,7 @@ def test_every_format_has_the_same_answers(runs, tmp_path):
     (tmp_path / "sets.csv").write_text(LONG)
     asked = ("--subgraphs", tmp_path / "sets.csv", "--subgraph-column", "set", "--node-column", "GENE")
     options = (*asked, "--unknown", "drop")
-    for verb in ("predict", "embed", "explain"):
+    for verb in ("predict", "embed", "explain", "search", "complete"):
         for name in ("a.tsv", "a.csv", "a.parquet", "a.jsonl"):
             assert call(verb, runs(), *options, "--out", tmp_path / verb / name).code == 0
         texts = [answers((tmp_path / verb / f"a.{kind}").read_text(), by) for kind, by in (("tsv", "\t"), ("csv", ","))]

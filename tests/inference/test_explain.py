@@ -208,21 +208,6 @@ def test_a_masked_anchor_has_similarity_0(model):
     assert strengths == sorted(strengths, reverse=True)
 
 
-def test_every_similarity_belongs_to_one_anchor():
-    _, predictor = explained(layers=2, output="both")
-    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).combinations())))
-    for layer, row in enumerate(inputs.gammas):
-        for channel, gamma in enumerate(row):
-            counts = np.zeros(gamma.shape, int)
-            own = inputs.batch.channels[layer][channel].own
-            for anchor in (a for a in inputs.each_anchor() if (a.layer, a.channel) == (layer, channel)):
-                np.add.at(counts, (anchor.components, anchor.slots), 1)
-                assert torch.equal(anchor.select(gamma), gamma[anchor.components, anchor.slots])
-                if own is not None:  # places in a table of all nodes are the nodes
-                    assert set(own[anchor.components, anchor.slots].tolist()) == set(anchor.nodes)
-            np.testing.assert_array_equal(counts, gamma.numpy() > 0)
-
-
 def test_limits_are_noted():
     _, predictor = explained()
     found = explain(predictor, [ROW], max_nodes=4, max_anchors=2)[0]

@@ -69,23 +69,6 @@ def test_an_ensemble_is_explained_as_its_mean():
     assert {item.draw for item in found.by_anchor} == {item.draw for item in found.attributions.anchors} == {0, 1}
 
 
-def test_the_baseline_has_all_inputs_at_0():
-    _, predictor = explained(topology=True)
-    found = explain(predictor, [ROW], attributions=True)[0]
-    model = predictor.measured(Ragged.from_rows([ROW]), draws=1).networks[0].network
-    with torch.no_grad():
-        z = torch.zeros(1, model.head.layers[0].in_features)
-        # A relu of the score's bias for each of the three components; readout adds them up.
-        begin = 8
-        for channel, layer in zip(model.channels, model.layers[0], strict=True):
-            width = 8 if channel.kind == "neighborhood" else channel.num_anchors
-            if layer.score is not None:
-                z[0, begin : begin + width] = 3 * torch.relu(layer.score.bias)
-            begin += width
-        expected = model.head(model.norm(z))[0]
-    np.testing.assert_allclose(found.attributions.baseline, expected.numpy(), atol=1e-5)
-
-
 def test_they_are_the_integral_of_gradients():
     _, predictor = explained()
     inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).combinations())))

@@ -23,8 +23,6 @@ from subgnn.storage.cache import cache_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
 
-WIDE = 'pathway,score,genes\nfirst,007,G0;G1\nsecond,,G3;NOBODY\n"third, last",2.50,WHO\n'
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -77,27 +75,6 @@ def test_the_nearest_of_each_subgraph(run, tmp_path):
     frame = subgnn.load(run).search([["G0", "G1"], ["G9"]], top=3)
     assert list(frame.columns) == list(rows[0])
     assert frame["row"].tolist() == [int(row["row"]) for row in rows]
-
-
-def test_answers_join_the_rows_of_a_table_in_every_format(run, tmp_path):
-    (tmp_path / "sets.csv").write_text(WIDE)
-    options = ("--subgraphs", tmp_path / "sets.csv", "--unknown", "drop", "--top", 2)
-    for name in ("a.tsv", "a.csv", "a.jsonl", "a.parquet"):
-        assert call("search", run, *options, "--out", tmp_path / name).code == 0
-    rows = printed((tmp_path / "a.csv").read_text(), ",")
-    assert rows == printed((tmp_path / "a.tsv").read_text())
-    assert (tmp_path / "a.tsv").read_text() == call("search", run, *options, "--out", "-").out
-    lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
-    from pyarrow import parquet
-
-    stored = parquet.read_table(tmp_path / "a.parquet").to_pylist()
-    assert [row["name"] for row in rows] == ["first", "first", "second", "second", "third, last"]
-    assert [row["score"] for row in rows] == ["007", "007", "", "", "2.50"]
-    assert (rows[-1]["nearest"], rows[-1]["distance"], rows[-1]["dropped"]) == ("", "", "WHO")
-    for row, line, one in zip(rows, lines, stored, strict=True):
-        assert list(row) == list(line) == list(one)
-        assert (line["row"], line["label"]) == (one["row"], one["label"])
-        assert str(line["row"] if line["row"] is not None else "") == row["row"]
 
 
 def test_json_has_the_answers_unless_they_are_in_a_file(run, tmp_path):

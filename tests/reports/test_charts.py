@@ -57,14 +57,6 @@ def test_the_lines_are_the_epochs_of_the_run(tmp_path):
             assert all(f"{record[name]:.4g}" in title for name in names)
 
 
-def test_lines_of_a_chart_differ_by_more_than_colour():
-    records = [{"epoch": i, "a": i + 1.0, "b": 2.0} for i in range(5)]
-    figure = read(draw(epoch_chart(records, 2, "T", {"a": ("one", "first"), "b": ("two", "second")})))
-    key = figure.one("p", class_="key")
-    assert [span.text for span in key.all("span")] == ["one", "two", "selected epoch, 2"]
-    assert [line.attributes["class"] for line in key.all("line")] == ["first", "second", "chosen"]
-
-
 def test_a_steep_fall_is_drawn_in_logarithms():
     values = [1000.0, 500.0, *np.linspace(2, 1, 30)]
     records = [{"epoch": i, "loss": float(v)} for i, v in enumerate(values)]

@@ -69,20 +69,6 @@ def test_the_chart_has_dots_bars_and_test_scores_and_leaves_out_what_is_far():
     assert "diffusion 0.740" in svg.attributes["aria-label"]
 
 
-def test_wide_intervals_bring_all_candidates_into_the_chart():
-    wide = [entry("bag", 0.7, half=0.2), entry("constant", 0.2, half=0.2)]
-    assert values(leaderboard=wide)["far"] == []
-
-
-def test_without_test_scores_of_candidates_there_is_no_column():
-    found = values(leaderboard=[entry("bag", 0.7)], test={})
-    assert not found["tested"]
-    assert found["rows"] == [
-        ["final answer", "0.750", "", "", "2.0", ""],
-        ["bag", "0.700", "0.680 to 0.720", "", "2.0", ""],
-    ]
-
-
 FAST = (
     "auto.only=['bag', 'bag-1hop']",
     "auto.folds=2",

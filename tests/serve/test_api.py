@@ -186,6 +186,12 @@ def test_unknown_nodes_are_dropped_and_listed_where_that_is_asked_for(limits):
         (b'{"subgraphs": {"0": [1]}}', 422),
         (b"[[0]]", 422),
         (b"null", 422),
+        (b'{"subgraphs":' * 50_000, 400),
+        (b'{"subgraphs": ' + b"[" * 900 + b"]" * 900 + b"}", 422),
+        (b'{"subgraphs": [[1e' + b"9" * 4_000 + b"]]}", 422),
+        (b'{"subgraphs": [["a"]], "unknown": "' + b"x" * 100_000 + b'"}', 422),
+        (b'{"subgraphs": [["' + b"\\ud800" * 150 + b'"]]}', 422),
+        (b'{"' + b"\\ud800" * 10_000 + b'": 1}', 422),
     ],
 )
 def test_invalid_requests_are_refused_without_an_echo(asking, body, status):

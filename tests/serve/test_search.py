@@ -53,13 +53,6 @@ def test_a_known_subgraph_is_nearest_to_itself_and_test_is_not_known():
     assert every[1]["nearest"][0]["distance"] == 0
 
 
-@pytest.mark.parametrize("body", [{"top": 0}, {"top": 101}, {"distance": "far"}, {"count": 3}, {"subgraphs": []}])
-def test_wrong_requests_are_refused(body):
-    with client() as asking:
-        answer = asking.post("/api/runs/small/search", json={"subgraphs": [SOME], **body})
-    assert answer.status_code == 422
-
-
 @pytest.mark.parametrize("splits", [None, [0] * 30, [0] * 20 + [1] * 10, [0] * 20 + [1] * 5 + [2] * 5])
 def test_examples_are_of_every_class_and_of_test_if_there_is_one(splits):
     run = served()
