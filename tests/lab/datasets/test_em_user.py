@@ -95,17 +95,6 @@ def joined(histories: list[list[int]], size: int, **chosen: Any) -> set[tuple[in
     return set(zip(tails.tolist(), heads.tolist(), strict=True))
 
 
-def test_workouts_are_joined_where_two_users_did_both() -> None:
-    histories = [[0, 1, 2], [1, 2, 3], [3, 4], [3, 4, 0]]
-    assert joined(histories, 6) == {(1, 2), (3, 4)}
-    assert joined(histories, 6, min_users=1) == {
-        pair for history in histories for pair in combinations(sorted(history), 2)
-    }
-    assert joined(histories, 6, min_users=3) == set()
-    assert joined([[0, 1], [0, 1], [0, 1]], 2, min_users=3, max_clique=1, keep=1.0) == {(0, 1)}
-    assert joined([[0, 1], [0, 1], [2]], 3, min_users=3, max_clique=1) == set()
-
-
 @settings(max_examples=60)
 @given(
     st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=8),
@@ -121,13 +110,6 @@ def test_edges_and_thinning_agree_with_counting(histories: list[list[int]], leas
     crowded = {(a, b) for a, b in edges if any(len(c & often) > clique and {a, b} <= c for c in cliques)}
     assert joined(histories, 10, min_users=least, max_clique=clique, keep=1.0) == edges
     assert joined(histories, 10, min_users=least, max_clique=clique, keep=0.0) == edges - crowded
-
-
-def test_a_large_clique_keeps_its_share() -> None:
-    history = list(range(60))
-    kept = len(joined([history, history], 60, keep=0.3))
-    assert 0.2 < kept / (60 * 59 / 2) < 0.4
-    assert len(joined([history, history], 60, keep=0.3, max_clique=60)) == 60 * 59 / 2
 
 
 def test_a_build_is_a_dataset_that_reads_back(tmp_path: Path) -> None:

@@ -62,15 +62,6 @@ def test_giving_up_keeps_the_part_and_the_next_call_goes_on(server: Server, tmp_
     assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == ["f"]
 
 
-def test_a_part_that_is_whole_needs_no_request(server: Server, tmp_path: Path) -> None:
-    url = server.put("/f", serve(BODY))
-    (tmp_path / "f.part").write_bytes(BODY)
-    (tmp_path / "f.part.json").write_text(json.dumps({"url": url, "validator": '"one"', "total": len(BODY)}))
-    download(url, tmp_path / "f")
-    assert server.headers == []
-    assert (tmp_path / "f").read_bytes() == BODY
-
-
 def test_a_part_of_another_address_is_not_continued(server: Server, tmp_path: Path) -> None:
     url = server.put("/f", serve(BODY))
     (tmp_path / "f.part").write_bytes(b"something else")
@@ -128,12 +119,6 @@ def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         download(f"http://127.0.0.1:{_closed_port()}/f", tmp_path / "f")
 
 
-def test_a_redirect_is_followed(server: Server, tmp_path: Path) -> None:
-    there = server.put("/there", serve(BODY))
-    download(server.put("/f", status(302, Location=there)), tmp_path / "f")
-    assert (tmp_path / "f").read_bytes() == BODY
-
-
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,hello"])
 def test_a_redirect_to_another_scheme_is_refused(server: Server, tmp_path: Path, location: str) -> None:
     with pytest.raises(UserError, match=r"redirect|Redirection"):
@@ -185,3 +170,9 @@ def test_a_full_disk_says_what_to_do(server: Server, tmp_path: Path, monkeypatch
     monkeypatch.setattr(fetch, "file_digest", fail)
     with pytest.raises(UserError, match=r"No space left on device.*make room"):
         download(server.put("/f", serve(BODY)), tmp_path / "f")
+
+
+def test_a_redirect_is_followed(server: Server, tmp_path: Path) -> None:
+    there = server.put("/there", serve(BODY))
+    download(server.put("/f", status(302, Location=there)), tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY

@@ -80,15 +80,6 @@ def test_a_bad_pair_says_its_line(tmp_path: Path, line: str, what: str) -> None:
         read_interactome(path)
 
 
-def test_symbols_of_other_species_are_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "gene_info"
-    path.write_text("#tax_id\tGeneID\tSymbol\n9606\t1\tA1BG\n10090\t2\tMouse\n")
-    assert read_gene_symbols(path) == {"1": "A1BG"}
-    path.write_text("id\tname\n1\tA\n")
-    with pytest.raises(DataError, match=r"gene_info:1: no column 'GeneID'"):
-        read_gene_symbols(path)
-
-
 def test_gene2go_and_gaf_say_the_same(folder: Path) -> None:
     ids = read_annotations(folder / "gene2go.tsv", excluded_evidence=("IEA",))
     names = read_annotations(folder / "human.gaf", excluded_evidence=("IEA",))
@@ -105,14 +96,6 @@ def test_annotations_that_do_not_count(tmp_path: Path) -> None:
     found = read_annotations(path, excluded_evidence=("IEA", "ND"))
     assert found.genes == {"GO:1": {"1"}}
     assert found.dropped == {"other species": 1, "other aspect": 1, "negated": 1, "weak evidence": 2}
-
-
-def test_a_negated_gaf_row_does_not_count(folder: Path) -> None:
-    path = folder / "human.gaf"
-    path.write_text(path.read_text().replace("GENE100\tinvolved_in", "GENE100\tNOT|involved_in"))
-    found = read_annotations(path, excluded_evidence=())
-    assert found.dropped["negated"] == 1
-    assert "GENE100" not in found.genes["GO:0000010"]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +200,6 @@ def test_a_set_near_a_larger_one_goes(folder: Path) -> None:
     assert "GO:0000011" not in names_after(folder, rows, max_overlap=0.6)
 
 
-def test_of_equal_sets_the_smaller_id_stays(folder: Path) -> None:
-    add_terms(folder, ("GO:9", ["is_a: GO:0008152"]))
-    assert "GO:9" not in names_after(folder, [(100 + i, "GO:9", "IDA") for i in range(5)])
-
-
 def test_an_annotation_with_a_merged_term_counts(folder: Path) -> None:
     path = folder / "go.obo"
     path.write_text(path.read_text().replace("name: name of GO:0000010", "name: x\nalt_id: GO:77"))
@@ -254,3 +232,25 @@ def test_every_class_is_split_by_its_share() -> None:
         ("b", "val"): 49,
         ("b", "test"): 49,
     }
+
+
+def test_symbols_of_other_species_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "gene_info"
+    path.write_text("#tax_id\tGeneID\tSymbol\n9606\t1\tA1BG\n10090\t2\tMouse\n")
+    assert read_gene_symbols(path) == {"1": "A1BG"}
+    path.write_text("id\tname\n1\tA\n")
+    with pytest.raises(DataError, match=r"gene_info:1: no column 'GeneID'"):
+        read_gene_symbols(path)
+
+
+def test_a_negated_gaf_row_does_not_count(folder: Path) -> None:
+    path = folder / "human.gaf"
+    path.write_text(path.read_text().replace("GENE100\tinvolved_in", "GENE100\tNOT|involved_in"))
+    found = read_annotations(path, excluded_evidence=())
+    assert found.dropped["negated"] == 1
+    assert "GENE100" not in found.genes["GO:0000010"]
+
+
+def test_of_equal_sets_the_smaller_id_stays(folder: Path) -> None:
+    add_terms(folder, ("GO:9", ["is_a: GO:0008152"]))
+    assert "GO:9" not in names_after(folder, [(100 + i, "GO:9", "IDA") for i in range(5)])

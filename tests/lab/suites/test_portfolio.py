@@ -14,7 +14,6 @@ from subgnn.config.recipes import find_recipe
 from subgnn.lab.suites import job as jobs
 from subgnn.lab.suites.plan import Request, plan_jobs
 from subgnn.lab.suites.results import predicted
-from subgnn.lab.suites.run import turn
 from subgnn.lab.suites.spec import parse_suite
 from subgnn.metrics.significance import score_terms
 from tests.lab.suites.examples import folder, run, tiny
@@ -117,11 +116,3 @@ def test_an_entry_for_each_candidate(tmp_path):
     assert parse_suite(content | {"models": both}, "here").models == suite.models
     jobs = plan_jobs(suite, suite.datasets[0], tmp_path, dataset(), models=suite.models, request=Request(1))
     assert len({job["key"] for job in jobs}) == 2 * len(names)
-
-
-def test_large_portfolios_begin(tmp_path):
-    suite = tiny(models=MODELS)
-    jobs = plan_jobs(suite, suite.datasets[0], tmp_path, dataset(), models=suite.models, request=Request(2))
-    order = [(job["seed"], job["entries"][0]["model"]) for job in sorted(jobs, key=turn)]
-    labels = ["auto", "auto, train and val", "bag, train and val", "bag"]
-    assert order == [(seed, label) for seed in (0, 1) for label in labels]

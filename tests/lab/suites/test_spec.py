@@ -9,14 +9,14 @@ import pytest
 
 from subgnn import Graph
 from subgnn.config.files import tuned_recipes
-from subgnn.config.recipes import find_recipe, portfolio, recipe_names
-from subgnn.config.settings import ChannelSettings, Recipe
+from subgnn.config.recipes import find_recipe, portfolio
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.lab.suites import suite_names
 from subgnn.lab.suites.plan import Request, plan_jobs, with_split
 from subgnn.lab.suites.run import _locate
-from subgnn.lab.suites.spec import find_suite, parse_suite
+from subgnn.lab.suites.spec import find_suite
 from tests.lab.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 
@@ -77,40 +77,16 @@ def test_the_portfolio_stands_beside_each_of_its_recipes(name):
             assert list(portfolio(recipe, ())) == (PORTFOLIO if candidate == "auto" else [candidate])
 
 
-@pytest.mark.parametrize("name", ["synthetic", "real", "instances"])
-def test_both_ways_to_fit_the_portfolio_are_told_apart(name):
-    suite = find_suite(name)
-    alone, both = (suite.recipe(model, suite.datasets[0].name).auto.fit_on for model in suite.models[:2])
-    assert [model.label for model in suite.models[:2]] == ["auto", "auto, train and val"]
-    assert (alone, both) == ("train", "train and val")
-
-
-@pytest.mark.parametrize(("name", "seeds"), [("auto", 5), ("peers", 10)])
-def test_suites_of_thirteen_columns(name, seeds):
-    suite = find_suite(name)
-    splits = {dataset.name: suite.split(dataset) for dataset in suite.datasets}
-    assert len(splits) == 13
-    assert {name for name, split in splits.items() if split == "stored"} == {
-        "ppi-bp-paper",
-        "hpo-metab-rebuilt",
-        "hpo-neuro-rebuilt",
-    }
-    assert splits["ppi-bp-published"] == "swapped"
-    assert suite.protocol.seeds == seeds
-
-
 def test_later_models_have_their_authors_settings_or_the_plain_recipe():
     suite = find_suite("peers")
     models = {model.label: model for model in suite.models}
-    found = {
-        (label, dataset): suite.recipe(models[label], dataset).name
-        for label in LATER
-        for dataset in ("glass-density", "ppi-bp-published", "hpo-neuro-rebuilt")
-    }
-    assert found["SSNP", "glass-density"] == "ssnp"
-    assert found["SSNP", "ppi-bp-published"] == "ssnp_ppi_bp"
-    assert found["S2N+A GCNII", "hpo-neuro-rebuilt"] == "s2n_gcnii_a_hpo_neuro"
-    assert found["GLASS", "glass-density"] == "glass_density"
+    for label, dataset, name in (
+        ("SSNP", "glass-density", "ssnp"),
+        ("SSNP", "ppi-bp-published", "ssnp_ppi_bp"),
+        ("S2N+A GCNII", "hpo-neuro-rebuilt", "s2n_gcnii_a_hpo_neuro"),
+        ("GLASS", "glass-density", "glass_density"),
+    ):
+        assert suite.recipe(models[label], dataset).name == name
     assert {model.label for model in suite.models if model.rule} == set(LATER)
     assert {model.label for model in find_suite("reproduction").models} == set(LATER)
 
@@ -132,18 +108,7 @@ def test_published_numbers_of_later_models_are_those_of_their_recipes(name):
     [
         ("auto", "glass-coreness", ["auto", "auto, train and val", "bag", "diffusion", "profiles"]),
         ("auto", "ppi-bp-published", ["auto", "bag", "diffusion-bag", "diffusion-topology"]),
-        ("auto", "ppi-bp-rebuilt", ["auto", "bag"]),
-        ("auto", "hpo-metab-rebuilt", ["auto, train and val", "diffusion"]),
-        (
-            "synthetic",
-            "cut-ratio",
-            ["auto", "SubGNN as published", "subgnn", "SubGNN shape-plus", "avg", "topology"],
-        ),
-        (
-            "real",
-            "ppi-bp-paper",
-            ["SubGNN as published", "subgnn + GIN", "SubGNN surroundings + GIN", "gc", "bag-1hop"],
-        ),
+        ("synthetic", "cut-ratio", ["auto", "SubGNN as published", "subgnn", "SubGNN shape-plus", "avg", "topology"]),
         ("real", "ppi-bp-published", ["auto", "SubGNN surroundings", "mn-gat", "s2v-ns"]),
         ("reproduction", "glass-density", LATER),
         ("reproduction", "ppi-bp-published", LATER),
@@ -194,13 +159,6 @@ def test_the_ablation_has_the_authors_settings_of_each_channel(label):
         assert (recipe.embeddings.source, recipe.embeddings.trainable) == ("gin-untrained", True)
 
 
-def test_the_tables_hold_all_baselines():
-    baselines = {"avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"}
-    assert baselines <= set(recipe_names())
-    for name in ("synthetic", "real"):
-        assert {model.recipe for model in find_suite(name).models if model.baseline} == baselines
-
-
 PAPERS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
 
 
@@ -218,92 +176,61 @@ def test_the_paper_s_baselines_are_tuned_within_the_paper_s_ranges(name):
             assert all(8 <= width <= 256 for width in tuned.model.head)
 
 
-def test_a_label_says_which_embeddings_a_row_has():
-    named: dict[str, set[tuple[str, str]]] = {}
-    for name in suite_names():
-        suite = find_suite(name)
-        for model in suite.models:
-            if not model.baseline and model.label.startswith("SubGNN"):
-                recipe = suite.recipe(model, suite.datasets[0].name)
-                named.setdefault(model.label, set()).add((model.recipe, recipe.embeddings.source))
-    assert all(len(what) == 1 for what in named.values()), named
-
-
 def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):
     suite = find_suite("real")
-    file, published = (
-        next(d for d in suite.datasets if d.name == name) for name in ("ppi-bp-paper", "ppi-bp-published")
-    )
-    assert [
-        (d.name, path) for d, path in _locate(suite, {"ppi-bp-paper": tmp_path}, [file.name, published.name], tmp_path)
-    ] == [
-        ("ppi-bp-paper", tmp_path),
-        ("ppi-bp-published", tmp_path),
-    ]
-    data = replace(cliques(), name="x")
+    names = ["ppi-bp-paper", "ppi-bp-published"]
+    specs = [next(d for d in suite.datasets if d.name == name) for name in names]
+    assert _locate(suite, {names[0]: tmp_path}, names, tmp_path) == [(spec, tmp_path) for spec in specs]
     bag = [model for model in suite.models if model.label == "bag"]
-    (a,), (b,) = (plan_jobs(suite, d, tmp_path, data, models=bag, request=Request(1)) for d in (file, published))
+    (a,), (b,) = (plan_jobs(suite, d, tmp_path, cliques(), models=bag, request=Request(1)) for d in specs)
     assert a["key"] != b["key"]
     assert (a["split"], b["split"]) == ("stored", "swapped")
-    swapped = with_split(data, "swapped", 0).subgraphs
+    given, swapped = cliques().subgraphs, with_split(cliques(), "swapped", 0).subgraphs
     for ours, theirs in (("train", "train"), ("val", "test"), ("test", "val")):
-        assert swapped.indices(ours).tolist() == data.subgraphs.indices(theirs).tolist()
+        assert swapped.indices(ours).tolist() == given.indices(theirs).tolist()
     assert suite.recipe(suite.models[0], "ppi-bp-published") == suite.recipe(suite.models[0], "ppi-bp")
 
 
-def test_the_paper_has_seven_settings_that_matter():
-    assert sum(setting.matters for setting in find_suite("sensitivity").settings) == 7
+SETTING = {"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}
 
 
-def test_mistakes(tmp_path):
-    with pytest.raises(
-        UserError, match=r"unknown suite 'sythetic'; accepted: ablation, .*; did you mean 'synthetic'\?"
-    ):
-        find_suite("sythetic")
-    with pytest.raises(UserError, match=r"gone\.toml: no such suite"):
-        find_suite(str(tmp_path / "gone.toml"))
-    (tmp_path / "bad.toml").write_text("title =")
-    with pytest.raises(UserError, match=r"bad\.toml: this is not valid TOML"):
-        find_suite(str(tmp_path / "bad.toml"))
-    with pytest.raises(UserError, match=r"here: unknown setting 'model'; accepted: name, title, .*'models'"):
-        parse_suite({"name": "x", "title": "x", "model": []}, "here")
-    with pytest.raises(UserError, match="unknown generator 'densty'; accepted: density"):
-        tiny(datasets=[{"name": "a", "generate": "densty"}])
-    with pytest.raises(UserError, match="the model 'a' is there twice"):
-        tiny(models=[{"label": "a", "recipe": "bag"}] * 2)
-    with pytest.raises(
-        UserError, match="compare: unknown model 'bags'; accepted: SubGNN, bag, avg; did you mean 'bag'"
-    ):
-        tiny(compare=["bags"])
-    with pytest.raises(UserError, match="there is no model"):
-        tiny(models=[])
-    with pytest.raises(UserError, match="unknown model 'b'; accepted: SubGNN, bag, avg"):
-        tiny(settings=[{"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}])
-    with pytest.raises(UserError, match="'b' has the folder of 'c'; accepted: b"):
-        tiny(datasets=[{"name": "b", "folder_of": "c"}])
-    with pytest.raises(UserError, match="'b' exchanges val and test of a random split; leave swap out"):
-        tiny(datasets=[{"name": "b", "swap": True}])
-    for recipe, change, words in (
-        ("avg", "training.lrr=1", r"baseline.tune_settings: 'training.lrr=1'; accepted: training.lr, .*did you mean"),
-        ("avg", "training.lr=fast", "training.lr is 'fast'; accepted: a number"),
-        ("avg", "embeddings.dim=8", "'embeddings.dim=8'; accepted: training.lr"),
-        ("bag", "training.lr=1", "the method is bag; accepted for avg"),
-    ):
-        tuned = tiny(models=[{"label": "a", "recipe": recipe, "tune": [[change]]}])
-        with pytest.raises(UserError, match=words):
-            tuned.recipe(tuned.models[0], "cliques")
-    suite = tiny()
-    with pytest.raises(UserError, match="tiny: the recipe has no channel 'position'; accepted: structure"):
-        suite.recipe(suite.models[0], "cliques", change="channels.position=3")
-    with pytest.raises(UserError, match="accepted: a number of anchors from 1"):
-        suite.recipe(suite.models[0], "cliques", change="channels.structure=0")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": []}, r"here: unknown setting 'model'; accepted: name, title, .*'models'"),
+        ({"datasets": [{"name": "a", "generate": "densty"}]}, "unknown generator 'densty'; accepted: density"),
+        ({"models": [{"label": "a", "recipe": "bag"}] * 2}, "the model 'a' is there twice"),
+        ({"compare": ["bags"]}, "compare: unknown model 'bags'; accepted: SubGNN, bag, avg; did you mean 'bag'"),
+        ({"models": []}, "there is no model"),
+        ({"settings": [SETTING]}, "unknown model 'b'; accepted: SubGNN, bag, avg"),
+        ({"datasets": [{"name": "b", "folder_of": "c"}]}, "'b' has the folder of 'c'; accepted: b"),
+        ({"datasets": [{"name": "b", "swap": True}]}, "'b' exchanges val and test of a random split; leave swap out"),
+        *(
+            ({"datasets": [{"name": name, "generate": "density"}]}, "a dataset is called")  # it names a folder
+            for name in ("../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb")
+        ),
+    ],
+)
+def test_mistakes(changes, message):
+    with pytest.raises(UserError, match=message):
+        tiny(**changes)
 
 
-def test_a_channel_that_does_not_exist_is_refused_with_the_nearest():
-    suite = tiny()
-    wrong = replace(suite.models[0], channels=(ChannelSettings("structur", "border", 3),))
-    with pytest.raises(UserError, match=r"channels\[0\]\.kind is 'structur'; accepted: .*; did you mean 'structure'"):
-        suite.recipe(wrong, "cliques")
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        ({"recipe": "avg", "tune": [["training.lrr=1"]]}, "", r"tune_settings: 'training.lrr=1'; .*did you mean"),
+        ({"recipe": "avg", "tune": [["training.lr=fast"]]}, "", "training.lr is 'fast'; accepted: a number"),
+        ({"recipe": "avg", "tune": [["embeddings.dim=8"]]}, "", "'embeddings.dim=8'; accepted: training.lr"),
+        ({"recipe": "bag", "tune": [["training.lr=1"]]}, "", "the method is bag; accepted for avg"),
+        ({"recipe": "structure"}, "channels.position=3", "tiny: the recipe has no channel 'position'; accepted: str"),
+        ({"recipe": "structure"}, "channels.structure=0", "accepted: a number of anchors from 1"),
+    ],
+)
+def test_mistakes_in_a_model(model, change, message):
+    suite = tiny(models=[{"label": "a", **model}])
+    with pytest.raises(UserError, match=message):
+        suite.recipe(suite.models[0], "cliques", change=change)
 
 
 def test_recipes_beside_ones_own_suite(tmp_path):
@@ -346,12 +273,6 @@ def test_a_key_is_another_for_other_settings():
     ]
     keys = [job["key"] for change in changes for job in jobs(*change)]
     assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)
-
-
-@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb"])
-def test_a_dataset_cannot_lead_out_of_the_folder(name):
-    with pytest.raises(UserError, match="a dataset is called"):
-        tiny(datasets=[{"name": name, "generate": "density"}])
 
 
 def test_the_published_split_exchanges_val_and_test_where_val_is_the_smaller():

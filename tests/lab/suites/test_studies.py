@@ -11,7 +11,7 @@ from subgnn.lab.suites.job import node_overlap
 from subgnn.lab.suites.results import Group, overlap_bins, random_score, reliability
 from subgnn.lab.suites.tables import change_table, short_table, short_title
 from subgnn.ragged import Ragged
-from tests.lab.suites.examples import MODELS, SMALL, folder, run, tiny
+from tests.lab.suites.examples import MODELS, folder, run, tiny
 
 SETTINGS = [
     {"name": "rate", "key": "training.lr", "values": ["0.005", "0.5"], "model": "SubGNN", "matters": True},
@@ -114,24 +114,6 @@ def test_bins_by_hand(tmp_path):
     assert [b["micro_f1"]["std"] for b in bins] == [0.25, 0.5, 0.0]
 
 
-def test_chance_with_several_labels_is_that_of_many_throws(tmp_path):
-    rng = np.random.default_rng(0)
-    targets = (rng.random((300, 5)) < 0.3).astype(np.int8)
-    kept = {"probabilities": np.zeros((300, 5)), "targets": targets, "overlap": np.zeros(300)}
-    chance = random_score(group(tmp_path, kept, task="multi-label", classes="abcde"))
-    said = rng.integers(0, 2, (400, 300, 5))
-    both = (said * targets).sum()
-    assert chance == pytest.approx(2 * both / (said.sum() + 400 * targets.sum()), abs=0.005)
-
-
-def test_overrides_reach_the_channels():
-    suite = tiny(settings=SETTINGS)
-    recipe = suite.recipe(suite.models[0], "cliques", SMALL, change="channels.structure/border=7")
-    assert [c.num_anchors for c in recipe.channels] == [3, 7]
-    recipe = suite.recipe(suite.models[0], "cliques", change="channels.structure=8")
-    assert [c.num_anchors for c in recipe.channels] == [8, 8]
-
-
 def test_tables_of_a_terminal():
     nothing = {"mean": None, "std": None}
     row = {"dataset": "d", "model": "m", "task": "multi-class", "protocol": "stored split", "n": 2, "gap": -0.1}
@@ -159,3 +141,13 @@ def test_damaged_answers_are_none(tmp_path):
     for damaged in (content[: len(content) // 2], content[:40] + bytes(40) + content[80:], b"", b"text"):
         path.write_bytes(damaged)
         assert reliability(whole) is None
+
+
+def test_chance_with_several_labels_is_that_of_many_throws(tmp_path):
+    rng = np.random.default_rng(0)
+    targets = (rng.random((300, 5)) < 0.3).astype(np.int8)
+    kept = {"probabilities": np.zeros((300, 5)), "targets": targets, "overlap": np.zeros(300)}
+    chance = random_score(group(tmp_path, kept, task="multi-label", classes="abcde"))
+    said = rng.integers(0, 2, (400, 300, 5))
+    both = (said * targets).sum()
+    assert chance == pytest.approx(2 * both / (said.sum() + 400 * targets.sum()), abs=0.005)

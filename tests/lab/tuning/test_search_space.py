@@ -74,8 +74,6 @@ def test_read(tmp_path):
         ("training.lr = {low = 0, hihg = 1}", "unknown setting 'training.lr.hihg'; .*did you mean 'high'"),
         ("training.lr = {low = 1, high = 1}", "low must be below high"),
         ("training.lr = {low = 0, high = 1, log = true}", "needs a low above 0"),
-        ("training.lr = {low = 1, high = 2, log = true, step = 1}", "takes no step"),
-        ("training.lr = {low = 1, high = 2, log = 1}", "training.lr.log is '1'; accepted: true or false"),
         ("training.lr = {low = 1, high = 2, step = 5}", "step must be above 0, and no more than"),
         ("training.lr = {low = -1, high = 2}", r"training.lr.low is -1.*from 0"),
         ("model.layers = {low = 0.5, high = 2}", "model.layers is .*; its numbers must be whole"),
@@ -83,10 +81,8 @@ def test_read(tmp_path):
         ("model.norm = {low = 0, high = 2}", "model.norm is '0.0'; accepted: none, batch, layer"),
         ('model.norm = {choices = ["bacth"]}', "model.norm is 'bacth'; .*did you mean 'batch'"),
         ("model.norm = {choices = []}", r"model.norm is .*choices"),
-        ('model.norm = {choices = ["none"], low = 1}', "model.norm is .*accepted: "),
         ("model.layers = {choices = [1, 1]}", "model.layers has a choice twice"),
         ("model.head = {choices = [[8, 4], [8]]}", "model.head is .*a list of 2"),
-        ("model.topology = {low = 0, high = 1}", "model.topology is '0.0'; accepted: true or false"),
         ("channels.strukture.num_anchors = {low = 1, high = 2}", "unknown channel 'strukture'; .*mean 'structure'"),
         (
             "channels.structure.anchors = {low = 1, high = 2}",
@@ -107,13 +103,14 @@ def test_refused(text, message):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(UserError, match="no such search space"):
-        find_space(str(tmp_path / "nowhere.toml"))
     (tmp_path / "bad.toml").write_text("a = ")
-    with pytest.raises(UserError, match="this is not valid TOML"):
-        find_space(str(tmp_path / "bad.toml"))
-    with pytest.raises(UserError, match=r"unknown search space 'papr'; .*did you mean 'paper'"):
-        find_space("papr")
+    for name, words in (
+        (str(tmp_path / "nowhere.toml"), "no such search space"),
+        (str(tmp_path / "bad.toml"), "this is not valid TOML"),
+        ("papr", "unknown search space 'papr'; .*did you mean 'paper'"),
+    ):
+        with pytest.raises(UserError, match=words):
+            find_space(name)
 
 
 def test_drawn_values_go_where_they_belong():
@@ -169,12 +166,9 @@ def test_own_parameters_are_those_inside():
     }
     outside = replace(recipe(), training=replace(recipe().training, lr=0.5, weight_decay=0.3))
     assert not {"training.lr", "training.weight_decay"} & set(recipe_parameters(parse(TEXT), outside))
-
-
-def test_lists_as_choices_survive_the_study():
-    space = parse("model.head = {choices = [[8, 4], [16, 8]]}")
-    assert recipe_parameters(space, recipe()) == {"model.head": "[16, 8]"}
-    assert apply_parameters(space, recipe(), {"model.head": "[8, 4]"}).model.head == (8, 4)
+    lists = parse("model.head = {choices = [[8, 4], [16, 8]]}")
+    assert recipe_parameters(lists, recipe()) == {"model.head": "[16, 8]"}
+    assert apply_parameters(lists, recipe(), {"model.head": "[8, 4]"}).model.head == (8, 4)
 
 
 @pytest.mark.quick(1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
+import typing
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +21,12 @@ from subgnn.config.settings import PrepareSettings
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.lab.tuning import study as studies
 from subgnn.lab.tuning import trial as trials
-from subgnn.lab.tuning.search_space import parse_space
+from subgnn.lab.tuning.search_space import parse_space, space_names
+from subgnn.lab.tuning.study import Pruner
 from subgnn.lab.tuning.trial import TrialResult, max_epochs, run_trial, without_test
-from subgnn.lab.tuning.tune import tune
-from subgnn.lab.tuning.tune_page import best_so_far
+from subgnn.lab.tuning.tune import FILES, tune
 from tests.lab.tuning.searches import SPACE, made_up
+from tests.pages import ROOT
 from tests.reports.reading import read
 from tests.results import result
 from tests.training.examples import dataset, recipe
@@ -58,10 +61,12 @@ def test_files(searched):
     rows = table(out)
     assert [row["trial"] for row in rows] == ["0", "1", "2"]
     best = max(rows, key=lambda row: (float(row["score"]), -float(row["loss"])))
-    assert found["best"]["trial"] == int(best["trial"])
-    assert found["best"]["score"] == float(best["score"])
-    assert {"recipe.toml", "study.db", "study.html", "inputs.json"} <= {path.name for path in out.iterdir()}
-    assert not list(out.glob(".*"))
+    assert (found["best"]["trial"], found["best"]["score"]) == (int(best["trial"]), float(best["score"]))
+    assert {path.name for path in out.iterdir()} == {*FILES.values(), "study.db", "inputs.json"}
+    page = (out / "study.html").read_text()
+    read(page)
+    for words in ("Search on cliques: small in the space few", "best so far", f"{found['best']['score']:.3f}"):
+        assert words in page
 
 
 def test_the_first_trial_is_the_recipe(searched):
@@ -81,15 +86,6 @@ def test_the_recipe_trains_to_the_score_of_the_trial(searched, tmp_path):
     results = train(without_test(dataset()), tuned, tmp_path / "run", device="cpu", report=False)
     assert results.val["micro_f1"] == found["best"]["score"]
     assert results.val["loss"] == pytest.approx(found["best"]["loss"], abs=1e-6)
-
-
-def test_page(searched):
-    out, found = searched
-    page = (out / "study.html").read_text()
-    read(page)
-    assert "Search on cliques: small in the space few" in page
-    assert "best so far" in page
-    assert f"{found['best']['score']:.3f}" in page
 
 
 @pytest.mark.quick(1)
@@ -114,20 +110,6 @@ def test_the_study_is_the_same_whatever_is_in_test(searched, change, tmp_path):
     assert search(out, replace(data, subgraphs=subgraphs))["best"] == found["best"]
 
 
-@pytest.mark.slow
-def test_no_training_sees_a_test_subgraph(tmp_path, monkeypatch):
-    seen = []
-    real = trials.train
-
-    def watch(data, *given, **options):
-        seen.append([len(data.subgraphs.indices(split)) for split in ("train", "val", "test")])
-        return real(data, *given, **options)
-
-    monkeypatch.setattr(trials, "train", watch)
-    search(tmp_path / "out", trials=1, seeds=2, split="random")
-    assert seen == [[20, 5, 0]] * 2
-
-
 def test_it_goes_on(tmp_path, fast):
     whole = search(tmp_path / "whole", trials=4)
     assert search(tmp_path / "parts", trials=2)["trials"]["complete"] == 2
@@ -138,12 +120,8 @@ def test_it_goes_on(tmp_path, fast):
     assert rates[0] == rates[1]
     assert len(set(rates[0])) == 4
     assert whole["best"]["parameters"] == parts["best"]["parameters"]
-
-
-@pytest.mark.slow
-def test_the_seed_of_the_search(tmp_path, fast):
-    found = [search(tmp_path / str(seed), trials=2, seed=seed) for seed in (0, 1)]
-    assert found[0]["best"]["parameters"] != found[1]["best"]["parameters"]
+    assert search(tmp_path / "parts", trials=9, timeout=0)["trials"]["complete"] == 4
+    assert search(tmp_path / "other", trials=4, seed=1)["best"]["parameters"] != whole["best"]["parameters"]
 
 
 @pytest.mark.slow
@@ -202,36 +180,24 @@ def test_equal_scores_are_decided_by_the_loss(tmp_path, monkeypatch):
 
 
 def test_failures_are_recorded_and_the_study_goes_on(tmp_path, monkeypatch):
+    errors = iter([None, UserError("the loss became nan", where="train"), ZeroDivisionError("ours"), None])
+
     def sometimes(data, drawn, **options):
-        number.append(len(number))
-        if number[-1] == 1:
-            raise UserError("the loss became nan", where="train")
-        if number[-1] == 2:
-            raise ZeroDivisionError("ours")
+        error = next(errors, UserError("no"))
+        if error is not None:
+            raise error
         return made_up(data, drawn, **options)
 
-    number = []
     monkeypatch.setattr(studies, "run_trial", sometimes)
     found = search(tmp_path / "out", trials=4)
     assert found["trials"] == {"complete": 2, "pruned": 0, "failed": 2, "running": 0}
-    assert [row["error"] for row in table(tmp_path / "out")] == [
-        "",
-        "train: the loss became nan",
-        "ZeroDivisionError: ours",
-        "",
-    ]
+    messages = ["", "train: the loss became nan", "ZeroDivisionError: ours", ""]
+    assert [row["error"] for row in table(tmp_path / "out")] == messages
     read((tmp_path / "out" / "study.html").read_text())
-
-
-def test_where_all_fail_the_first_is_told(tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise UserError("no")
-
-    monkeypatch.setattr(studies, "run_trial", fail)
     with pytest.raises(DataError, match="no trial was completed; trial 0: no"):
-        search(tmp_path / "out")
-    assert len(table(tmp_path / "out")) == 3
-    assert not (tmp_path / "out" / "recipe.toml").exists()
+        search(tmp_path / "all")
+    assert len(table(tmp_path / "all")) == 3
+    assert not (tmp_path / "all" / "recipe.toml").exists()
 
 
 def test_an_interrupt_keeps_what_is_done(tmp_path, monkeypatch):
@@ -250,20 +216,6 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, monkeypatch):
     # The trial that was interrupted is made up for.
     assert search(tmp_path / "out", trials=4)["trials"] == {"complete": 4, "pruned": 0, "failed": 0, "running": 0}
     assert [row["trial"] for row in table(tmp_path / "out")] == ["0", "1", "3", "4"]
-
-
-def test_timeout(tmp_path, fast):
-    search(tmp_path / "out", trials=2)
-    assert search(tmp_path / "out", trials=9, timeout=0)["trials"]["complete"] == 2
-
-
-def test_seeds_are_averaged(tmp_path):
-    seen = without_test(dataset())
-    both = run_trial(seen, recipe(1), seeds=2, folds=0, device="cpu")
-    runs = [train(seen, recipe(1), tmp_path / f"{s}", seed=s, device="cpu", report=False).val for s in range(2)]
-    assert both.scores == [run["micro_f1"] for run in runs]
-    assert both.loss == pytest.approx(np.mean([run["loss"] for run in runs]))
-    assert both.score == pytest.approx(np.mean(both.scores))
 
 
 def test_folds_are_scored_by_trainings_without_them(tmp_path, monkeypatch):
@@ -288,11 +240,6 @@ def test_folds_are_scored_by_trainings_without_them(tmp_path, monkeypatch):
         assert [len(data.subgraphs.indices(name)) > 0 for name in ("train", "val", "test")] == [True] * 3
 
 
-def test_a_portfolio_is_not_tuned(tmp_path):
-    with pytest.raises(UserError, match="the recipe 'auto' is a portfolio, which chooses by itself; tune one of its"):
-        tune(dataset(), find_recipe("auto"), tmp_path / "out", space=SPACE, trials=1)
-
-
 def test_a_search_by_folds(tmp_path):
     found = search(tmp_path / "out", trials=1, folds=2)
     assert (found["folds"], len(found["best"]["scores"])) == (2, 2)
@@ -301,9 +248,6 @@ def test_a_search_by_folds(tmp_path):
     assert "2 folds of training and validation subgraphs" in (tmp_path / "out" / "study.html").read_text()
     with pytest.raises(DataError, match="holds another search"):
         search(tmp_path / "out", trials=1, folds=0)
-    for options, words in (({"folds": 1}, "folds is 1; accepted: 0"), ({"folds": 2, "split": "random"}, "with folds")):
-        with pytest.raises(UserError, match=words):
-            search(tmp_path / "other", **options)
 
 
 def test_steps_tell_the_best_so_far(monkeypatch):
@@ -325,24 +269,18 @@ def test_steps_tell_the_best_so_far(monkeypatch):
         assert [score for _, score in steps] == pytest.approx(want)
 
 
-def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():
-    """Frozen and trainable embeddings: twice the epochs for each seed."""
-    avg = find_recipe("avg", ["embeddings.dim=4", "training.epochs=2"])
+@pytest.mark.parametrize(
+    ("given", "epochs"),
+    [
+        (find_recipe("avg", ["embeddings.dim=4", "training.epochs=2"]), 4),  # frozen and trainable embeddings
+        (replace(recipe(2), training=replace(recipe(2).training, members=3)), 6),
+    ],
+)
+def test_no_step_is_told_twice_where_a_recipe_has_several_networks(given, epochs):
     steps = []
-    run_trial(
-        without_test(dataset()), avg, seeds=2, folds=0, device="cpu", on_step=lambda number, _: steps.append(number)
-    )
-    assert steps == list(range(1, 2 * max_epochs(avg) + 1))
-    assert max_epochs(avg) == 4
-
-
-def test_no_step_is_told_twice_where_a_recipe_has_several_networks():
-    small = recipe(2)
-    several = replace(small, training=replace(small.training, members=3))
-    steps = []
-    run_trial(without_test(dataset()), several, seeds=2, folds=0, device="cpu", on_step=lambda n, _: steps.append(n))
-    assert steps == list(range(1, 2 * max_epochs(several) + 1))
-    assert max_epochs(several) == 6
+    run_trial(without_test(dataset()), given, seeds=2, folds=0, device="cpu", on_step=lambda n, _: steps.append(n))
+    assert steps == list(range(1, 2 * epochs + 1))
+    assert max_epochs(given) == epochs
 
 
 def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):
@@ -356,14 +294,6 @@ def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):
         search(tmp_path / "out", back, trials=1)
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("task", ["multi-label", "regression"])
-def test_other_tasks(task, tmp_path):
-    found = search(tmp_path / "out", dataset(task), trials=1)
-    assert found["metric"] == ("r2" if task == "regression" else "micro_f1")
-    assert found["trials"]["complete"] == 1
-
-
 def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):
     undefined = result(val={"r2": math.nan, "loss": 1.0})
     monkeypatch.setattr(trials, "train", lambda *_, **__: undefined)
@@ -371,34 +301,19 @@ def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):
         search(tmp_path / "out", dataset("regression"), trials=1)
 
 
-def test_baselines_have_the_papers_ranges(tmp_path, fast):
-    bag = replace(recipe(1), method="bag", channels=())
-    found = tune(dataset(), bag, tmp_path / "out", trials=2, device="cpu")
-    assert found["space"] == "paper_baselines"
-    assert set(found["best"]["parameters"]) == {
-        "training.batch_size",
-        "training.lr",
-        "training.weight_decay",
-        "model.head[0]",
-        "model.head[1]",
-    }
-
-
-def test_a_search_may_start_from_a_network_that_sees_nothing(tmp_path, fast):
-    blind = replace(recipe(1, initial=False), channels=())
-    sees = parse_space({"model": {"initial": {"choices": [False, True]}, "dropout": {"low": 0.1, "high": 0.5}}}, "test")
-    assert tune(dataset(), blind, tmp_path / "out", space=sees, trials=1, device="cpu")["best"] is not None
-
-
 def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
-    bad = replace(recipe(1), prepare=PrepareSettings(directed=True, own_hops="bounded"))
-    with pytest.raises(UserError, match=r"prepare\.directed with prepare\.own_hops=bounded"):
-        tune(dataset(), bad, tmp_path / "out", space=SPACE, trials=1)
-    with pytest.raises(UserError, match="trials is 0"):
-        search(tmp_path / "out", trials=0)
     few = parse_space({"channels": {"position": {"num_anchors": {"low": 1, "high": 2}}}}, "few", name="few")
-    with pytest.raises(UserError, match="search space few: nothing in it can be changed"):
-        tune(dataset(), replace(recipe(1), channels=()), tmp_path / "out", space=few)
+    directed = replace(recipe(1), prepare=PrepareSettings(directed=True, own_hops="bounded"))
+    for given, options, words in (
+        (directed, {}, r"prepare\.directed with prepare\.own_hops=bounded"),
+        (recipe(1), {"trials": 0}, "trials is 0"),
+        (recipe(1), {"folds": 1}, "folds is 1; accepted: 0"),
+        (recipe(1), {"folds": 2, "split": "random"}, "with folds"),
+        (replace(recipe(1), channels=()), {"space": few}, "search space few: nothing in it can be changed"),
+        (find_recipe("auto"), {}, "the recipe 'auto' is a portfolio, which chooses by itself; tune one of its"),
+    ):
+        with pytest.raises(UserError, match=words):
+            tune(dataset(), given, tmp_path / "out", **{"space": SPACE, "trials": 1, **options})
     assert not (tmp_path / "out").exists()
 
 
@@ -412,15 +327,21 @@ def test_importance_follows_what_matters(tmp_path, fast):
     assert "Bar chart of importance: training.lr" in page
 
 
-def test_best_so_far():
-    rows = [
-        {"trial": n, "state": state, "score": score}
-        for n, state, score in [(0, "failed", None), (1, "complete", 0.2), (2, "pruned", 0.9), (4, "complete", 0.5)]
-    ]
-    assert best_so_far(rows) == [(1, 0.2), (2, 0.2), (4, 0.5)]
-
-
 def test_without_optuna(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtra, match=r"tune needs the package optuna; .*subgnn\[tune\]"):
         search(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        ("space", space_names()),
+        ("pruner", typing.get_args(Pruner)),
+        ("file", [*FILES.values(), "study.db", "inputs.json"]),
+    ],
+)
+def test_the_guide_has_every_space_pruner_and_file(head, names):
+    page = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
+    rows = page.partition(f"\n| {head} |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE)) == sorted(names)
