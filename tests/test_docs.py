@@ -15,16 +15,10 @@ import subgnn
 from tests.pages import ROOT, Block, Session, blocks
 
 DOCS = ROOT / "docs"
-RUN = (
-    "quickstart.md",
-    "concepts.md",
-    "python.md",
-    "command_line.md",
-    "settings.md",
-    "explain.md",
-    "suites.md",
-    "tuning.md",
-)
+RUN = [
+    f"{name}.md"
+    for name in ["quickstart", "concepts", "python", "command_line", "settings", "explain", "suites", "tuning"]
+]
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
 
@@ -34,10 +28,6 @@ def test_readme_python(block: Block, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     exec(compile(block.text, block.where, "exec"), {})
     assert capsys.readouterr().out.strip()
-
-
-def test_there_is_something_to_run():
-    assert README_BLOCKS
 
 
 @pytest.mark.slow
@@ -97,10 +87,14 @@ def test_links_lead_somewhere(page):
         assert not heading or heading in slugs(there), target
 
 
-def test_every_page_is_in_the_index():
+def test_every_page_is_in_the_index_and_in_the_menu():
     index = (DOCS / "README.md").read_text(encoding="utf-8")
-    for page in DOCS.glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in index, page.name
+    pages = [page.name for page in DOCS.glob("*.md")]
+    for page in pages:
+        assert page == "README.md" or f"({page})" in index, page
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +- (?:[\w ]+: )?(\w+\.md)$", menu, re.MULTILINE)
+    assert sorted(listed) == sorted([*pages, "CHANGELOG.md", "CONTRIBUTING.md", "reference.md"])
 
 
 def test_every_public_name_is_on_the_page():

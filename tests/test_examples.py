@@ -7,7 +7,6 @@ import re
 import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,17 +15,15 @@ from tests.pages import ROOT
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = ROOT / "examples"
-
 
 @pytest.fixture
 def examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The folder of examples, where Python looks for modules as it does for a script; work is done elsewhere."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.chdir(tmp_path)
     for name in ("RARE_DISEASE_DATA", "RARE_DISEASE_OUT"):
         monkeypatch.delenv(name, raising=False)
-    return EXAMPLES
+    return ROOT / "examples"
 
 
 def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tmp_path):
@@ -34,8 +31,20 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     found = runpy.run_path(str(examples / "rare_disease.py"), run_name="__main__")
     printed = capsys.readouterr().out
     assert "MADE UP: not medical data" in printed
-    is_explained(found, printed)
-    is_new(found)
+    why = found["why"]
+    assert set(why.names) == set(found["patient"])
+    assert f"{max(why.probabilities):6.1%}  {found['predicted']}\n" in printed
+    for title in ("phenotypes", "components", "channels", "anchors"):
+        assert f"\n{title}, towards {found['predicted']}\n" in printed
+    for item in (*why.by_node, *why.by_channel):
+        assert f"  {why.of_class(item.contributions):+6.2f}  {item.name}\n" in printed
+    # The patient has a part of a disease of the test split, and one thing more; no disease is the same.
+    diseases, names = found["diseases"], found["graph"].names
+    assert found["disease"] in diseases.indices("test")
+    disease = set(diseases.nodes[found["disease"]].tolist())
+    assert {names.find(name) for name in found["own"]} < disease
+    assert names.find(found["other"]) not in disease
+    assert all(found["nodes"].tolist() != row.tolist() for row in diseases.nodes)
     out = tmp_path / "rare_disease"
     written = ET.parse(out / "patient.svg")
     assert set(found["patient"]) <= {text.text for text in written.iter("{http://www.w3.org/2000/svg}text")}
@@ -50,27 +59,6 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     assert again["run"].name == "run-2"
 
 
-def is_explained(found: dict[str, Any], printed: str) -> None:
-    """What was printed is what the run says of the patient."""
-    why = found["why"]
-    assert set(why.names) == set(found["patient"])
-    assert f"{max(why.probabilities):6.1%}  {found['predicted']}\n" in printed
-    for title in ("phenotypes", "components", "channels", "anchors"):
-        assert f"\n{title}, towards {found['predicted']}\n" in printed
-    for item in (*why.by_node, *why.by_channel):
-        assert f"  {why.of_class(item.contributions):+6.2f}  {item.name}\n" in printed
-
-
-def is_new(found: dict[str, Any]) -> None:
-    """The patient has a part of a disease of the test split, and one thing more; no disease is the same."""
-    diseases, names = found["diseases"], found["graph"].names
-    assert found["disease"] in diseases.indices("test")
-    disease = set(diseases.nodes[found["disease"]].tolist())
-    assert {names.find(name) for name in found["own"]} < disease
-    assert names.find(found["other"]) not in disease
-    assert all(found["nodes"].tolist() != row.tolist() for row in diseases.nodes)
-
-
 def test_made_up_diseases_have_the_form_of_real_ones(examples, tmp_path):
     build = runpy.run_path(str(examples / "made_up_diseases.py"))["build_made_up"]
     folder, again = build(tmp_path / "a"), build(tmp_path / "b")
@@ -81,13 +69,7 @@ def test_made_up_diseases_have_the_form_of_real_ones(examples, tmp_path):
     assert not problems.warnings
     assert list(data.graph.names.columns) == ["hpo_id", "name"]
     assert data.subgraphs.task == "multi-class"
-    assert data.graph.names[data.subgraphs.nodes[0][0]] in (folder / "nodes.tsv").read_text(encoding="utf-8")
-
-
-def test_made_up_diseases_say_so(examples, tmp_path):
-    folder = runpy.run_path(str(examples / "made_up_diseases.py"))["build_made_up"](tmp_path)
-    card = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    assert card["source"] == "made up, not medical data"
-    assert not re.search("orphanet|human phenotype", json.dumps(card), re.IGNORECASE)
+    assert data.card["source"] == "made up, not medical data"
+    assert not re.search("orphanet|human phenotype", json.dumps(data.card), re.IGNORECASE)
     titles = (folder / "subgraph_names.tsv").read_text(encoding="utf-8").splitlines()
     assert all("\tMade-up disease " in title for title in titles)
