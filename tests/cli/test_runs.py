@@ -1,31 +1,41 @@
-"""``explain`` and ``export``: files in, files out."""
+"""``explain``, ``export``, ``report`` and ``serve``: files in, files out, and what is refused."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import socket
+import sys
 from dataclasses import replace
 
 import pytest
 
 from subgnn import NodeNames, write_folder
-from subgnn.api.train_recipe import train
 from tests.cli.command import call
-from tests.training.examples import dataset, recipe
+from tests.reports.reading import read
+from tests.serve.examples import run_folder
+from tests.training.examples import dataset
+
+SETTINGS = ("prepare.patch_length=5", "prepare.walks=2", "embeddings.dim=8", "training.epochs=2")
+SMALL = [word for setting in SETTINGS for word in ("--set", setting)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A finished run, its dataset with names, and a file of new subgraphs."""
-    here = tmp_path_factory.mktemp("explain")
+    here = tmp_path_factory.mktemp("runs")
     data = dataset()
     named = replace(data, graph=replace(data.graph, names=NodeNames.of(f"g-{i}" for i in range(24))))
     write_folder(named, here / "data")
-    train(named, recipe(2), here / "run", device="cpu", source=str(here / "data"), cache=False, report=False)
+    options = ("--recipe", "subgnn", *SMALL, "--device", "cpu", "--no-cache", "--tensorboard", "--out", here / "run")
+    called = call("train", here / "data", *options)
+    assert f"the page of the run: {here / 'run' / 'report.html'}" in called.out
+    assert any((here / "run" / "tensorboard").iterdir())
     (here / "new.tsv").write_text("g-0-g-1-#10\tignored\n\n#5-#4\n")
     return here
 
 
-def test_json(folder, tmp_path):
+def test_explain_as_json(folder, tmp_path):
     done = call("explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "why.json", "--json")
     wanted = {"run": str(folder / "run"), "out": str(tmp_path / "why.json"), "num_subgraphs": 2, "notes": []}
     assert done.json == wanted
@@ -33,10 +43,8 @@ def test_json(folder, tmp_path):
     assert (found["format"], found["version"]) == ("subgnn-explanations", 1)
     first, second = found["explanations"]
     assert (first["subgraph"], first["nodes"], first["names"]) == ("g-0-g-1-#10", [0, 1, 10], ["g-0", "g-1", "g-10"])
-    assert second["subgraph"] == "#5-#4"
-    assert second["by_component"] == []
-    assert first["reference"] == "training mean"
-    assert first["attributions"] is None
+    assert (second["subgraph"], second["by_component"]) == ("#5-#4", [])
+    assert (first["reference"], first["attributions"]) == ("training mean", None)
     call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "labels.tsv")
     rows = [line.split("\t") for line in (tmp_path / "labels.tsv").read_text().splitlines()]
     assert [row[1] for row in rows[1:]] == [first["label"], second["label"]]
@@ -44,11 +52,10 @@ def test_json(folder, tmp_path):
         assert first["probabilities"][name] == pytest.approx(float(shown), abs=2e-6)
 
 
-def test_table(folder, tmp_path):
+def test_explain_as_a_table(folder, tmp_path):
     out = tmp_path / "why.tsv"
     arguments = ("explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", out, "--max-anchors", 3)
-    done = call(*arguments, "--attributions")
-    assert done.out == f"{out}: explanations of 2 predictions\n"
+    assert call(*arguments, "--attributions").out == f"{out}: explanations of 2 predictions\n"
     header, *rows = [line.split("\t") for line in out.read_text().splitlines()]
     assert header == ["subgraph", "label", "by", "kind", "item", "clique0", "clique1", "clique2"]
     assert all(len(row) == len(header) for row in rows)
@@ -63,23 +70,10 @@ def test_table(folder, tmp_path):
     assert call(*arguments, "--force").code == 0
 
 
-def test_mistakes(folder, tmp_path):
-    (tmp_path / "wrong.tsv").write_text("g-0\ng-99\n")
-    done = call("explain", folder / "run", "--subgraphs", tmp_path / "wrong.tsv", "--out", tmp_path / "why.json")
-    assert done.code == 2
-    assert done.error.startswith(f"{tmp_path / 'wrong.tsv'}:2: ")
-    assert not (tmp_path / "why.json").exists()
-    done = call("explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "why.txt")
-    assert done.error.endswith(
-        "unknown kind of file '.txt'; accepted: .json, .csv, .tsv, .parquet, .jsonl, or - for the standard output"
-    )
-
-
 def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):
     file = tmp_path / "it.safetensors"
-    done = call("export", folder / "run", "--out", file, "--with-graph", "--json")
-    assert done.json["bytes"] == file.stat().st_size
-    assert done.json["with_graph"]
+    done = call("export", folder / "run", "--out", file, "--with-graph", "--json").json
+    assert (done["bytes"], done["with_graph"]) == (file.stat().st_size, True)
     for verb, out in (("predict", "a.tsv"), ("embed", "a.npy"), ("explain", "a.json")):
         written = []
         for run in (folder / "run", file):
@@ -93,29 +87,74 @@ def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):
     assert call("evaluate", file, "--data", folder / "data").out.startswith(str(file)[:10])
 
 
-def test_a_memory_that_is_too_small_is_refused(folder, tmp_path):
-    done = call(
-        "explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "a.json", "--memory", "3KB"
-    )
-    assert done.error.startswith("--memory: 0 MB; accepted: a number with MB, GB or TB")
-    assert not (tmp_path / "a.json").exists()
-
-
 def test_a_pt2_is_a_program(folder, tmp_path):
-    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--json")
-    assert done.code == 0
-    assert done.json["format"] == "torch-export"
-    assert "inputs" in done.json
-    done = call("export", folder / "run", "--out", tmp_path / "run.pt2", "--format", "portable", "--json")
-    assert done.json["format"] == "portable"
+    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--json").json
+    assert (done["format"], "inputs" in done) == ("torch-export", True)
+    done = call("export", folder / "run", "--out", tmp_path / "run.pt2", "--format", "portable", "--json").json
+    assert done["format"] == "portable"
     files = ["--data", folder / "data", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "a.tsv"]
     assert call("predict", tmp_path / "run.pt2", *files).code == 0
 
 
-def test_export_mistakes(folder, tmp_path):
-    done = call("export", folder / "run", "--out", tmp_path / "it.onnx", "--format", "torch-export")
-    assert done.error == f"{tmp_path / 'it.onnx'}: unknown kind of file '.onnx'; accepted: .pt2"
-    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--with-graph")  # by its name, a program
-    assert done.error == "--with-graph: a program cannot contain the graph; leave it out"
-    done = call("export", tmp_path / "nowhere", "--out", tmp_path / "it")
-    assert "no finished run" in done.error
+def test_report(folder, tmp_path):
+    page, out = folder / "run" / "report.html", tmp_path / "else.html"
+    page.write_text("old")
+    assert call("report", folder / "run", "--json").json == {"run": str(folder / "run"), "out": str(page)}
+    assert read(page.read_text()).one("h1").text == "subgnn on cliques, seed 0"
+    assert call("report", folder / "run", "--out", out).code == 0
+    assert out.read_text().startswith("<!doctype html>")
+    assert "exists already" in call("report", folder / "run", "--out", out).error
+    shutil.copytree(folder / "run", tmp_path / "run")
+    text = (folder / "run" / "run.json").read_text()
+    (tmp_path / "run" / "run.json").write_text(text.replace(str(folder / "data"), "/no/where"))
+    moved = "/no/where: the run's dataset is not there; say where it is with --data"
+    assert call("report", tmp_path / "run").error == moved
+    assert call("report", tmp_path / "run", "--data", folder / "data").code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("explain RUN --subgraphs WRONG --out OUT.json", "wrong.tsv:2: "),
+        (
+            "explain RUN --subgraphs NEW --out OUT.txt",
+            "kind of file '.txt'; accepted: .json, .csv, .tsv, .parquet, .js",
+        ),
+        (
+            "explain RUN --subgraphs NEW --out OUT.json --memory 3KB",
+            "--memory: 0 MB; accepted: a number with MB, GB or",
+        ),
+        ("export RUN --out OUT.onnx --format torch-export", "unknown kind of file '.onnx'; accepted: .pt2"),
+        ("export RUN --out OUT.pt2 --with-graph", "--with-graph: a program cannot contain the graph; leave it out"),
+        ("export NONE --out OUT", "no finished run"),
+        ("report NONE", "no finished run"),
+        ("evaluate NONE", "no finished run"),
+        ("serve NONE --port 0", "no finished run"),
+        ("serve SERVED SERVED --port 0", "two runs are called 'multi-class'"),
+        ("serve SERVED --data NONE --port 0", "--data"),
+        ("serve SERVED --host 0.0.0.0 --port 0", "--host: 0.0.0.0 can be reached from other machines, and there is no"),
+        ("serve SERVED --host 0.0.0.0 --token-file SHORT", "at least 16"),
+    ],
+)
+def test_refusals_leave_nothing(folder, tmp_path, monkeypatch, command, message):
+    monkeypatch.delenv("SUBGNN_TOKEN", raising=False)
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "wrong.tsv").write_text("g-0\ng-99\n")
+    (given / "short").write_text("short")
+    paths = {"RUN": folder / "run", "NEW": folder / "new.tsv", "WRONG": given / "wrong.tsv", "SHORT": given / "short"}
+    paths |= {"NONE": given / "none", "SERVED": run_folder()}
+    words = [paths.get(word, word.replace("OUT", str(tmp_path / "out"))) for word in command.split()]
+    called = call(*words)
+    assert called.code == 2
+    assert message in called.error
+    assert list(tmp_path.iterdir()) == [given]
+
+
+def test_serve_refuses_a_port_that_is_taken_and_says_which_extra_is_missing(monkeypatch):
+    monkeypatch.delenv("SUBGNN_TOKEN", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert call("serve", run_folder(), "--port", port).error.startswith(f"127.0.0.1:{port}: address already in use")
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert "pip install 'subgnn[serve]'" in call("serve", run_folder(), "--port", 0).error
