@@ -12,8 +12,8 @@ from subgnn.config.recipes import find_recipe
 from subgnn.embeddings.stored import read_stored
 from subgnn.models.subgnn.build import touched_nodes
 from subgnn.parallel import memory
-from subgnn.prepare import cached as prepare_cached
-from subgnn.prepare.cached import prepare_draws_cached
+from subgnn.prepare import measure as preparing
+from subgnn.prepare.measure import prepare_draws_cached
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -105,9 +105,9 @@ def test_a_damaged_file_is_one_line_of_warning(folder, tmp_path):
 
 
 def test_memory_and_limits(folder, monkeypatch):
-    seen, measured = [], prepare_cached.prepare
+    seen, measured = [], preparing.prepare
     monkeypatch.setattr(
-        prepare_cached, "prepare", lambda *a, **options: seen.append(memory.limit()) or measured(*a, **options)
+        preparing, "prepare", lambda *a, **options: seen.append(memory.limit()) or measured(*a, **options)
     )
     before = memory.limit()
     assert call("prepare", folder, "--memory", "3GB", "--json").code == 0

@@ -206,7 +206,7 @@ def test_a_step_on_all_neighbours_is_the_pass_over_all_nodes():
 def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph(monkeypatch):
     """The mean over samples of a node's weighted messages is that of all its neighbours."""
     graph = blocks(2, 10)
-    monkeypatch.setattr("subgnn.embeddings.graphsaint._ROOTS", 6)
+    monkeypatch.setattr("subgnn.embeddings.encoders._ROOTS", 6)
     settings = quick(walk_length=2)
     split = split_edges(graph, val_fraction=0.1, seed=0)
     sampler = METHODS["graphsaint"][1](split, settings)

@@ -35,8 +35,7 @@ from subgnn.lab.datasets.orphanet import read_orphapackets
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.search_space import find_space
-from subgnn.prepare.cached import encode, read_prepared
-from subgnn.prepare.measure import Plan
+from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import load_state, save_state, write_parts
 from subgnn.training.options import Callbacks

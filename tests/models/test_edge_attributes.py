@@ -22,8 +22,7 @@ from subgnn.channels.topology import direction_statistics, num_statistics, subgr
 from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
 from subgnn.data.dataset import Dataset
-from subgnn.embeddings.gin import GINSampler
-from subgnn.embeddings.graphsaint import GraphSAINTSampler
+from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.induced_graphs import induced_graphs

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataError
-from subgnn.prepare.cached import encode, read_prepared
-from subgnn.prepare.measure import Plan
+from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import ALL_CHANNELS, prepare_example
 from tests.prepared_equal import arrays_of, assert_same

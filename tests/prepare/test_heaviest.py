@@ -19,8 +19,7 @@ from subgnn.models.examples import outputs_of
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.parallel import progress as pacing
-from subgnn.prepare.cached import encode, prepare_cached, prepare_draws_cached, read_prepared
-from subgnn.prepare.measure import Plan, prepare
+from subgnn.prepare.measure import Plan, encode, prepare, prepare_cached, prepare_draws_cached, read_prepared
 from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import (
     ALL_CHANNELS,

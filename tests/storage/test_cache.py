@@ -14,10 +14,9 @@ import pytest
 
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import DataWarning, UserError
-from subgnn.prepare import cached as prepare_cached
-from subgnn.prepare.cached import content_key
-from subgnn.prepare.cached import prepare_cached as prepare_through
-from subgnn.prepare.measure import Plan
+from subgnn.prepare import measure as preparing
+from subgnn.prepare.measure import Plan, content_key
+from subgnn.prepare.measure import prepare_cached as prepare_through
 from subgnn.storage import cache
 from subgnn.storage.cache import cache_entries, cache_limit, make_room
 from tests.models.subgnn.examples import SMALL, random_graph, random_subgraphs
@@ -46,7 +45,7 @@ def test_the_second_time_it_is_found(monkeypatch):
     first = ask()
     assert not first.found
     assert first.path is not None
-    monkeypatch.setattr(prepare_cached, "prepare", lambda *_, **__: pytest.fail("computed again"))
+    monkeypatch.setattr(preparing, "prepare", lambda *_, **__: pytest.fail("computed again"))
     second = ask()
     assert second.found
     assert second.path == first.path
@@ -81,7 +80,7 @@ def test_the_key_follows_every_ingredient(monkeypatch):
         keys.append(
             content_key(graph.content_hash, subgraphs, Plan(**same | {"settings": replace(SMALL, **{name: value})}))
         )
-    monkeypatch.setattr(prepare_cached, "ALGORITHM_VERSION", 10**6)
+    monkeypatch.setattr(preparing, "ALGORITHM_VERSION", 10**6)
     keys.append(content_key(graph.content_hash, subgraphs, Plan(**same)))
     assert len(set(keys)) == len(keys)
 

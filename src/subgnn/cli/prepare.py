@@ -52,7 +52,7 @@ def prepare_dataset(
     import numpy as np
 
     from subgnn.models.registry import unused_data, unused_line
-    from subgnn.prepare.cached import prepare_draws_cached
+    from subgnn.prepare.measure import prepare_draws_cached
 
     begin, graph = time.perf_counter(), dataset.graph.undirected()
     touched, components, in_cache, files = np.empty(0, np.int32), 0, [], []

@@ -31,8 +31,7 @@ from torchmetrics.functional.classification import binary_auroc
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
-from subgnn.embeddings.gin import GINSampler, gin_encoder
-from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
+from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings
 from subgnn.embeddings.stored import encode_vectors, read_vectors

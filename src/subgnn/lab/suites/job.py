@@ -44,7 +44,7 @@ from subgnn.lab.suites.plan import with_split
 from subgnn.metrics.significance import score_terms
 from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
-from subgnn.prepare.cached import prepare_draws_cached
+from subgnn.prepare.measure import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.reports.figures import calibration
 from subgnn.result import RunResult

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.gin import gin_layers
+from subgnn.embeddings.encoders import gin_layers
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, node_vectors
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs

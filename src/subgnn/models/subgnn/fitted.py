@@ -56,8 +56,7 @@ from subgnn.models.subgnn.build import (
 )
 from subgnn.models.subgnn.layer import layers_width
 from subgnn.models.subgnn.model import SubGNN
-from subgnn.prepare.cached import prepare_draws_cached
-from subgnn.prepare.measure import Frame, Prepared, measure
+from subgnn.prepare.measure import Frame, Prepared, measure, prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
