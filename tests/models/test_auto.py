@@ -9,12 +9,12 @@ import pytest
 import torch
 from scipy import special
 
-from subgnn import DataError, Graph, Ragged, UserError
+from subgnn import DataError, Ragged, UserError
 from subgnn.config.method_settings import AutoSettings, CandidateSettings
 from subgnn.config.recipes import find_recipe
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
-from subgnn.models.registry import check_recipe, unused_data
+from subgnn.models.checkpoint import pack, save_checkpoint, unpack
+from subgnn.models.registry import check_recipe
 from tests.models.portfolios import SHARES, named_dataset, opened, portfolio, trained
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")
@@ -69,13 +69,6 @@ def test_the_order_of_members_does_not_count():
     np.testing.assert_allclose(one.outputs(ROWS), other.outputs(ROWS), atol=1e-6)
     np.testing.assert_allclose(np.sort(one.embeddings(ROWS)), np.sort(other.embeddings(ROWS)), atol=1e-6)
     assert one.member_with_channels == other.member_with_channels == "channels"
-
-
-def test_a_single_member_is_that_member():
-    data, predictor = opened(shares={"bag": 1.0})
-    alone = special.softmax(1.5 * np.log(predictor.part("bag").probabilities(data.subgraphs)), axis=1)
-    np.testing.assert_allclose(predictor.probabilities(data.subgraphs), alone, atol=1e-5)
-    assert predictor.with_channels() is None
 
 
 def test_the_cosine_of_vectors_is_the_mean_of_the_members_cosines():
@@ -148,18 +141,6 @@ def test_what_does_not_hold_together_is_refused(change, message, tmp_path):
     assert "train again" in str(caught.value)
 
 
-def test_thresholds_are_probabilities(tmp_path):
-    found = portfolio("multi-label")
-    found.weights["thresholds"] = found.weights["thresholds"] + 1
-    with pytest.raises(DataError, match="thresholds are not between 0 and 1"):
-        Predictor(found, named_dataset().graph)
-
-
-def test_another_graph_is_refused():
-    with pytest.raises(DataError, match="the graph is another one"):
-        Predictor(portfolio(), Graph.from_edges([0], [1], num_nodes=24))
-
-
 def test_parts_are_nested_three_deep_at_most(tmp_path):
     deep = portfolio()
     for _ in range(3):
@@ -169,25 +150,9 @@ def test_parts_are_nested_three_deep_at_most(tmp_path):
         unpack(arrays, content, where="it", noun="the checkpoint", again="train again")
 
 
-def test_a_file_that_was_cut_or_changed_is_refused(tmp_path):
-    save_checkpoint(portfolio(), tmp_path / "it")
-    whole = (tmp_path / "it").read_bytes()
-    for damaged in (whole[:-100], whole[:-1] + bytes([whole[-1] ^ 1])):
-        (tmp_path / "it").write_bytes(damaged)
-        with pytest.raises(DataError):
-            load_checkpoint(tmp_path / "it")
-
-
 def candidates(*recipes: str):
     listed = tuple(CandidateSettings(name=name, recipe=name) for name in recipes)
     return replace(find_recipe("auto"), auto=AutoSettings(candidates=listed))
-
-
-def test_data_is_unused_where_no_candidate_uses_it():
-    plain = named_dataset().graph
-    tails, heads, _ = plain.edges()
-    graph = Graph.from_edges(tails, heads, weights=np.ones(len(tails)), features=np.ones((24, 2), np.float32))
-    assert unused_data(candidates("bag", "topology"), graph) == ["edge weights", "node features"]
 
 
 def test_a_portfolio_needs_candidates_that_can_be_members():

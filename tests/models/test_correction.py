@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import special
-from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Graph, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import ModelSettings, Recipe
 from subgnn.data.splits import draw_folds
@@ -22,7 +20,6 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models import correction
 from subgnn.models.correction import scores_of
 from subgnn.models.registry import MODELS, check_recipe
-from subgnn.rng import stream_key
 from tests.models.examples import training_data
 from tests.training.examples import dataset
 
@@ -104,20 +101,6 @@ def test_scores_are_those_of_a_fit_without_the_fold(task):
     assert np.abs(later - found)[rows].max() > 0.05
 
 
-@pytest.mark.slow
-def test_trees_are_cross_fitted_too():
-    data = dataset()
-    _, found = fit_baseline(data.graph, data.subgraphs, correcting("topology"), seed=2)
-    rows = data.subgraphs.indices("train")
-    table, targets = subgraph_statistics(data.graph, data.subgraphs.nodes), np.array(data.subgraphs.targets)
-    folds = folds_of(data.subgraphs.take(rows), 2)
-    for fold in range(5):
-        fitted, asked = rows[folds != fold], rows[folds == fold]
-        model = GradientBoostingClassifier(random_state=stream_key(2, "baselines/trees") % 2**32)
-        chance = model.fit(table[fitted], targets[fitted]).predict_proba(table[asked])
-        np.testing.assert_allclose(special.softmax(found[asked], axis=1), 0.98 * chance + 0.02 / 3, atol=1e-5)
-
-
 def test_a_fold_has_no_part_in_its_own_scores():
     data = dataset("multi-label")
     subgraphs, rows = data.subgraphs, data.subgraphs.indices("train")
@@ -167,22 +150,13 @@ def test_what_is_not_solved_in_one_go_is_refused():
         check_recipe(correcting("topology", classifier="head"), dataset().graph)
 
 
-def test_two_classes_by_hand():
-    certain = scores_of(np.array([[50.0, -50.0], [0.0, 0.0]]), "binary")
-    np.testing.assert_allclose(np.exp(certain), [[0.99, 0.01], [0.5, 0.5]], rtol=1e-5)
-
-
-def test_of_four_classes_each_has_a_two_hundredth_part():
+def test_scores_by_hand():
+    found = scores_of(np.array([[50.0, -50.0], [0.0, 0.0]]), "binary")
+    np.testing.assert_allclose(np.exp(found), [[0.99, 0.01], [0.5, 0.5]], rtol=1e-5)
     found = scores_of(np.array([[90.0, 0.0, 0.0, 0.0]]), "multi-class")
     np.testing.assert_allclose(np.exp(found), [[0.985, 0.005, 0.005, 0.005]], rtol=1e-5)
-
-
-def test_labels_by_hand():
     found = scores_of(np.array([[50.0, 0.0, -50.0]]), "multi-label")
     np.testing.assert_allclose(special.expit(found), [[0.99, 0.5, 0.01]], rtol=1e-5)
-
-
-def test_values_stay_as_they_are():
     values = np.array([[3.5], [-1e6]], np.float32)
     np.testing.assert_array_equal(scores_of(values, "regression"), values)
 

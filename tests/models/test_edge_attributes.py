@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from examples.planted import generate_planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,8 +28,7 @@ from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.kernel_machines.views import OVER_EDGES, Diffusing, bag_of_nodes, compute_view, spread_one_hop
-from subgnn.models.peers.whole_graph import WholeGraph
-from subgnn.models.registry import MODELS, check_recipe, unused_data
+from subgnn.models.registry import check_recipe, unused_data
 
 
 @st.composite
@@ -196,51 +194,6 @@ def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(n
         assert found.test["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("name", PLANTED)
-def test_a_run_opens_again_with_the_same_outputs(name, tmp_path):
-    data = planted(name)
-    for recipe in (["diffusion-directed"], ["topology", "baseline.directed=true", "baseline.weighted=true"]):
-        if name == "weight-planted" and recipe[0] == "diffusion-directed":
-            continue
-        chosen = find_recipe(recipe[0], [*recipe[1:], "baseline.classifier=boosting"])
-        train(data, chosen, tmp_path / recipe[0], device="cpu", report=False)
-        graph = data.graph.undirected()
-        checkpoint = load_checkpoint(tmp_path / recipe[0] / "checkpoint.safetensors")
-        predictor = Predictor(checkpoint, graph)
-        rows = data.subgraphs.nodes.take(np.arange(5))
-        one = np.concatenate([predictor.outputs(rows.take(np.array([i]))) for i in range(5)])
-        np.testing.assert_allclose(predictor.outputs(rows), one, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("name", "labelled"), [("weight-planted", "weight_to_1"), ("direction-planted", "leading_to_1")]
-)
-def test_nothing_but_the_attribute_differs_between_labels(name, labelled):
-    data = planted(name)
-    ranges = data.card["classes"]
-    assert ranges["0"][labelled][1] < 0.5 < ranges["1"][labelled][0]
-    graph = data.graph.undirected()
-    bag = bag_of_nodes(data.subgraphs.nodes, graph.num_nodes)
-    assert bag.sum(axis=0).max() == 1  # no node is in two subgraphs
-    ties = spread_ties(data.graph, data.subgraphs.nodes)
-    np.testing.assert_array_equal(ties[:, 0], ties[:, 1])
-    if data.graph.directed:
-        arrows = direction_statistics(graph, data.subgraphs.nodes)
-        np.testing.assert_allclose(arrows[:, 0], arrows[:, 1])
-
-
-def spread_ties(graph: Graph, rows: Ragged) -> np.ndarray:
-    """How many edges each subgraph has to each region, whatever their direction."""
-    found = np.zeros((len(rows), 2), int)
-    plain = graph.undirected()
-    for i, row in enumerate(rows):
-        for node in row:
-            near = plain.neighbors_of(int(node))
-            found[i] += (near < 30).sum(), ((near >= 30) & (near < 60)).sum()
-    return found
-
-
 def test_the_portfolio_has_candidates_for_weights_and_direction_alone():
     auto = find_recipe("auto")
     plain = set(portfolio(auto, ()))
@@ -308,18 +261,6 @@ def test_walks_over_a_graph_without_attributes_are_what_they_were():
             np.testing.assert_array_equal(one.patches.values, two.patches.values)
 
 
-def test_a_network_with_weighted_walks_and_lengths_is_trained_and_opened_again(tmp_path):
-    data = planted("weight-planted")
-    small = ["training.epochs=1", "embeddings.dim=4", "prepare.patch_length=5"]
-    chosen = find_recipe("subgnn", [*small, "prepare.weighted_walks=true", "prepare.edge_length=inverse weight"])
-    assert unused_data(chosen, data.graph) == []
-    train(data, chosen, tmp_path / "run", device="cpu", report=False)
-    predictor = Predictor(load_checkpoint(tmp_path / "run" / "checkpoint.safetensors"), data.graph)
-    rows = data.subgraphs.nodes.take(np.arange(4))
-    one = np.concatenate([predictor.outputs(rows.take(np.array([i]))) for i in range(4)])
-    np.testing.assert_allclose(predictor.outputs(rows), one, atol=1e-5)
-
-
 def weighted_graph(seed: int = 0, n: int = 9) -> Graph:
     """A graph with signs and zeros among its weights, and a node without edges."""
     rng = np.random.default_rng(seed)
@@ -335,22 +276,6 @@ def signed(graph: Graph) -> np.ndarray:
     found = np.zeros((graph.num_nodes,) * 2, np.float32)
     found[tails, heads] = found[heads, tails] = weights / np.abs(weights).mean()
     return found
-
-
-@pytest.mark.parametrize("kind", ["mean", "sum", "symmetric"])
-def test_weighted_messages_over_the_graph_are_those_of_the_dense_matrix(kind):
-    graph = weighted_graph()
-    matrix = signed(graph)
-    degrees = np.abs(matrix).sum(axis=1)
-    degrees[degrees == 0] = 1
-    scales = {"mean": (1 / degrees, 1.0), "sum": (1.0, 1.0), "symmetric": (degrees**-0.5, degrees**-0.5)}[kind]
-    expected = np.diag(np.ones(9) * scales[0]) @ matrix @ np.diag(np.ones(9) * scales[1])
-    x = torch.randn(9, 3, requires_grad=True)
-    found = WholeGraph(graph, kind, weighted=True) @ x
-    dense_matrix = torch.from_numpy(expected.astype(np.float32))
-    torch.testing.assert_close(found, dense_matrix @ x)
-    (gradient,) = torch.autograd.grad((found * torch.arange(27.0).view(9, 3)).sum(), x)
-    torch.testing.assert_close(gradient, dense_matrix.T @ torch.arange(27.0).view(9, 3))
 
 
 def test_messages_inside_subgraphs_have_the_weights_of_their_edges():
@@ -390,16 +315,27 @@ def test_messages_of_pretraining_have_the_weights_of_edges(method):
         np.testing.assert_allclose(block, expected[np.ix_(nodes[: len(block)], nodes)], atol=1e-5)
 
 
-@pytest.mark.parametrize("recipe", ["glass", "ssnp", "gc"])
-def test_networks_with_weighted_messages_are_trained_and_opened_again(recipe, tmp_path):
-    data = planted("weight-planted")
+SMALL = ("training.epochs=1", "embeddings.dim=4", "embeddings.source=random", "prepare.patch_length=5")
+BOOSTED = ("baseline.classifier=boosting", "baseline.weighted=true")
+OPENED = [
+    ("weight-planted", "glass", ("message_passing.weighted=true",)),
+    ("weight-planted", "ssnp", ("message_passing.weighted=true",)),
+    ("weight-planted", "gc", ("baseline.weighted=true",)),
+    ("weight-planted", "subgnn", ("prepare.weighted_walks=true", "prepare.edge_length=inverse weight")),
+    ("weight-planted", "topology", BOOSTED),
+    ("direction-planted", "topology", (*BOOSTED, "baseline.directed=true")),
+    ("direction-planted", "diffusion-directed", ()),
+]
+
+
+@pytest.mark.parametrize(("name", "recipe", "settings"), OPENED)
+def test_a_run_that_uses_the_attribute_opens_again_and_predicts_subgraphs_one_by_one(name, recipe, settings, tmp_path):
+    data = planted(name)
     few = replace(data, subgraphs=data.subgraphs.take(np.arange(24)))
-    switch = MODELS[recipe].switches["weights"]
-    chosen = find_recipe(recipe, ["training.epochs=1", "embeddings.dim=4", "embeddings.source=random", switch])
-    assert "edge weights" not in unused_data(chosen, data.graph)
+    chosen = find_recipe(recipe, [*SMALL, *settings])
+    assert not any(text.startswith(("edge", "direction")) for text in unused_data(chosen, data.graph))
     train(few, chosen, tmp_path / "run", device="cpu", report=False)
-    checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    predictor = Predictor(load_checkpoint(tmp_path / "run" / "checkpoint.safetensors"), data.graph.undirected())
     rows = data.subgraphs.nodes.take(np.arange(4))
-    outputs = Predictor(checkpoint, data.graph).outputs(rows)
-    one = np.concatenate([Predictor(checkpoint, data.graph).outputs(rows.take(np.array([i]))) for i in range(4)])
-    np.testing.assert_allclose(outputs, one, atol=1e-4)
+    one = np.concatenate([predictor.outputs(rows.take([i])) for i in range(4)])
+    np.testing.assert_allclose(predictor.outputs(rows), one, atol=1e-4)

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from examples.planted import TYPES, generate_planted
+from examples.planted import generate_planted
 from torch.nn import functional
 
 from subgnn import Dataset, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
+from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.kernel_machines.views import OVER_EDGES, Diffusing, compute_view
+from subgnn.models.kernel_machines.views import Diffusing, compute_view
 from subgnn.models.registry import MODELS, check_recipe, unused_line
 from subgnn.parallel.memory import memory_limit
 from subgnn.training.portfolio import Pool, plan
@@ -28,16 +28,6 @@ from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
 PLANTED = generate_planted("type-planted", seed=1, num_subgraphs=90, subgraph_size=8, region_size=30)
-
-
-def test_a_view_of_a_type_is_that_of_its_graph():
-    graph, nodes = PLANTED.graph, PLANTED.subgraphs.nodes
-    diffusing = Diffusing(0.3, exact=True, push_edges=1000, push_nodes=100)
-    for view in OVER_EDGES:
-        for kind in TYPES:
-            found = compute_view(graph, nodes, f"{view}:{kind}", diffusing).values
-            wanted = compute_view(graph.of_type(kind), nodes, view, diffusing).values
-            assert abs(found - wanted).max() == 0
 
 
 def test_the_lift_along_a_type_equals_dense_walks():
@@ -64,8 +54,6 @@ def test_only_types_carry_the_planted_label(tmp_path):
 
 
 def test_the_portfolio_has_candidates_for_types_only_where_there_are_types():
-    from subgnn.config.recipes import portfolio
-
     recipe = find_recipe("auto")
     for data, wanted in ((PLANTED, True), (dataset(), False)):
         recipes = portfolio(recipe, data.graph.attributes)

@@ -10,22 +10,19 @@ import pytest
 import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
-from subgnn.api.estimator import SubgraphClassifier
 from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
-from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.peers import message_passing
 from subgnn.models.registry import MODELS, names_where
-from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.models.examples import INDUCTIVE, NAMES, SMALL, TRANSDUCTIVE, TUNED, recipe, training_data
+from tests.models.examples import INDUCTIVE, NAMES, TRANSDUCTIVE, recipe, training_data
 from tests.training.examples import dataset
 
 
@@ -118,13 +115,6 @@ def test_what_is_loaded_scores_what_training_said(trained, tmp_path, name):
         again = evaluate_split(folder, split, tmp_path / "data").scores(split)
         kept = {k: v for k, v in results.scores(split).items() if k != "loss"}
         assert again == pytest.approx(kept, abs=1e-6, nan_ok=True)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_checkpoint_holds_arrays_and_text_alone(trained, name):
-    path = trained(name)[0] / CHECKPOINT
-    arrays = read_arrays(path, checkpoint._CHECKPOINT).arrays
-    assert {f"weights.{name}" for name in load_checkpoint(path).weights} <= arrays.keys()
 
 
 @pytest.mark.parametrize("name", INDUCTIVE)
@@ -240,25 +230,3 @@ def test_what_needs_edges_says_so(tmp_path, name):
             train(bare, recipe(name), tmp_path / "run")
     else:
         assert train(bare, recipe(name), tmp_path / "run").test
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("name", ["avg", "bag", "topology", "glass", "ssnp"])
-def test_the_estimator_takes_a_baseline(name):
-    data = dataset()
-    model = SubgraphClassifier(data.graph, recipe=name, settings=SMALL).fit(data.subgraphs)
-    assert model.predict_proba(data.subgraphs).shape == (30, 3)
-    assert model.transform([[0, 1], [3]]).shape[0] == 2
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_recipes_take_the_settings_of_training(name):
-    found = find_recipe(name, ["training.epochs=5"])
-    assert (found.method, found.training.epochs) == (name, 5)
-    assert found.note
-    assert found.baseline.tune_embeddings == (name in TUNED)
-
-
-def test_an_unknown_option_is_refused():
-    with pytest.raises(UserError, match=r"unknown setting 'baseline.view'; accepted: .*did you mean 'views'"):
-        find_recipe("diffusion", ["baseline.view=3"])

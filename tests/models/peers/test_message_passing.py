@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_geometric.nn import GraphNorm as PyGGraphNorm
 
+from subgnn import Graph
 from subgnn.api.train_recipe import train
 from subgnn.errors import UserError
 from subgnn.models.peers import message_passing
@@ -14,7 +15,6 @@ from subgnn.models.peers.message_passing import Dropout, GraphNorm, in_blocks, p
 from subgnn.models.peers.whole_graph import WholeGraph
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
 from tests.models.examples import recipe, two_triangles
-from tests.models.subgnn.examples import random_graph
 from tests.training.examples import dataset
 
 
@@ -49,11 +49,15 @@ def test_dropout_drops_the_given_share_and_keeps_the_mean():
     assert not Dropout(1.0)(x).any()
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["mean", "sum", "symmetric"])
-def test_the_product_is_that_of_the_dense_matrix(kind):
+def test_the_product_is_that_of_the_dense_matrix(kind, weighted):
     graph = two_triangles()
+    if weighted:
+        tails, heads, _ = graph.edges()
+        graph = Graph.from_edges(tails, heads, num_nodes=8, weights=[-1.0, 0.5, 2, 1, 3, -2, 0.0, 0.0])
     x = torch.randn(8, 3, requires_grad=True)
-    dense, out = dense_adjacency(graph, kind), WholeGraph(graph, kind) @ x
+    dense, out = dense_adjacency(graph, kind), WholeGraph(graph, kind, weighted=weighted) @ x
     torch.testing.assert_close(out, dense @ x)
     (out * torch.arange(24.0).view(8, 3)).sum().backward()
     torch.testing.assert_close(x.grad, dense.T @ torch.arange(24.0).view(8, 3))
@@ -101,13 +105,6 @@ def test_blocks_of_nodes_change_nothing(monkeypatch, method):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
     with torch.no_grad():
         torch.testing.assert_close(in_blocks(torch.exp, everyone.float()), everyone.float().exp())
-
-
-def test_an_isolated_node_receives_nothing():
-    graph = random_graph(0)
-    alone = np.flatnonzero(np.diff(graph.offsets) == 0)
-    assert len(alone)
-    assert not (WholeGraph(graph, "mean") @ torch.ones(12, 2))[alone].any()
 
 
 @pytest.mark.parametrize("method", ["glass", "ssnp"])

@@ -65,13 +65,6 @@ def test_a_batch_has_the_rows_of_its_subgraphs():
                 assert not channel.own[~torch.from_numpy(present)].any()
 
 
-def test_what_is_not_given_is_not_there():
-    _, prepared, table, _, _ = example()
-    inputs = Inputs(prepared, table)
-    for batch in (inputs.whole, inputs.batch(np.array([1]))):
-        assert [getattr(batch, name) for name in OPTIONAL] == [None] * 4
-
-
 def test_a_batch_is_filled_up_to_its_room():
     _, _, _, inputs, _ = example()
     rows = np.array([0, 1])

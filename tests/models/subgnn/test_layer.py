@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import embedding_bag
 
 from subgnn.config.settings import ChannelSettings, ModelSettings
-from subgnn.models.subgnn.layer import Readout, layers_width, subchannel_width, weighted_bag
+from subgnn.models.subgnn.layer import Readout, subchannel_width, weighted_bag
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,6 @@ from subgnn.models.subgnn.layer import Readout, layers_width, subchannel_width, 
 )
 def test_width_of_a_subchannel(kind, output, width):
     assert subchannel_width(ChannelSettings(kind, "border", 3), ModelSettings(output=output), 7) == width
-
-
-def test_width_over_layers():
-    channel = ChannelSettings("position", "border", 5)
-    assert layers_width([channel], ModelSettings(), 7, layers=4) == 20
 
 
 Z = torch.tensor([[1.0, -2.0], [3.0, -6.0], [-5.0, 0.5]], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The compiled LSTM equals torch's, on walks of unequal length."""
+"""LSTMs on walks of unequal length equal torch's: the compiled one, and that of a GPU, which runs on a CPU as well."""
 
 from __future__ import annotations
 
@@ -10,105 +10,124 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.models.subgnn.patch_encoder import PatchEncoder, Picking, Walks, lstm_states
+from subgnn.models.subgnn.patch_encoder import (
+    PatchEncoder,
+    Picking,
+    Walks,
+    gpu_states,
+    lstm_states,
+    single_precision,
+)
 
 DIM = 5
+UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
 
 def walks_of(lengths: list[int], per_patch: int = 1, nodes: int = 9) -> Walks:
-    rng = np.random.default_rng(len(lengths))
-    values = rng.integers(0, nodes, sum(lengths))
+    values = np.random.default_rng(len(lengths)).integers(0, nodes, sum(lengths))
     return Walks(Ragged.from_lengths(values, np.array(lengths)), per_patch)
 
 
-def states_and_gradients(lstm: torch.nn.LSTM, walks: Walks, dtype: torch.dtype) -> list[torch.Tensor]:
-    lstm = lstm.to(dtype)
+def with_gradients(states, lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> list[torch.Tensor]:
+    table = table.detach().requires_grad_()
     lstm.zero_grad()
-    table = torch.linspace(-2, 2, 9 * DIM).sin().reshape(9, DIM).to(dtype).requires_grad_()
-    states = lstm_states(lstm, table, walks)
-    weights = torch.linspace(0, 3, states.numel()).cos().reshape(states.shape).to(dtype)
-    (states * weights).sum().backward()
-    return [states.detach(), table.grad, *(p.grad.clone() for p in lstm.parameters())]
+    with single_precision():
+        found = states(lstm, table, walks)
+        weights = torch.linspace(0, 3, found.numel(), dtype=torch.float64).cos().reshape(found.shape).to(found)
+        (found * weights).sum().backward()
+    return [found.detach(), table.grad, *(p.grad.clone() for p in lstm.parameters())]
+
+
+def torch_states(lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> torch.Tensor:
+    return lstm(PackedSequence(table[walks.nodes][walks.places], torch.tensor(walks.sizes)))[0].data
 
 
 @pytest.mark.slow
 @settings(derandomize=True)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=9).filter(any), st.integers(1, 2), st.sampled_from([1, 2, 5]))
-def test_states_and_gradients_equal_torch(lengths: list[int], layers: int, threads: int) -> None:
+def test_compiled_states_and_gradients_equal_torch(lengths, layers, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         torch.manual_seed(0)
-        lstm = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True)
-        walks = walks_of(lengths)
-        ours = states_and_gradients(lstm, walks, torch.float32)
-        theirs = states_and_gradients(lstm, walks, torch.float64)  # torch's own, in double precision
+        lstm, walks = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True), walks_of(lengths)
+        table = torch.linspace(-2, 2, 9 * DIM).sin().reshape(9, DIM)
+        ours = with_gradients(lstm_states, lstm, table, walks)
+        theirs = with_gradients(torch_states, lstm.double(), table.double(), walks)
     finally:
         torch.set_num_threads(before)
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=2e-6)
 
 
-def test_a_second_gradient_is_refused_and_not_wrong() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("d", "layers"), [(1, 1), (5, 2), (32, 3)])
+@pytest.mark.parametrize("lengths", [UNEQUAL, [1], [0, 3], 17 * [3]])
+def test_states_and_gradients_of_a_gpu_equal_torch(lengths, d, layers, device):
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(d, d, num_layers=layers, bidirectional=True)
+    walks, table = walks_of(lengths, nodes=11), torch.randn(11, d)
+    theirs = with_gradients(torch_states, lstm.double(), table.double(), walks)
+    ours = with_gradients(gpu_states, lstm.float().to(device), table.to(device), walks.to(device))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=1e-5, atol=4e-6 * float(b.abs().max()))
+
+
+def test_a_second_gradient_is_refused_and_not_wrong():
     states = lstm_states(torch.nn.LSTM(DIM, DIM, bidirectional=True), torch.randn(9, DIM), walks_of([3, 2])).sum()
     states.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="computed once"):
         states.backward()
 
 
-def test_large_inputs_saturate_and_stay_finite() -> None:
+def test_large_inputs_saturate_and_stay_finite():
     torch.manual_seed(0)
-    lstm = torch.nn.LSTM(DIM, DIM, bidirectional=True)
-    walks = walks_of([4, 3])
-    table = 1e4 * torch.randn(9, DIM)
+    lstm, walks, table = torch.nn.LSTM(DIM, DIM, bidirectional=True), walks_of([4, 3]), 1e4 * torch.randn(9, DIM)
     ours = lstm_states(lstm, table, walks)
-    theirs = lstm.double()(PackedSequence(table[walks.nodes].double()[walks.places], torch.tensor(walks.sizes)))[0].data
+    theirs = torch_states(lstm.double(), table.double(), walks)
     torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_dropout_acts_between_layers_in_training_only() -> None:
-    torch.manual_seed(0)
-    encoder = PatchEncoder(DIM, lstm_layers=2, dropout=0.5)
-    walks, table = walks_of([3, 2, 3], 3), torch.randn(9, DIM)
-    assert not torch.equal(encoder(table, walks), encoder(table, walks))
-    encoder.eval()
-    assert torch.equal(encoder(table, walks), encoder(table, walks))
+@pytest.mark.parametrize("states", [lstm_states, gpu_states])
+def test_dropout_acts_between_layers_in_training_only(states):
+    lstm, walks = torch.nn.LSTM(DIM, DIM, num_layers=2, bidirectional=True, dropout=0.5), walks_of(UNEQUAL)
+    table = torch.randn(9, DIM)
+    alike = [torch.equal(*(states(lstm.train(mode), table, walks) for _ in range(2))) for mode in (True, False)]
+    assert alike == [False, True]
 
 
-def test_patches_are_sums_over_their_walks() -> None:
+def test_patches_are_sums_over_their_walks():
     torch.manual_seed(0)
     encoder = PatchEncoder(DIM).eval()
     rows = [[1, 2, 3], [4], [], [5, 6], [7, 8], [1, 1, 1, 1]]
     table = torch.randn(9, DIM)
     together = encoder(table, Walks(Ragged.from_rows([np.array(r, np.int64) for r in rows]), 2))
     for patch in range(3):
-        total = torch.zeros(2 * DIM)
-        for row in rows[2 * patch : 2 * patch + 2]:
-            if row:
-                total += encoder.lstm(table[row])[0].sum(dim=0)
-        torch.testing.assert_close(together[patch], encoder.project(total), rtol=1e-5, atol=1e-6)
+        walks = [encoder.lstm(table[row])[0].sum(dim=0) for row in rows[2 * patch : 2 * patch + 2] if row]
+        torch.testing.assert_close(together[patch], encoder.project(sum(walks)), rtol=1e-5, atol=1e-6)
 
 
-def test_no_walk_at_all() -> None:
-    encoder = PatchEncoder(DIM)
-    assert encoder(torch.randn(9, DIM), walks_of([0, 0], 2)).shape == (1, DIM)
+def test_no_walk_at_all():
+    assert PatchEncoder(DIM)(torch.randn(9, DIM), walks_of([0, 0], 2)).shape == (1, DIM)
+    assert gpu_states(torch.nn.LSTM(5, 5, bidirectional=True), torch.randn(9, 5), walks_of([0, 0])).shape == (0, 10)
 
 
 def test_walks_by_hand():
     # Two walks a patch; longest first: [9, 7, 9], then [7, 3] and [4, 9]; the empty one is left out.
     walks = Walks(Ragged.from_rows([[7, 3], [], [9, 7, 9], [4, 9]]), 2)
-    assert walks.num_patches == 2
-    assert walks.sizes == [3, 3, 1]
-    nodes = walks.nodes[walks.places].tolist()
-    assert nodes == [9, 7, 4, 7, 3, 9, 9]
-    assert walks.nodes.tolist() == [3, 4, 7, 9]
+    assert (walks.num_patches, walks.sizes) == (2, [3, 3, 1])
+    assert walks.nodes[walks.places].tolist() == [9, 7, 4, 7, 3, 9, 9]
     assert walks.owner.tolist() == [1, 0, 1, 1, 0, 1, 1]
-    assert set(walks.state_dict()) == {"nodes", "places", "owner"}
     assert walks.by_node.tolist() == [4, 2, 1, 3, 0, 5, 6]
     assert walks.node_starts.tolist() == [0, 1, 2, 4]
-
-
-def test_steps_by_row():
     picking = Picking.of(np.array([2, 0, 2, 3]), 5)
     assert [array.tolist() for array in picking.by_row] == [[1, 0, 2, 3], [0, 1, 1, 3, 4, 4]]
-    assert picking.rows.tolist() == [2, 0, 2, 3]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_precision_is_as_before_afterwards(monkeypatch, before):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", before)
+    with single_precision():
+        assert not torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.allow_tf32 == before
