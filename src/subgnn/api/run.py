@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from subgnn.inference.complete import Completer
     from subgnn.inference.explanation import Explanation
-    from subgnn.serve.drawing import Picture
+    from subgnn.reports.drawing import Picture
 
 
 class Run:
@@ -194,11 +194,10 @@ class Run:
             explain: ring nodes by their contribution to the predicted class.
             neighbors: how many nodes to draw besides those of the subgraph.
         """
-        from subgnn.serve.drawing import draw_with_anchors, picture
-        from subgnn.serve.nodes import NodeIndex
+        from subgnn.reports.drawing import draw_with_anchors, picture
 
         rows = self._rows(nodes if isinstance(nodes, SubgraphSet) else [nodes], "error")
-        drawing = draw_with_anchors(self.predictor, NodeIndex(self.graph), rows[0], most=neighbors)
+        drawing = draw_with_anchors(self.predictor, rows[0], most=neighbors)
         if not explain:
             return picture(drawing)
         (why,) = self.explain(rows)

@@ -45,12 +45,7 @@ _DATA_HINT = "say where the dataset is with --data, or search a file of vectors 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is searched, and how.
-
-    Args:
-        top: how many to find.
-        test: whether subgraphs of the test split are known as well.
-    """
+    """How many known subgraphs to find, by which distance, and whether those of the test split are known as well."""
 
     top: int = 10
     distance: Distance = "centred"
@@ -61,11 +56,8 @@ class Choice:
 class KnownSubgraphs:
     """The subgraphs of a run's dataset, and their vectors.
 
-    Vectors are computed part by part; parts stay when work is given up, so that the next call continues from there.
-
-    Args:
-        subgraphs: those of the dataset; None if there is no dataset.
-        part: how many vectors to compute at once.
+    Vectors are computed ``part`` at a time; parts stay when work is given up, so that the next call continues from
+    there. Without a dataset there are no subgraphs.
     """
 
     def __init__(self, predictor: Predictor, subgraphs: SubgraphSet | None, *, part: int | None = None) -> None:
@@ -166,14 +158,7 @@ class KnownSubgraphs:
         return lookup(path, read)
 
 
-_COLUMNS = [
-    Column("rank", int),
-    Column("row", int),
-    Column("nearest"),
-    Column("label"),
-    Column("split"),
-    Column("distance", float),
-]
+_TITLES = {"rank": int, "row": int, "nearest": str, "label": str, "split": str, "distance": float}
 
 
 Hits = list[dict[str, Any]]
@@ -230,13 +215,13 @@ class SearchAnswers:
 
     def table(self) -> AnswerTable:
         """A row for each subgraph found; one without a subgraph for a query without nodes in the graph."""
-        titles = [column.title for column in _COLUMNS]
 
         def cells(found: Hits) -> list[Sequence[Any]]:
-            return [[hit[title] for title in titles] for hit in found]
+            return [[hit[title] for title in _TITLES] for hit in found]
 
         batches = ([(row, text, cells(found)) for row, text, found in batch] for batch in self.batches)
-        return AnswerTable.of_lists(_COLUMNS, self.joined, batches)
+        columns = [Column(title, kind) for title, kind in _TITLES.items()]
+        return AnswerTable.of_lists(columns, self.joined, batches)
 
     def to_json(self) -> list[dict[str, Any]]:
         """All answers, as values that JSON can hold."""

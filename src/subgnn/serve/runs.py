@@ -27,9 +27,9 @@ from subgnn.inference.search import Choice, KnownSubgraphs, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
+from subgnn.reports.drawing import draw_with_anchors
 from subgnn.result import RunResult
 from subgnn.serve import named_runs
-from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.nodes import NodeIndex
 from subgnn.task import task_of
@@ -240,7 +240,7 @@ class ServedRun:
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
         """The subgraph and nodes around it, to be drawn."""
-        return draw_with_anchors(self.predictor, self.index, subgraph, most=most).to_json()
+        return draw_with_anchors(self.predictor, subgraph, most=most).to_json()
 
     def search(self, subgraphs: Ragged, choice: Choice) -> dict[str, Any]:
         """The known subgraphs nearest to each, with names, labels and nodes."""

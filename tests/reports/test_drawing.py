@@ -11,11 +11,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import subgnn.serve
+import subgnn
 from subgnn import DataError, Graph, NodeNames, UserError
-from subgnn.serve import drawing as module
-from subgnn.serve.drawing import Drawing, draw, draw_with_anchors, picture
-from subgnn.serve.nodes import NodeIndex
+from subgnn.reports import drawing as module
+from subgnn.reports.drawing import Drawing, draw, draw_with_anchors, picture
 from tests.serve.examples import served
 
 RANDOM = nx.gnp_random_graph(60, 0.08, seed=3)
@@ -30,7 +29,7 @@ NODES = np.array([0, 1, 4], np.int32)
 @pytest.mark.parametrize("most", [0, 7, 200])
 def test_nodes_components_border_and_edges(most):
     nodes = np.array([0, 1, 2, 17, 18, 40], np.int32)
-    found = draw(GRAPH, NodeIndex(GRAPH), nodes, most=most)
+    found = draw(GRAPH, nodes, most=most)
     border = set().union(*(RANDOM.neighbors(int(node)) for node in nodes)) - set(nodes.tolist())
     drawn = {node["id"]: node for node in found.nodes}
     outside = [node for node in found.nodes if node["kind"] == "border"]
@@ -71,7 +70,7 @@ def test_anchors_are_those_of_the_run():
 
 
 def drawn() -> Drawing:
-    return draw(SMALL, NodeIndex(SMALL), NODES, most=10)
+    return draw(SMALL, NODES, most=10)
 
 
 def marks(svg: str) -> dict[str, ET.Element]:
@@ -108,7 +107,7 @@ def test_rings_say_which_way_and_how_much():
 
 def test_anchors_are_diamonds_that_say_of_what():
     run = served()
-    found = draw_with_anchors(run.predictor, run.index, np.array([0, 1, 9], np.int32), most=100)
+    found = draw_with_anchors(run.predictor, np.array([0, 1, 9], np.int32), most=100)
     assert found.to_json() == run.draw(np.array([0, 1, 9], np.int32), most=100)
     groups = marks(picture(found).svg)
     for node in found.nodes:
@@ -120,7 +119,7 @@ def test_anchors_are_diamonds_that_say_of_what():
 
 def test_names_do_not_cover_each_other():
     star = Graph.from_edges([0] * 20, range(1, 21), names=NodeNames.of([f"a rather long name {i}" for i in range(21)]))
-    found = draw(star, NodeIndex(star), np.arange(4, dtype=np.int32), most=16)
+    found = draw(star, np.arange(4, dtype=np.int32), most=16)
     at = module.push_apart(np.random.default_rng(0).normal(0, 100, (20, 2)), found.nodes)
     boxes = module.name_boxes(found.nodes)
     apart = np.abs(at[:, None] - at[None]) - (boxes[:, None] + boxes[None])
@@ -166,16 +165,16 @@ def test_a_picture_without_matplotlib_writes_nothing(tmp_path, monkeypatch):
 
 
 def test_colours_are_those_of_the_page():
-    static = Path(subgnn.serve.__file__).parent / "static"
+    static = Path(subgnn.__file__).parent / "serve/static"
     style = (static / "style.css").read_text(encoding="utf-8")
     assert all(f"--component-{i}: {colour};" in style for i, colour in enumerate(module.COLOURS))
     marked = ("FAINT", "ANCHOR", "ANCHOR_EDGE", "TOWARDS", "AWAY", "EDGE", "INSIDE_EDGE")
     assert all(getattr(module, name) in style for name in marked)
 
 
-@pytest.mark.parametrize("name", ["__init__", "nodes", "drawing"])
+@pytest.mark.parametrize("name", ["serve/__init__", "serve/nodes", "reports/drawing"])
 def test_no_server_is_needed(name, monkeypatch):
     for package in ("fastapi", "starlette", "uvicorn"):
         monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    found = runpy.run_path(str(Path(subgnn.serve.__file__).with_name(f"{name}.py")))
+    found = runpy.run_path(str(Path(subgnn.__file__).parent / f"{name}.py"))
     assert found["__doc__"]

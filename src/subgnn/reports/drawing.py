@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.layout import lay_out
 from subgnn.errors import UserError, excerpt, extra_package
-from subgnn.inference.predictor import Predictor
+from subgnn.inference.predictor import Predictor, names_of
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.render import cut, render
-from subgnn.serve.nodes import NodeIndex
 from subgnn.storage.files import atomic_write
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 _MAX_NODES = 500
 _NODE_SPACING, _RING_SPACING, _LEAST_RADIUS = 60, 4.4, 80  # pixels, where a node is 24 pixels wide
-# Those of light pages in static/style.css.
+# Those of light pages in serve/static/style.css.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b0579a", "#b8860b", "#56a0d3", "#444b54")
 FAINT, ANCHOR, ANCHOR_EDGE = "#c3ccd6", "#f3e2a9", "#7a5c00"
 TOWARDS, AWAY = "#00665e", "#a3351c"
@@ -68,14 +67,12 @@ class Drawing:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def anchor_channels(prepared: Prepared | None, most: int) -> dict[int, list[str]]:
+def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
     """The anchor nodes of a subgraph and their channels; of shared ones, only the nearest ``most``.
 
     Patches of the structure channels are shapes that lie anywhere, and are left out.
     """
     found: dict[int, list[str]] = {}
-    if prepared is None:
-        return found
     for shared_row, inputs_row in zip(prepared.frame.shared, prepared.inputs, strict=True):
         for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):
             if inputs.own is not None:
@@ -92,18 +89,14 @@ def anchor_channels(prepared: Prepared | None, most: int) -> dict[int, list[str]
     return found
 
 
-def draw_with_anchors(predictor: Predictor, index: NodeIndex, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
+def draw_with_anchors(predictor: Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
     """Draw one subgraph with the anchors that a run's model compares it with, where it has any; see :func:`draw`."""
-    prepared: Prepared | None = None
     source = predictor.with_channels()
-    if source is not None:
-        prepared = source.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
-    return draw(predictor.graph, index, subgraph, most=most, prepared=prepared)
+    prepared = None if source is None else source.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
+    return draw(predictor.graph, subgraph, most=most, prepared=prepared)
 
 
-def draw(
-    graph: Graph, index: NodeIndex, subgraph: NDArray[np.int32], *, most: int, prepared: Prepared | None = None
-) -> Drawing:
+def draw(graph: Graph, subgraph: NDArray[np.int32], *, most: int, prepared: Prepared | None = None) -> Drawing:
     """Draw one subgraph.
 
     Args:
@@ -111,14 +104,15 @@ def draw(
         most: nodes besides those of the subgraph.
         prepared: the subgraph alone, measured, where the run has anchors.
     """
-    anchors = anchor_channels(prepared, max(1, most // 10))
+    anchors = {} if prepared is None else _anchor_channels(prepared, max(1, most // 10))
     layout = lay_out(graph, subgraph, max_nodes=_MAX_NODES, max_border=most, anchors=anchors)
     inside, border = layout.count("inside"), layout.count("border")
+    shown = layout.nodes.tolist()
     at = layout.positions * max(_NODE_SPACING * np.sqrt(inside), _RING_SPACING * border, _LEAST_RADIUS)
     nodes = [
         {
             "id": node,
-            "name": index.name(node),
+            "name": name,
             "kind": layout.roles[i],
             "component": int(layout.components[i]) if i < inside else None,
             "links": int(layout.links[i]),
@@ -127,7 +121,7 @@ def draw(
             "x": round(float(at[i, 0]), 1),
             "y": round(float(at[i, 1]), 1),
         }
-        for i, node in enumerate(layout.nodes.tolist())
+        for i, (node, name) in enumerate(zip(shown, names_of(graph, shown), strict=True))
     ]
     ends = np.sort(layout.nodes[layout.edges], axis=1).tolist()
     return Drawing(
@@ -153,12 +147,7 @@ class Picture:
         return self.svg
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
-        """Write it as a file: ``.svg``, or with matplotlib ``.png`` or ``.pdf``.
-
-        Raises:
-            UserError: for another extension.
-            MissingExtra: without matplotlib, for ``.png`` and ``.pdf``.
-        """
+        """Write it as a file: ``.svg``, or with matplotlib ``.png`` or ``.pdf``."""
         path = Path(path)
         kind = path.suffix.lower()
         if kind not in _FILES:
