@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.rng import stream
 from tests.cli.command import call
-from tests.data.samples import CARD, SUBGRAPHS, tree, write_sample
+from tests.data.samples import SUBGRAPHS, tree, write_sample
 
 RANDOM = ["edge_list.txt", "edge_list.txt.gz", "subgraphs.tsv", "subgraphs.pth", "nodes.tsv", "features.npy"]
 
@@ -45,11 +45,6 @@ def test_ten_megabytes_of_random_bytes_as_one_file(tmp_path, ten_megabytes, name
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_random_bytes_in_a_message_are_escaped(tmp_path, ten_megabytes):
-    (tmp_path / "x.csv").write_bytes(ten_megabytes[:1000])
-    assert call("data", "convert", tmp_path / "x.csv", "--out", tmp_path / "out").error.isascii()
-
-
 @pytest.mark.parametrize("verb", ["describe", "check"])
 @pytest.mark.parametrize(
     "name",
@@ -73,14 +68,6 @@ def test_destinations_that_cannot_be(tmp_path, name, layout):
     assert called.code == 2
     assert called.error.startswith(str(tmp_path / name))
     assert tree(tmp_path) == before
-
-
-@pytest.mark.parametrize("flag", ["", "--json"])
-def test_a_name_that_is_no_text_is_refused_or_printed(tmp_path, flag):
-    """JSON may escape half of a surrogate pair, which no encoding can write."""
-    folder = write_sample(tmp_path / "x", {"dataset.json": CARD.replace("five", r"\ud800")})
-    assert call("data", "describe", folder, *[flag] * bool(flag)).code in (0, 2)
-    assert call("data", "convert", folder, "--to", "folder", "--out", tmp_path / "out").code in (0, 2)
 
 
 BOUNDED_IN_A_CHILD = """

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from subgnn import DataError, Dataset, Graph, SubgraphSet, read_dataset, write_bundle, write_folder
+from subgnn import DataError, Dataset, Graph, SubgraphSet, read_dataset, write_bundle
 from subgnn.data.formats import bundle as bundle_module
 from subgnn.data.formats.bundle import is_bundle, verify_bundle
 from subgnn.data.subgraphs import label_card
 from tests.data.bundles import header_of
-from tests.data.samples import assert_same, tree, whole_dataset, write_sample
+from tests.data.samples import assert_same, whole_dataset, write_sample
 
 ITEM_SIZES = {"I64": 8, "F64": 8, "I32": 4, "F32": 4, "F16": 2, "I8": 1, "U8": 1}
 
@@ -30,18 +30,6 @@ def test_round_trip_of_every_part(tmp_path, directed):
     verify_bundle(tmp_path / "x.subgnn")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"labels": ["a", "b", "c"]}, {"labels": [0.5, -1.25, 1e30]}, {"labels": [["a-b"], [], ["c", "a-b"]]}],
-    ids=["unlabelled", "multi-class", "regression", "multi-label"],
-)
-def test_round_trip_of_labels(tmp_path, options):
-    subgraphs = SubgraphSet.from_lists([[0], [1], [0, 2]], num_nodes=3, **options)
-    dataset = Dataset(name="x", graph=Graph.from_edges([0, 1], [1, 2]), subgraphs=subgraphs)
-    write_bundle(dataset, tmp_path / "x.subgnn")
-    assert_same(dataset, read_dataset(tmp_path / "x.subgnn"))
-
-
 def test_round_trip_without_subgraphs_or_edges(tmp_path):
     dataset = Dataset(
         name="x", graph=Graph.from_edges([], [], num_nodes=2), subgraphs=SubgraphSet.from_lists([], num_nodes=2)
@@ -57,17 +45,6 @@ def test_dropped_edges_are_remembered(tmp_path):
         graph = Graph.from_edges([0, 1, 1, 1, 1], [1, 1, 2, 2, 4])
     write_bundle(Dataset(name="x", graph=graph, subgraphs=dataset.subgraphs), tmp_path / "x.subgnn")
     assert read_dataset(tmp_path / "x.subgnn").graph.dropped == graph.dropped
-
-
-def test_folder_and_bundle_hold_the_same(tmp_path, bundle):
-    write_folder(read_dataset(bundle), tmp_path / "folder")
-    write_bundle(read_dataset(tmp_path / "folder"), tmp_path / "again.subgnn")
-    assert_same(read_dataset(bundle), read_dataset(tmp_path / "again.subgnn"))
-
-
-def test_same_dataset_same_bytes(tmp_path, bundle):
-    write_bundle(whole_dataset(), tmp_path / "other.subgnn")
-    assert (tmp_path / "other.subgnn").read_bytes() == bundle.read_bytes()
 
 
 def test_layout_is_that_of_safetensors(bundle):
@@ -89,14 +66,6 @@ def test_layout_is_that_of_safetensors(bundle):
     assert begin + end == len(content)
     assert "graph.weights" in header
     assert "subgraphs.names.bytes" in header
-
-
-def test_arrays_can_be_read_by_the_layout_alone(bundle):
-    content = bundle.read_bytes()
-    header, begin = header_of(content)
-    first, last = header["graph.features"]["data_offsets"]
-    array = np.frombuffer(content[begin + first : begin + last], "<f4").reshape(header["graph.features"]["shape"])
-    np.testing.assert_array_equal(array, whole_dataset().graph.features)
 
 
 def test_arrays_are_views_of_a_memory_map(bundle):
@@ -141,10 +110,3 @@ def test_a_type_that_a_bundle_cannot_hold(tmp_path):
     with pytest.raises(DataError, match=r"bundle: graph\.features has type float128; accepted: I64, F64"):
         write_bundle(dataset, tmp_path / "x.subgnn")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_there_stays(bundle):
-    before = tree(bundle.parent)
-    with pytest.raises(DataError, match=r"whole\.subgnn: exists already"):
-        write_bundle(whole_dataset(), bundle)
-    assert tree(bundle.parent) == before

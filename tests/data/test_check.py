@@ -1,9 +1,3 @@
-from pathlib import Path
-
-import pytest
-
-from subgnn import DataError, read_dataset, write_bundle
-from subgnn.data.dataset import Problem, Problems
 from subgnn.data.describe import check
 from tests.cli.command import call
 from tests.data.samples import FEATURES, SUBGRAPHS, WHOLE, write_files, write_sample
@@ -25,20 +19,6 @@ def test_a_good_dataset(tmp_path):
     called = call("data", "check", folder)
     assert (called.code, called.err) == (0, "")
     assert called.out == f"{folder}: fine; 5 nodes, 5 edges, 6 subgraphs\nnext: subgnn data describe {folder}\n"
-
-
-def test_a_good_bundle(tmp_path):
-    write_bundle(read_dataset(write_files(tmp_path / "x", WHOLE)), tmp_path / "x.subgnn")
-    called = call("data", "check", tmp_path / "x.subgnn", "--json")
-    assert (called.code, called.err) == (0, "")
-    assert called.json == {
-        "path": str(tmp_path / "x.subgnn"),
-        "ok": True,
-        "num_errors": 0,
-        "errors": [],
-        "warnings": [],
-        "notes": [],
-    }
 
 
 def test_every_problem_of_every_file_is_listed(tmp_path):
@@ -86,17 +66,6 @@ def test_json(tmp_path):
         "notes": [],
     }
     assert called.error == f"{folder}: 1 problem; fix the files and check again"
-
-
-def test_json_lists_every_problem(tmp_path):
-    found = call("data", "check", write_files(tmp_path / "x", MANY), "--json").json
-    assert (found["ok"], found["num_errors"], len(found["errors"])) == (False, 10, 10)
-    assert all(set(problem) == {"where", "what", "hint"} for problem in found["errors"])
-
-
-def test_describe_gives_the_first_and_counts_the_others(tmp_path):
-    called = call("data", "describe", write_files(tmp_path / "x", MANY))
-    assert called.error.endswith("(9 more; subgnn data check lists them)")
 
 
 def test_very_many_problems_are_counted(tmp_path):
@@ -148,25 +117,3 @@ def test_a_file_of_subgraphs_alone(tmp_path):
     called = call("data", "check", tmp_path / "b.tsv")
     assert called.code == 2
     assert called.out.startswith(f"error: {tmp_path}/b.tsv:2: 'x' is not an integer id")
-
-
-def test_problems_keep_a_thousand_and_count_all():
-    problems = Problems()
-    for i in range(1500):
-        problems.error(f"f:{i}", "bad", count=2)
-    assert (len(problems.errors), problems.num_errors) == (1000, 3000)
-    with pytest.raises(DataError, match=r"^f:0: bad; +\(2,999 more; subgnn data check lists them\)$"):
-        problems.stop()
-
-
-def test_a_problem_reads_as_an_error():
-    assert str(Problem("f:1", "bad", "be good")) == "f:1: bad; be good"
-    problems = Problems()
-    problems.add(DataError("bad", where="f", hint="h"))
-    assert problems.errors == [Problem("f", "bad", "h")]
-
-
-def test_check_of_nothing():
-    problems, dataset = check(Path("/nowhere/at/all"))
-    assert dataset is None
-    assert problems.num_errors == 2

@@ -182,12 +182,6 @@ def test_same_list_of_problems(tmp_path, nodes):
     assert on_disk.num_errors == in_memory.num_errors >= 181
 
 
-def test_same_warning(tmp_path):
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 0\n0 1\n2 2\n3 4\n"})
-    called = call("data", "convert", folder, "--out", tmp_path / "x.subgnn", "--memory", "10MB")
-    assert called.error.strip().endswith("edge_list.txt: dropped 1 self loops and 1 repeated edges")
-
-
 @pytest.mark.parametrize("stop", ["distribute", "bucket_rows"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))])
 def test_nothing_is_left_behind(tmp_path, monkeypatch, stop, error):
@@ -204,13 +198,6 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch, stop, error):
         assert "x.subgnn: cannot be written (No space left on device); make room there" in called.error
     assert tree(tmp_path) == before
     assert not (tmp_path / "new").exists()
-
-
-def test_what_is_there_is_refused_before_anything_is_read(tmp_path):
-    (tmp_path / "x.subgnn").write_bytes(b"mine")
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": "not edges\n"})
-    with pytest.raises(DataError, match=r"x\.subgnn: exists already"):
-        convert(folder, tmp_path / "x.subgnn")
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,6 @@ def test_a_directed_graph_is_described_without_orientations():
     assert found["isolated_nodes"] == 1
 
 
-def test_weights_and_features_are_mentioned():
-    found = describe(dataset(weights=[1, 2, 3, 4, 5], features=np.zeros((6, 7))))
-    assert (found["weighted"], found["num_features"]) == (True, 7)
-
-
 def test_regression_and_no_splits():
     found = describe(dataset(labels=[0.5, 1, 2, 3], splits=None))
     assert (found["task"], found["num_labels"], found["label_counts"]) == ("regression", 0, {})

@@ -20,7 +20,6 @@ from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.edge_table import read_edges
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.format import Columns, ReadOptions
-from subgnn.data.formats.members import read_members
 from subgnn.data.formats.objects import from_pyg, to_pyg
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_tables
@@ -106,15 +105,6 @@ def test_undirected_and_reversed_forms_keep_types_and_times(edges: list) -> None
     later = plain.until(0)
     assert later.oriented is not None
     assert as_dict(later.oriented) == as_dict(graph.until(0))
-
-
-def test_hash_is_that_of_before_without_types_and_times() -> None:
-    plain = Graph.from_edges([0, 1], [1, 2], weights=[1.0, 2.0])
-    assert plain.content_hash == "10a7dd7b28a7963f6728fb5520ab750dcb924f7ea0d74207a7bca2e18a282b7c"
-    typed = Graph.from_edges([0, 1], [1, 2], weights=[1.0, 2.0], types=["a", "b"])
-    other = Graph.from_edges([0, 1], [1, 2], weights=[1.0, 2.0], types=["b", "a"])
-    dated = Graph.from_edges([0, 1], [1, 2], weights=[1.0, 2.0], times=[1, 2])
-    assert len({one.content_hash for one in (plain, typed, other, dated)}) == 4
 
 
 @pytest.mark.parametrize(
@@ -218,16 +208,6 @@ def test_folders_and_bundles_hold_types_and_times(tmp_path: Path, types: bool, t
         assert again.graph.dropped == dataset.graph.dropped
 
 
-def test_real_times_are_read_back_as_they_are(tmp_path: Path) -> None:
-    given_ = sample()
-    graph = Graph.from_edges([0, 1], [1, 2], times=[0.1, 1e-9], num_nodes=N)
-    subgraphs = replace(given_.subgraphs, times=np.array([0.1, 0.25, 1e300]))
-    write_folder(Dataset("real", graph, subgraphs), tmp_path / "folder")
-    again = read_dataset(tmp_path / "folder")
-    assert again.graph.content_hash == graph.content_hash
-    assert again.subgraphs.content_hash == subgraphs.content_hash
-
-
 def test_a_file_of_attributes_must_fit_the_edge_list(tmp_path: Path) -> None:
     write_folder(sample(), tmp_path / "folder")
     path = tmp_path / "folder" / "edge_attributes.tsv"
@@ -295,19 +275,6 @@ def test_pyg_data_has_types_and_times() -> None:
         from_pyg(data)
     dated = sample(types=False).graph
     assert from_pyg(to_pyg(dated)).content_hash == dated.content_hash
-
-
-def test_columns_after_the_nodes_are_ignored_in_prediction(tmp_path: Path) -> None:
-    path = tmp_path / "asked.tsv"
-    path.write_text("0-1\tx\ttrain\t3\n2\ty\tval\tsoon\n")
-    assert read_members(path, sample().graph, labelled=False).times is None
-    with pytest.raises(DataError, match=r"asked.tsv:2: 'soon' is not a time"):
-        read_members(path, sample().graph)
-
-
-def test_texts_are_accepted_as_times() -> None:
-    graph = Graph.from_edges([0, 1], [1, 2], times=["1970-01-01", "1970-01-02"])
-    assert graph.edge_columns()["time"].tolist() == [0, 86400]
 
 
 @pytest.mark.parametrize("time", [2**63, 2**64 - 1])

@@ -14,7 +14,6 @@ from subgnn.data.formats.members import read_members
 from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import read_lines, text_encoding
 from subgnn.errors import DataError
-from tests.cli.command import call
 
 OTHERS = [
     *("base64_codec", "bz2_codec", "hex_codec", "idna", "mbcs", "oem", "punycode", "quopri_codec"),
@@ -66,14 +65,3 @@ def test_a_file_in_another_encoding_is_refused_with_one_line(tmp_path, name, fil
     with pytest.raises(DataError, match=r"this is not (text in )?\w+") as error:
         read_members(tmp_path / file, GRAPH, ReadOptions(encoding=name))
     assert len(str(error.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", ["idna", "undefined", "nonsense"])
-@pytest.mark.parametrize("file", ["sets.csv", "sets.gmt"])
-def test_the_command_line_refuses_them(tmp_path, name, file):
-    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
-    (tmp_path / file).write_text(GMT if file.endswith("gmt") else WIDE)
-    tables = (tmp_path / "edges.csv", "--subgraphs", tmp_path / file)
-    found = call("data", "convert", *tables, "--encoding", name, "--out", tmp_path / "out")
-    assert (found.code, len(found.err.strip().splitlines())) == (2, 1)
-    assert f"--encoding: '{name}' is not an encoding of text files" in found.err

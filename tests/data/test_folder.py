@@ -68,12 +68,6 @@ def test_round_trip_of_every_part(tmp_path, directed, compress):
     assert ("edge_list.txt.gz" in tree(tmp_path / "one")) == compress
 
 
-def test_a_folder_written_by_hand_comes_back(tmp_path):
-    first = read_dataset(write_files(tmp_path / "hand", WHOLE))
-    write_folder(first, tmp_path / "ours")
-    assert_same(first, read_dataset(tmp_path / "ours"))
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -133,13 +127,6 @@ def test_node_names_a_folder_cannot_hold_are_refused_or_come_back(tmp_path, name
         assert list(read_dataset(tmp_path / "x").graph.names.primary) == ["x", "y", name]
 
 
-@pytest.mark.parametrize("compress", [False, True])
-def test_same_dataset_same_bytes(tmp_path, compress):
-    for name in ("one", "two"):
-        write_folder(whole_dataset(), tmp_path / name, compress=compress)
-    assert tree(tmp_path / "one") == tree(tmp_path / "two")
-
-
 def test_files_as_they_are_written(tmp_path):
     write_folder(read_dataset(write_sample(tmp_path / "ring")), tmp_path / "out")
     files = tree(tmp_path / "out")
@@ -173,11 +160,6 @@ def test_the_authors_subgraphs_file(tmp_path):
     assert nodes_of(read_dataset(folder)) == SETS
 
 
-def test_subgraphs_tsv_goes_before_the_authors_file(tmp_path):
-    folder = write_sample(tmp_path, {"subgraphs.pth": "this is not read"})
-    assert nodes_of(read_dataset(folder)) == SETS
-
-
 def test_details_of_text_that_do_not_matter(tmp_path):
     files = {
         "edge_list.txt": "# a comment\r\n\r\n% another\n 0\t1 \r\n1  2\n\n2 3\n3 4\n4 0",
@@ -190,11 +172,6 @@ def test_details_of_text_that_do_not_matter(tmp_path):
     assert dataset.graph.names[4] == "MYC"
 
 
-def test_further_columns_of_subgraphs_are_passed_over(tmp_path):
-    folder = write_sample(tmp_path, {"subgraphs.tsv": SUBGRAPHS.replace("\n", "\tmore\tand more\n")})
-    assert read_dataset(folder).subgraphs.splits.tolist() == [0, 0, 1, 1, 2, 2]
-
-
 def test_weights(tmp_path):
     folder = write_sample(tmp_path, {"edge_list.txt": "0 1 0.5\n1 2 -3e-2\n2 3 1\n3 4 +.25\n4 0 100000.0\n"})
     graph = read_dataset(folder).graph
@@ -202,13 +179,6 @@ def test_weights(tmp_path):
     tails, heads, weights = graph.edges()
     found = dict(zip(zip(tails.tolist(), heads.tolist(), strict=True), weights.tolist(), strict=True))
     assert found == {edge: np.float32(weight) for edge, weight in expected.items()}
-
-
-def test_loops_and_repeats_are_warned_of_with_the_file(tmp_path):
-    folder = write_sample(tmp_path, {"edge_list.txt": EDGES + "1 1\n1 0\n0 1\n"})
-    with pytest.warns(DataWarning, match=r"edge_list\.txt: dropped 1 self loops and 1 repeated edges"):
-        dataset = read_dataset(folder)
-    assert (dataset.graph.dropped.self_loops, dataset.graph.dropped.duplicates) == (1, 1)
 
 
 def test_repeated_nodes_are_warned_of_with_file_and_line(tmp_path):
@@ -230,22 +200,9 @@ class TestNames:
         names = read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names
         assert (names.primary_column, names[2]) == ("name", "n2")
 
-    def test_otherwise_the_second_column_is_shown(self, tmp_path):
-        text = "gene\tsymbol\tmore\n" + "".join(f"{i}\ts{i}\tm{i}\n" for i in range(5))
-        assert read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names[2] == "s2"
-
     def test_lines_in_any_order_and_gaps(self, tmp_path):
         names = read_dataset(write_sample(tmp_path, {"nodes.tsv": "4\td\n1\tb\n0\ta\n"})).graph.names
         assert list(names.primary) == ["a", "b", "", "", "d"]
-
-    def test_short_lines_have_empty_cells(self, tmp_path):
-        text = "id\tname\tkind\n0\ta\tx\n1\tb\n2\tc\tz\n3\td\n4\te\n"
-        names = read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names
-        assert list(names.columns["kind"]) == ["x", "", "z", "", ""]
-
-    def test_nodes_say_how_many_there_are(self, tmp_path):
-        dataset = read_dataset(write_sample(tmp_path, {"nodes.tsv": NODES + "5\tlone\tgene\n"}))
-        assert dataset.graph.num_nodes == 6
 
     def test_names_in_place_of_ids(self, tmp_path):
         files = {
@@ -259,10 +216,6 @@ class TestNames:
         plain = read_dataset(write_sample(tmp_path / "plain"))
         assert edges_of(named) == edges_of(plain)
         assert nodes_of(named) == nodes_of(plain)
-
-    def test_weights_beside_names(self, tmp_path):
-        files = {"nodes.tsv": NODES, "edge_list.txt": "# c\nTP53 1 0.5\n1 A1BG 2\n"}
-        assert read_dataset(write_sample(tmp_path, files)).graph.edges()[2].tolist() == [0.5, 2]
 
     def test_weights_that_are_all_one_are_weights_beside_names_too(self, tmp_path):
         text = "0 1 1\n1 2 1\n"
@@ -297,20 +250,12 @@ class TestIdBase:
         assert nodes_of(dataset) == SETS
         assert dataset.graph.num_nodes == 5
 
-    def test_the_option_goes_before_the_card(self, tmp_path):
-        folder = write_sample(tmp_path, {"dataset.json": '{"id_base": 1}'})
-        assert nodes_of(read_dataset(folder, id_base=0)) == SETS
-
     def test_what_is_written_counts_from_0(self, tmp_path):
         first = read_dataset(write_files(tmp_path / "a", self.files(**{"dataset.json": '{"id_base": 1}'})))
         write_folder(first, tmp_path / "b")
         again = read_dataset(tmp_path / "b")
         assert nodes_of(again) == SETS
         assert "id_base" not in again.card
-
-    def test_names_and_ids_from_1(self, tmp_path):
-        files = self.files(**{"edge_list.txt": self.edges.replace("1", "TP53")})
-        assert edges_of(read_dataset(write_files(tmp_path, files), id_base=1))[0] == (0, 1)
 
     def test_a_bare_file_of_subgraphs(self, tmp_path):
         path = write_files(tmp_path, {"x.subgraphs.tsv": self.subgraphs}) / "x.subgraphs.tsv"
@@ -325,22 +270,9 @@ class TestSize:
         graph = read_dataset(write_sample(tmp_path, {"edge_list.txt": ""})).graph
         assert (graph.num_nodes, graph.num_edges) == (5, 0)
 
-    def test_no_edges_but_comments(self, tmp_path):
-        assert read_dataset(write_sample(tmp_path, {"edge_list.txt": "# none\n\n"})).graph.num_edges == 0
-
-    def test_no_edges_but_a_declared_size(self, tmp_path):
-        folder = write_sample(tmp_path, {"edge_list.txt": "", "dataset.json": '{"num_nodes": 7}'})
-        assert read_dataset(folder).graph.num_nodes == 7
-
     def test_no_edges_but_features(self, tmp_path):
         folder = write_sample(tmp_path, {"edge_list.txt": "", "features.npy": FEATURES})
         assert read_dataset(folder).graph.num_nodes == 5
-
-    def test_a_bare_file_of_subgraphs(self, tmp_path):
-        path = write_files(tmp_path, {"ppi.subgraphs.tsv": SUBGRAPHS}) / "ppi.subgraphs.tsv"
-        dataset = read_dataset(path)
-        assert (dataset.name, dataset.graph.num_nodes, dataset.graph.num_edges) == ("ppi", 5, 0)
-        assert nodes_of(dataset) == SETS
 
 
 class TestCard:
@@ -398,10 +330,6 @@ class TestAppearing:
         (tmp_path / "file").write_text("x")
         with pytest.raises(DataError, match="cannot be written"):
             write_folder(whole_dataset(), tmp_path / "file" / "out")
-
-    def test_missing_parents_are_made(self, tmp_path):
-        write_folder(whole_dataset(), tmp_path / "a" / "b" / "c")
-        assert_same(whole_dataset(), read_dataset(tmp_path / "a" / "b" / "c"))
 
 
 def test_groups_are_the_third_column_of_names_where_every_line_has_one(tmp_path):

@@ -69,10 +69,6 @@ SUFFIXES = [suffix for each in GRAPH_FILES for suffix in each.suffixes]
 OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".gml", ".json"), (".pt", ".npz", ".mtx")
 
 
-def test_every_kind_of_file_has_a_test():
-    assert set(WRITERS) == set(SUFFIXES)
-
-
 @pytest.mark.parametrize("suffix", OF_NAMES)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 def test_graphs_with_names(tmp_path, suffix, directed):
@@ -108,15 +104,6 @@ def test_graphs_with_numbers(tmp_path, suffix):
     assert dataset.graph.names is None
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_graph_alone(tmp_path, suffix):
-    WRITERS[suffix](tmp_path / f"g{suffix}")
-    called = call("data", "convert", tmp_path / f"g{suffix}", "--out", tmp_path / "out")
-    assert called.code == 0
-    assert "there are no subgraphs yet: write" in called.out
-    assert tree(tmp_path / "out")["subgraphs.tsv"] == b""
-
-
 def test_subgraphs_by_name_as_text(tmp_path):
     graphml(tmp_path / "zoo.graphml")
     text = write_files(tmp_path, {"s.tsv": "cow-bee\tx\ttrain\nant-2\ty\tval\ndog-ant-2\tx\ttest\n"}) / "s.tsv"
@@ -125,43 +112,6 @@ def test_subgraphs_by_name_as_text(tmp_path):
     dataset = read_dataset(tmp_path / "out")
     names = dataset.graph.names
     assert [[names[v] for v in row] for row in dataset.subgraphs.nodes] == [["cow", "bee"], ["ant-2"], ["ant-2", "dog"]]
-
-
-def test_links_of_older_node_link_files(tmp_path):
-    node_link(tmp_path / "x.json", edges="links")
-    assert read_graph(tmp_path / "x.json").num_edges == 3
-
-
-def test_numbers_of_its_own_are_names(tmp_path):
-    nx.write_graphml(nx.Graph([(7, 5), (5, 9)]), tmp_path / "x.graphml")
-    text = write_files(tmp_path, {"s.tsv": "7\tx\ttrain\n5\ty\tval\n9\tx\ttest\n"}) / "s.tsv"
-    call("data", "convert", tmp_path / "x.graphml", "--subgraphs", text, "--out", tmp_path / "out")
-    made = read_dataset(tmp_path / "out")
-    assert [
-        made.graph.names.columns[made.graph.names.primary_column][int(nodes[0])] for nodes in made.subgraphs.nodes
-    ] == ["7", "5", "9"]
-
-
-def test_memberships_of_a_graph_without_names_are_by_id(tmp_path):
-    npz(tmp_path / "x.npz")
-    members = write_files(tmp_path, {"m.csv": MEMBERS}) / "m.csv"
-    called = call("data", "convert", tmp_path / "x.npz", "--subgraphs", members, "--out", tmp_path / "out")
-    assert called.code == 2
-    assert called.error.startswith(f"{members}: row 1: 4 nodes are not in the graph, in 3 of 3 subgraphs: 'cow', ")
-
-
-def test_bad_subgraphs_of_a_graph(tmp_path):
-    npz(tmp_path / "x.npz")
-    for text, message in (
-        ("0\tx\ttrain\n9\ty\tval\n", "s.tsv:2: node '9' is not in the graph (in 1 of 2 subgraphs)"),
-        ("0\tx\ttrain\n", "s.tsv: no subgraph in split 'val'"),
-        ("", "s.tsv: the file is empty"),
-    ):
-        subgraphs = write_files(tmp_path, {"s.tsv": text}) / "s.tsv"
-        called = call("data", "convert", tmp_path / "x.npz", "--subgraphs", subgraphs, "--out", tmp_path / "out")
-        assert called.code == 2
-        assert called.error.startswith(f"{tmp_path}/{message}")
-        assert not (tmp_path / "out").exists()
 
 
 def test_a_dataset_has_subgraphs_of_its_own(tmp_path):
@@ -180,19 +130,6 @@ def test_other_content(tmp_path, suffix, content):
     assert called.code == 2
     assert called.error.startswith(f"{path}: ")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
-def test_a_file_that_is_no_table(tmp_path):
-    (tmp_path / "x.dat").write_text("x")
-    error = call("data", "convert", tmp_path / "x.dat", "--out", tmp_path / "out").error
-    assert error == f"{tmp_path}/x.dat: one column; an edge needs two: its source and its target"
-
-
-def test_a_matrix_that_is_not_square(tmp_path):
-    sp.save_npz(tmp_path / "x.npz", sp.coo_array((2, 3)))
-    called = call("data", "convert", tmp_path / "x.npz", "--out", tmp_path / "out")
-    assert called.code == 2
-    assert "a matrix of shape (2, 3); a square one is needed" in called.error
 
 
 @pytest.mark.quick(1)
@@ -223,11 +160,6 @@ def test_another_object_in_a_pt_file(tmp_path):
     torch.save({"weights": torch.zeros(3)}, tmp_path / "x.pt")
     with pytest.raises(DataError, match="this holds a dict; one torch_geometric Data is accepted"):
         read_graph(tmp_path / "x.pt")
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(DataError, match=r"x\.gml: no such file; check the path"):
-        read_graph(tmp_path / "x.gml")
 
 
 def opens(path):
@@ -294,14 +226,6 @@ def test_malicious_features_are_refused(tmp_path, wrap):
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_message_does_not_advise_to_load_a_pickle(tmp_path):
-    for name in ("x.pt", "x.npz"):
-        write_files(tmp_path, {name: opens(tmp_path / "bitten")})
-        message = call("data", "convert", tmp_path / name, "--out", tmp_path / "out").error
-        assert "unsafely" not in message
-        assert "weights_only" not in message
-
-
 @pytest.mark.parametrize("suffix", [".graphml", ".gml", ".json", ".npz", ".mtx"])
 def test_the_weights_of_a_graph_file_are_kept(tmp_path, suffix):
     """By the titles that a table's column of weights is known by."""
@@ -334,12 +258,6 @@ def test_weights_that_some_edges_lack_are_left_out_with_a_note(tmp_path):
     what = "the attribute 'weight' is not used: it is not a finite number at every edge"
     assert called.json["notes"] == [f"{tmp_path}/x.graphml: {what}"]
     assert tree(tmp_path / "out")["edge_list.txt"] == b"0 1\n1 2\n"
-
-
-def test_the_direction_of_a_graph_file_is_kept_where_it_is_asked_for(tmp_path):
-    sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.array([[0, 0], [1, 0]])))
-    called = call("data", "convert", tmp_path / "x.npz", "--directed", "--out", tmp_path / "out")
-    assert called.code == 2 or tree(tmp_path / "out")["edge_list.txt"] == b"1 0\n"
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".pt"])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from subgnn import DataError, DataWarning, Graph, NodeNames, read_dataset
+from subgnn import DataError, DataWarning, Graph, NodeNames
 from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.formats.node_table import MAX_CATEGORIES, read_attributes
 from tests.cli.command import call
@@ -40,20 +40,6 @@ def test_features_and_names(tmp_path):
         f"{tmp_path}/nodes.csv: node from 'node'; standardised numbers length (1 missing, taken as the mean); "
         "categories kind; names symbol; 1 nodes have no row"
     ]
-
-
-def test_the_hash_follows_the_features(tmp_path):
-    assert attributes(tmp_path)[0].content_hash != GRAPH.content_hash
-
-
-def test_numbers_of_ids_are_names(tmp_path):
-    graph, card, _ = attributes(tmp_path, "node,entrez_id\na,7157\nb,581\n")
-    assert (card, graph.features, graph.names.find("581")) == ({}, None, 1)
-
-
-def test_a_constant_column_is_zero(tmp_path):
-    graph, _, _ = attributes(tmp_path, "node,x\na,5\nb,5\n")
-    assert not graph.features.any()
 
 
 def test_many_texts_are_not_categories(tmp_path):
@@ -140,15 +126,3 @@ def test_rows_of_a_graph_without_names(tmp_path):
     assert attributes(tmp_path, "id,x\n2,1\n0,3\n", graph)[0].features[:, 0].tolist() == [1, 0, -1]
     with pytest.raises(DataError, match="row 1: node '3' is not in the graph; nodes of this graph are row numbers"):
         attributes(tmp_path, "id,x\n3,1\n", graph)
-
-
-def test_features_of_a_converted_dataset(tmp_path):
-    (tmp_path / "e.csv").write_text("source,target\na,b\nb,c\nc,d\n")
-    (tmp_path / "m.csv").write_text("subgraph,node,label,split\ns,a,x,train\nt,e,y,val\nu,c,x,test\n")
-    (tmp_path / "n.csv").write_text(TABLE)
-    options = ("--subgraphs", tmp_path / "m.csv", "--nodes", tmp_path / "n.csv", "--out", tmp_path / "out")
-    assert call("data", "convert", tmp_path / "e.csv", *options).code == 0
-    dataset = read_dataset(tmp_path / "out")
-    assert dataset.graph.features.shape == (5, 3)
-    assert [entry["column"] for entry in dataset.card["features"]] == ["length", "kind"]
-    assert call("data", "check", tmp_path / "out").code == 0

@@ -52,29 +52,6 @@ def test_networkx_round_trip(directed, weighted):
     assert back.names is None
 
 
-def test_networkx_weights_are_on_their_edges():
-    theirs = to_networkx(sample(directed=True, weighted=True))
-    assert dict(theirs.edges) == {(u, v): {"weight": w} for u, v, w in zip(TAILS, HEADS, WEIGHTS, strict=True)}
-
-
-def test_networkx_names():
-    graph = Graph.from_edges([0], [1], names=NodeNames.of(["a", "b"]))
-    assert dict(to_networkx(graph).nodes(data="name")) == {0: "a", 1: "b"}
-
-
-def test_networkx_nodes_are_numbered_in_their_order():
-    theirs = nx.Graph([("c", "a"), ("a", ("x", 1))])
-    graph = from_networkx(theirs)
-    assert list(graph.names.primary) == ["c", "a", "('x', 1)"]
-    assert [graph.neighbors_of(v).tolist() for v in range(3)] == [[1], [0, 2], [1]]
-
-
-def test_networkx_numbers_out_of_order_are_names():
-    graph = from_networkx(nx.Graph([(2, 0), (0, 1)]))
-    assert list(graph.names.primary) == ["2", "0", "1"]
-    assert graph.neighbors_of(0).tolist() == [1]
-
-
 def test_networkx_multigraph():
     with pytest.warns(DataWarning, match="1 self loops and 1 repeated edges"):
         graph = from_networkx(nx.MultiGraph([(0, 1), (0, 1), (1, 1), (1, 2)]))
@@ -117,10 +94,6 @@ def test_networkx_edges_one_by_one(kind, edges):
     assert found.names is None if not nodes else list(found.names.primary) == nodes
 
 
-def test_networkx_without_nodes():
-    assert from_networkx(nx.Graph()).num_nodes == 0
-
-
 @BOTH
 @WAYS
 def test_scipy_round_trip(directed, weighted):
@@ -132,11 +105,6 @@ def test_scipy_round_trip(directed, weighted):
         expected = np.where(expected != 0, expected, expected.T)
     np.testing.assert_array_equal(matrix.toarray(), expected)
     assert from_scipy(matrix, directed=directed, weighted=weighted).content_hash == graph.content_hash
-
-
-@pytest.mark.parametrize("kind", [sp.coo_array, sp.csc_matrix, sp.lil_array, sp.dok_array, sp.bsr_array])
-def test_scipy_kinds(kind):
-    assert from_scipy(kind(to_scipy(sample()))).content_hash == sample().content_hash
 
 
 def test_scipy_repeats_are_summed_and_zeros_no_edges():
@@ -164,24 +132,6 @@ def test_pyg_round_trip(directed, weighted):
     assert data.edge_index.dtype == torch.int64
     assert data.is_undirected() != directed
     assert from_pyg(data, directed=directed).content_hash == graph.content_hash
-
-
-def test_pyg_keeps_nodes_without_edges():
-    data = to_pyg(Graph.from_edges([0], [1], num_nodes=4))
-    assert (data.num_nodes, from_pyg(data).num_nodes) == (4, 4)
-    assert data.get("edge_weight") is None
-    assert data.x is None
-
-
-def test_pyg_tensors_are_their_own():
-    graph = sample(weighted=True, features=np.ones((5, 1)))
-    data = to_pyg(graph)
-    data.x.zero_()
-    data.edge_weight.zero_()
-    assert graph.features.min() == 1
-    assert graph.weights.max() == 4
-    made = from_pyg(Data(edge_index=torch.tensor([[0], [1]]), x=torch.ones(2, 1, requires_grad=True)))
-    assert made.features.tolist() == [[1], [1]]
 
 
 def test_a_graph_does_not_change_with_the_tensors_it_was_made_of():

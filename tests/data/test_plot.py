@@ -15,7 +15,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.plot import _choose, plot_dataset
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, DataWarning, MissingExtra
+from subgnn.errors import DataWarning, MissingExtra
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -114,11 +114,3 @@ def test_matplotlib_is_asked_for_by_name_where_it_is_missing(tmp_path: Path, mon
     with pytest.raises(MissingExtra, match=r"plots needs the package matplotlib.*subgnn\[plot\]"):
         plot_dataset(_dataset(None), tmp_path / "plots")
     assert not (tmp_path / "plots").exists()
-
-
-def test_what_cannot_be_drawn_or_written_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no subgraphs to draw"):
-        plot_dataset(Dataset("none", _graph(), SubgraphSet.from_lists([], num_nodes=NODES)), tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
-        plot_dataset(_dataset(None), tmp_path / "file")

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,34 +12,6 @@ def test_strings_come_back(texts):
     assert list(strings) == texts
     assert [strings[i] for i in range(len(texts))] == texts
     assert len(strings) == len(texts)
-
-
-def test_strings_take():
-    assert list(Strings.of(["a", "", "ßx"]).take(np.array([2, 0, 1, 2]))) == ["ßx", "a", "", "ßx"]
-
-
-def test_columns_and_names_are_sequences():
-    texts = ["a", "", "ßx", "d"]
-    for of in (Strings.of(texts), NodeNames.of(["a", "b", "ßx", "d"])):
-        plain = list(of)
-        for part in (slice(3), slice(-2, None), slice(None, None, -1), slice(1, 100, 2), slice(4, 9)):
-            assert of[part] == plain[part]
-        for i in (-1, np.int32(2), np.uint8(0), -4):
-            assert of[i] == plain[i]
-        for i in (4, -5, np.int64(4)):
-            with pytest.raises(IndexError):
-                of[i]
-        for i in ("a", 1.0):
-            with pytest.raises(TypeError):
-                of[i]
-        assert (plain[2] in of, of.index("d"), list(reversed(of))) == (True, 3, plain[::-1])
-    assert NodeNames.of(["a", ""])[-1] == "#1"
-
-
-def test_strings_are_utf8_bytes_end_to_end():
-    strings = Strings.of(["é", "ab"])
-    assert strings.rows.values.tobytes() == "éab".encode()
-    assert strings.rows.offsets.tolist() == [0, 2, 4]
 
 
 @pytest.fixture
@@ -78,35 +49,10 @@ def test_what_two_nodes_share_is_ambiguous_unless_it_is_the_name_of_one(names):
     assert NodeNames.of(["a", "b", "a"]).num_shared == 1
 
 
-def test_one_node_may_repeat_its_name(names):
-    assert names.find("x y") == 5
-
-
-def test_digits_are_a_name_like_any_other():
-    names = NodeNames.of(["7157", "3105", "1"])
-    assert [names.find(text) for text in ("7157", "1", "0", "01")] == [0, 2, None, None]
-
-
 def test_digits_in_another_column_are_looked_up_where_none_repeats(names):
     assert names.find("7157") == 0
     degrees = NodeNames({"symbol": Strings.of("abc"), "degree": Strings.of(["2", "2", "9"])})
     assert degrees.find("9") is None
-
-
-def test_the_column_of_names_wins():
-    names = NodeNames({"name": Strings.of(["7", "8", "9"]), "rank": Strings.of(["9", "7", "8"])})
-    assert [names.find(text) for text in "789"] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "node"), [("2", 0), ("#2", 2), ("0", None), ("#3", None), ("#", None), ("#x", None), ("##1", None)]
-)
-def test_a_row_number_is_written_with_a_mark(text, node):
-    assert find_node(text, 3, NodeNames.of(["2", "x", "y"])) == node
-
-
-def test_without_names_digits_are_rows():
-    assert [find_node(text, 3) for text in ("2", "#2", "3", "x", "-1")] == [2, 2, None, None, None]
 
 
 def test_a_name_that_looks_like_a_row_number_is_a_name():

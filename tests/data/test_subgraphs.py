@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from subgnn import DataError, Dataset, Graph, SubgraphSet
-from subgnn.data.subgraphs import encode_labels, split_labels
+from subgnn.data.subgraphs import split_labels
 
 NODES = [[0, 1], [2], [1, 3]]
 
@@ -16,13 +16,6 @@ def test_nodes_are_sorted_and_count_once():
     assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0, 2]]
     assert subgraphs.nodes.values.dtype == np.int32
     assert len(subgraphs) == 2
-
-
-def test_unlabelled():
-    subgraphs = subgraph_set()
-    assert (subgraphs.task, subgraphs.targets, subgraphs.classes) == ("unlabelled", None, ())
-    assert (subgraphs.num_classes, subgraphs.label_counts(), subgraphs.label_text(0)) == (0, {}, "")
-    assert subgraph_set(labels=["a", "b", "c"], task="unlabelled").targets is None
 
 
 def test_binary():
@@ -53,22 +46,12 @@ def test_multi_label():
     assert [subgraphs.label_text(i) for i in range(3)] == ["x-y", "y", "z"]
 
 
-def test_multi_label_where_the_task_says_so():
-    subgraphs = subgraph_set(labels=["x", "y", "x"], task="multi-label")
-    assert subgraphs.targets.tolist() == [[1, 0], [0, 1], [1, 0]]
-
-
 def test_regression():
     subgraphs = subgraph_set(labels=[0.1, -2, 3.0])
     assert (subgraphs.task, subgraphs.classes, subgraphs.label_counts()) == ("regression", (), {})
     assert subgraphs.targets.dtype == np.float64
     assert subgraphs.targets.tolist() == [0.1, -2.0, 3.0]
     assert subgraphs.label_text(0) == "0.1"
-
-
-def test_whole_numbers_are_classes_unless_the_task_says_otherwise():
-    assert subgraph_set(labels=[1, 2, 3]).task == "multi-class"
-    assert subgraph_set(labels=[1, 2, 3], task="regression").targets.tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -91,14 +74,6 @@ def test_class_order(labels, classes):
     assert subgraph_set(labels=labels).classes == classes
 
 
-def test_splits():
-    subgraphs = subgraph_set(splits=["test", "train", "test"])
-    assert subgraphs.splits.dtype == np.int8
-    assert subgraphs.indices("test").tolist() == [0, 2]
-    assert subgraphs.indices("train").tolist() == [1]
-    assert subgraphs.indices("val").tolist() == []
-
-
 def test_take_keeps_classes_and_order():
     subgraphs = subgraph_set(labels=["b", "c", "a"], splits=["train", "val", "test"], names=["x", "y", "z"])
     taken = subgraphs.take([2, 0, 2])
@@ -109,11 +84,6 @@ def test_take_keeps_classes_and_order():
     assert taken.indices("test").tolist() == [0, 2]
     assert taken.label_counts() == {"a": 2, "b": 1, "c": 0}
     assert len(subgraphs.take([])) == 0
-
-
-def test_take_of_unlabelled_subgraphs():
-    taken = subgraph_set().take([1])
-    assert (taken.targets, taken.splits, taken.names) == (None, None, None)
 
 
 def test_arrays_are_read_only():
@@ -189,18 +159,6 @@ def test_a_missing_label_is_no_class():
     for label in (None, "", "NA", "nan", "None", float("nan"), ["a", "NA"]):
         with pytest.raises(DataError, match="subgraph 1: the label is missing"):
             subgraph_set(labels=["a", label, "b"])
-
-
-def test_indices_of_an_unknown_split():
-    with pytest.raises(DataError, match=r"unknown split 'valid'; accepted: train, val, test; did you mean 'val'\?"):
-        subgraph_set(splits=["train", "val", "test"]).indices("valid")
-    with pytest.raises(DataError, match="the subgraphs have no splits"):
-        subgraph_set().indices("val")
-
-
-def test_encode_labels_names_the_place():
-    with pytest.raises(DataError, match=r"^line 1: label 'q' is not a number"):
-        encode_labels(["1.5", "q"], "regression", "line {}".format)
 
 
 @pytest.mark.parametrize(
