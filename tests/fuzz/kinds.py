@@ -54,7 +54,6 @@ ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
 
 
 def command(*arguments: object) -> str:
-    """What a command prints; its refusal as an exception."""
     found = call(*arguments)
     if found.code == 2:
         if len(found.err.strip().splitlines()) != 1:
@@ -66,12 +65,10 @@ def command(*arguments: object) -> str:
 
 
 def describe(path: Path) -> str:
-    """A dataset, as ``describe`` tells it."""
     return command("data", "describe", path if path.suffix == ".subgnn" else path.parent, "--json")
 
 
 def convert(path: Path) -> str:
-    """A dataset, of a graph in another format."""
     out = path.parent / "out"
     weight = ("--weight", "w") if path.suffix in (".csv", ".tsv", ".parquet") else ()
     shutil.rmtree(out, ignore_errors=True)
@@ -79,8 +76,6 @@ def convert(path: Path) -> str:
 
 
 def file(name: str, content: str | bytes, **others: Any) -> Callable[[Path], Path]:
-    """Write a file, and others beside it."""
-
     def make(folder: Path) -> Path:
         return samples.write_files(folder, {**others, name: content}) / name
 
@@ -91,8 +86,6 @@ OF_EDGES = "type\ttime\n" + "".join(f"{'ab'[i % 2]}\t2024-01-{i + 10}\n" for i i
 
 
 def of_folder(name: str, content: str | bytes | None = None) -> Callable[[Path], Path]:
-    """A file of a dataset's folder."""
-
     def make(folder: Path) -> Path:
         whole = {**samples.WHOLE, "subgraph_names.tsv": "a\nb\nc\nd\ne\nf\n"}
         if name.endswith(".gz"):
@@ -106,14 +99,12 @@ def of_folder(name: str, content: str | bytes | None = None) -> Callable[[Path],
 
 
 def make_bundle(folder: Path) -> Path:
-    """The dataset of the examples as one file."""
     path = folder / "x.subgnn"
     write_bundle(examples.dataset(), path)
     return path
 
 
 def read_bundle(path: Path) -> str:
-    """All arrays of a bundle, and what it does in compiled code."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         data = read_dataset(path)
@@ -128,7 +119,6 @@ def read_bundle(path: Path) -> str:
 
 @cache
 def trained() -> Path:
-    """The folder of a finished run, with its dataset, an export of it with the graph and one without."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz-run-"))
     data, recipe = examples.dataset(), examples.recipe(1, topology=True, trainable_components=True)
     write_folder(data, folder / "data")
@@ -146,8 +136,6 @@ def trained() -> Path:
 
 
 def of_run(name: str) -> Callable[[Path], Path]:
-    """A file of the folder of a run, a copy."""
-
     def make(folder: Path) -> Path:
         for source in (trained() / "run").iterdir():
             (folder / source.name).write_bytes(source.read_bytes())
@@ -157,8 +145,6 @@ def of_run(name: str) -> Callable[[Path], Path]:
 
 
 def copy_of(name: str) -> Callable[[Path], Path]:
-    """A copy of a file beside the run."""
-
     def make(folder: Path) -> Path:
         path = folder / Path(name).name
         path.write_bytes((trained() / name).read_bytes())
@@ -168,34 +154,28 @@ def copy_of(name: str) -> Callable[[Path], Path]:
 
 
 def answer(path: Path) -> bytes:
-    """What a run answers."""
     return open_run(path.parent, trained() / "data").predictor.outputs(ROWS).tobytes()
 
 
 def answer_of_export(path: Path) -> bytes:
-    """What an exported run answers."""
     predictor = open_run(path, None if path.name == "whole.safetensors" else trained() / "data").predictor
     return predictor.outputs(ROWS).tobytes()
 
 
 def resume_settings(path: Path) -> str:
-    """What a run's settings are compared with before it goes on."""
     return repr(read_run_recipe(path.parent))
 
 
 def report(path: Path) -> str:
-    """The page of a run."""
     return write_report(path.parent, path.parent / "page.html", data=trained() / "data", overwrite=True).name
 
 
 def tensors(content: Any) -> str:
-    """Nested values, tensors among them, as text."""
     torch.set_printoptions(profile="full")
     return repr(content)
 
 
 def make_state(folder: Path) -> Path:
-    """A file of tensors and values, as a pretraining leaves it."""
     save_state(
         {"owner": {"dim": 4}, "encoder": {"w": torch.arange(12.0).reshape(3, 4)}, "progress": {"epoch": 1}},
         folder / "s.safetensors",
@@ -206,18 +186,15 @@ def make_state(folder: Path) -> Path:
 
 @cache
 def prepared() -> Any:
-    """Prepared subgraphs."""
     return prepare_example(0, layers=1)[1]
 
 
 def make_prepared(folder: Path) -> Path:
-    """Prepared subgraphs as the cache has them."""
     write_parts(folder / "x.prepared", encode(prepared(), "key"))
     return folder / "x.prepared"
 
 
 def read_prepared_file(path: Path) -> bytes:
-    """Arrays of prepared subgraphs."""
     frame = prepared().frame
     plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
     found = read_prepared(path, plan, key="key", graph_hash=prepared().graph_hash)
@@ -227,31 +204,26 @@ def read_prepared_file(path: Path) -> bytes:
 
 
 def vectors() -> Any:
-    """Embeddings of the graph of the examples."""
     return np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
 
 
 def make_vectors(folder: Path) -> Path:
-    """Embeddings as ``pretrain`` writes them."""
     path = folder / "v.safetensors"
     write_vectors(path, vectors(), {"source": "none"}, graph_hash=examples.dataset().graph.content_hash)
     return path
 
 
 def make_text_vectors(folder: Path) -> Path:
-    """Embeddings in the text of word2vec."""
     rows = [f"{i} {' '.join(map(str, row))}\n" for i, row in enumerate(vectors())]
     (folder / "v.vec").write_text("24 3\n" + "".join(rows))
     return folder / "v.vec"
 
 
 def embeddings(path: Path) -> bytes:
-    """Embeddings, as a run starts from them."""
     return read_vectors(path, examples.dataset().graph).tobytes()
 
 
 def parquet(folder: Path) -> Path:
-    """A table of edges."""
     import pyarrow as pa
     from pyarrow import parquet as pq
 
@@ -260,7 +232,6 @@ def parquet(folder: Path) -> Path:
 
 
 def npz(folder: Path) -> Path:
-    """A sparse matrix."""
     from scipy import sparse
 
     sparse.save_npz(folder / "x.npz", sparse.coo_array(([1.0, 1.0], ([0, 1], [1, 2])), shape=(3, 3)).tocsr())
@@ -268,7 +239,6 @@ def npz(folder: Path) -> Path:
 
 
 def pyg(folder: Path) -> Path:
-    """A graph of PyG."""
     from torch_geometric.data import Data
 
     torch.save(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3), folder / "x.pt")
@@ -276,7 +246,6 @@ def pyg(folder: Path) -> Path:
 
 
 def archive(path: Path) -> str:
-    """The dataset of an archive."""
     out = path.parent / "out"
     out.mkdir(exist_ok=True)
     for old in out.iterdir():
@@ -286,28 +255,23 @@ def archive(path: Path) -> str:
 
 
 def predict(path: Path) -> str:
-    """Answers for a file of subgraphs."""
     write_predictions(trained() / "run", Files(path, path.parent / "out.tsv", overwrite=True))
     return (path.parent / "out.tsv").read_text()
 
 
 def ppi(name: str) -> Callable[[Path], Path]:
-    """A source of PPI-BP."""
     return lambda folder: real_samples.write_ppi(folder) / name
 
 
 def hpo(name: str) -> Callable[[Path], Path]:
-    """A source of the HPO datasets."""
     return lambda folder: real_samples.write_hpo(folder)[0] / name
 
 
 def orphapacket(folder: Path) -> Path:
-    """An entry of Orphanet among others."""
     return next(iter(sorted(real_samples.write_hpo(folder)[1].iterdir())))
 
 
 def packaged(name: str) -> Callable[[Path], Path]:
-    """A copy of a file of the package."""
     import subgnn
 
     def make(folder: Path) -> Path:
@@ -319,7 +283,6 @@ def packaged(name: str) -> Callable[[Path], Path]:
 
 
 def npy(array: Any) -> bytes:
-    """An array as the bytes of a .npy file."""
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)
     return out.getvalue()
@@ -331,15 +294,8 @@ GRAPHML = (
     '<graphml><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
     '<edge source="a" target="b"/></graph></graphml>'
 )
-NODE_LINK = json.dumps(
-    {
-        "directed": False,
-        "multigraph": False,
-        "graph": {},
-        "nodes": [{"id": "a"}, {"id": "b"}],
-        "edges": [{"source": "a", "target": "b"}],
-    }
-)
+NODES_AND_EDGES = {"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b"}]}
+NODE_LINK = json.dumps({"directed": False, "multigraph": False, "graph": {}, **NODES_AND_EDGES})
 MTX = "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1.0\n2 3 0.5\n"
 CARD = samples.CARD.replace("}", ', "num_nodes": 5, "id_base": 0, "task": "binary", "directed": false}')
 MEMBERS = "subgraph,node,label,split\ns,a,x,train\nt,b,y,val\nu,c,x,test\n"
@@ -350,14 +306,12 @@ ATTRIBUTES = "node,length,kind\na,1.5,x\nb,2,y\nc,,x\nd,4,x\n"
 
 
 def attributes(path: Path) -> str:
-    """A graph with node attributes."""
     out = path.parent / "out"
     shutil.rmtree(out, ignore_errors=True)
     return command("data", "convert", path.parent / "e.csv", "--nodes", path, "--out", out, "--json")
 
 
 def memberships(path: Path) -> str:
-    """A dataset of edges and memberships."""
     out = path.parent / "out"
     shutil.rmtree(out, ignore_errors=True)
     return command("data", "convert", path.parent / "e.csv", "--subgraphs", path, "--out", out, "--json")

@@ -20,7 +20,6 @@ WORDS = (
 
 
 def flip(data: bytes, rng: np.random.Generator) -> bytes:
-    """One to four bits."""
     out = bytearray(data)
     for _ in range(int(rng.integers(1, 5))):
         out[rng.integers(len(out))] ^= 1 << int(rng.integers(8))
@@ -28,7 +27,6 @@ def flip(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def overwrite(data: bytes, rng: np.random.Generator) -> bytes:
-    """A few bytes with the largest, the least or any number."""
     out, width = bytearray(data), int(rng.choice([1, 2, 4, 8]))
     begin = int(rng.integers(len(out)))
     out[begin : begin + width] = [b"\xff" * width, bytes(width), rng.bytes(width)][rng.integers(3)]
@@ -36,17 +34,14 @@ def overwrite(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def truncate(data: bytes, rng: np.random.Generator) -> bytes:
-    """Without its end."""
     return data[: rng.integers(len(data))]
 
 
 def pad(data: bytes, rng: np.random.Generator) -> bytes:
-    """With more at its end: nothing, noise, or itself."""
     return data + [bytes(_PAGE), rng.bytes(_PAGE), data][rng.integers(3)]
 
 
 def swap(data: bytes, rng: np.random.Generator) -> bytes:
-    """Two blocks exchanged."""
     size = int(rng.integers(1, max(2, min(_PAGE, len(data) // 2))))
     a, b = (int(rng.integers(max(1, len(data) - size))) for _ in range(2))
     out = bytearray(data)
@@ -55,7 +50,6 @@ def swap(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def zero(data: bytes, rng: np.random.Generator) -> bytes:
-    """A block of zeros."""
     begin, out = int(rng.integers(len(data))), bytearray(data)
     size = len(out[begin : begin + _PAGE])
     out[begin : begin + size] = bytes(size)
@@ -63,13 +57,11 @@ def zero(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def begin(data: bytes, rng: np.random.Generator) -> bytes:
-    """A change among the first bytes, where headers are."""
     head = min(len(data), 256)
     return [flip, overwrite, swap][rng.integers(3)](data[:head], rng) + data[head:]
 
 
 def edit_word(data: bytes, rng: np.random.Generator) -> bytes:
-    """A word of a text replaced by one that nobody expects."""
     places = [i for i in range(len(data)) if not data[i : i + 1].isalnum()]
     at = int(rng.choice(places)) + 1 if places else 0
     end = at
@@ -79,7 +71,6 @@ def edit_word(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def edit_lines(data: bytes, rng: np.random.Generator) -> bytes:
-    """A line twice, left out, or exchanged with another."""
     lines = data.splitlines(keepends=True)
     if not lines:
         return data + b"\n"
@@ -95,23 +86,10 @@ def edit_lines(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 BINARY: tuple[Damage, ...] = (flip, flip, flip, overwrite, overwrite, truncate, pad, swap, zero, begin)
-TEXT: tuple[Damage, ...] = (
-    edit_word,
-    edit_word,
-    edit_word,
-    edit_lines,
-    edit_lines,
-    flip,
-    overwrite,
-    truncate,
-    pad,
-    swap,
-)
+TEXT: tuple[Damage, ...] = (*(edit_word,) * 3, *(edit_lines,) * 2, flip, overwrite, truncate, pad, swap)
 
 
 def any_of(ways: tuple[Damage, ...]) -> Damage:
-    """One of several ways."""
-
     def damage(data: bytes, rng: np.random.Generator) -> bytes:
         return ways[rng.integers(len(ways))](data, rng) if data else b"\x00"
 
@@ -122,12 +100,10 @@ binary, text = any_of(BINARY), any_of(TEXT)
 
 
 def inside_gzip(data: bytes, rng: np.random.Generator) -> bytes:
-    """What is packed, or the packed bytes."""
     return binary(data, rng) if rng.integers(2) else gzip.compress(text(gzip.decompress(data), rng), mtime=0)
 
 
 def inside_zip(data: bytes, rng: np.random.Generator) -> bytes:
-    """A record, with a checksum that fits it; a record renamed, twice or left out; all packed; or any bytes."""
     way = int(rng.integers(8))
     if way < 3:
         return binary(data, rng)
@@ -152,7 +128,6 @@ def inside_zip(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def inside_header(data: bytes, rng: np.random.Generator) -> bytes:
-    """The JSON header of a file of arrays, with a length that fits it; or any bytes."""
     if rng.integers(3) == 0:
         return binary(data, rng)
     length = int.from_bytes(data[:8], "little")

@@ -28,7 +28,6 @@ SECONDS = 120
 
 
 def request(line: str, body: str = "", **headers: str) -> bytes:
-    """The bytes of a request."""
     given = {"Host": "localhost", **headers, **({"Content-Length": str(len(body))} if body else {})}
     head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
     return f"{line} HTTP/1.1\r\n{head}\r\n{body}".encode()
@@ -41,70 +40,27 @@ _FORM = (
 )
 _RUN = "/api/runs/small"
 _JSON = '{"subgraphs": [["GENE0", "#1"], ["HLA-A"]], "unknown": "drop"}'
+_MORE = _JSON[:-1] + ', "top": 3, "among": ["#3"]}'
+_MULTIPART, _QUERY = {"Content_Type": "multipart/form-data; boundary=x"}, "?name=sets.gmt&encoding=latin-1&format=tsv"
 GOOD = {
     "request for a prediction": request(f"POST {_RUN}/predict", _JSON, Content_Type="application/json"),
-    "request for completion": request(
-        f"POST {_RUN}/complete", _JSON[:-1] + ', "top": 3, "among": ["#3"]}', Content_Type="application/json"
-    ),
-    "request with a form": request(
-        f"POST {_RUN}/table?unknown=drop&top=2",
-        _FORM,
-        Content_Type="multipart/form-data; boundary=x",
-        Accept="text/csv",
-    ),
-    "request with a table": request(
-        f"POST {_RUN}/table?name=sets.gmt&encoding=latin-1&format=tsv",
-        "first\t-\tGENE0\tGENE1\n",
-        Origin="http://localhost",
-    ),
+    "request for completion": request(f"POST {_RUN}/complete", _MORE, Content_Type="application/json"),
+    "request with a form": request(f"POST {_RUN}/table?unknown=drop&top=2", _FORM, Accept="text/csv", **_MULTIPART),
+    "request with a table": request(f"POST {_RUN}/table{_QUERY}", "first\t-\tGENE0\n", Origin="http://localhost"),
     "request for nodes": request(f"GET {_RUN}/nodes?q=gene&limit=3", Accept="*/*", If_None_Match='"x"'),
 }
 """A good request of each kind."""
 
 PIECES = (
-    *(
-        '"',
-        "(",
-        '\\"',
-        ";",
-        "%",
-        "[",
-        "{",
-        '{"a":',
-        "=",
-        ",",
-        "\r",
-        "\n",
-        "\r\n",
-        "-",
-        "--x\r\n",
-        "a",
-        "1",
-        "\0",
-        "\xff",
-    ),
-    *(
-        "=?utf-8?q?a?=",
-        " ",
-        ";a=b",
-        "\\ud800",
-        "&q=a",
-        "X: a\r\n",
-        "../",
-        "%2e",
-        "\u0130",
-        "\t",
-        ":",
-        "@evil.com",
-        "GENE0-",
-    ),
-)
+    '"', "(", '\\"', ";", "%", "[", "{", '{"a":', "=", ",", "\r", "\n", "\r\n", "-", "--x\r\n", "a", "1", "\0", "\xff",
+    "GENE0-",
+    "=?utf-8?q?a?=", " ", ";a=b", "\\ud800", "&q=a", "X: a\r\n", "../", "%2e", "\u0130", "\t", ":", "@evil.com",
+)  # fmt: skip
 """What an attack repeats."""
 
 
 @cache
 def port() -> int:
-    """The port of a server in a thread."""
     logging.disable(logging.CRITICAL)
     run = served(limits=LIMITS)
     listening = bind_socket("127.0.0.1", 0)
@@ -115,7 +71,6 @@ def port() -> int:
 
 
 def send(raw: bytes) -> tuple[int, bytes]:
-    """The status and the body of the first answer; 0 if the connection is closed without one."""
     with socket.create_connection(("127.0.0.1", port()), SECONDS) as connection:
         with suppress(BrokenPipeError, ConnectionResetError):  # refused before all was sent
             connection.sendall(raw)
@@ -128,7 +83,6 @@ def send(raw: bytes) -> tuple[int, bytes]:
 
 
 def ask(path: Path) -> tuple[int, bytes]:
-    """The answer to a request; a refusal as an exception. Afterwards the server answers another one."""
     status, body = send(path.read_bytes())
     other, _ = send(request("GET /health", Connection="close"))
     assert other == 200, "the server does not answer any more"
@@ -139,7 +93,6 @@ def ask(path: Path) -> tuple[int, bytes]:
 
 
 def attack(data: bytes, rng: np.random.Generator) -> bytes:
-    """A piece many times over, anywhere in a request."""
     piece = PIECES[rng.integers(len(PIECES))].encode("utf-8" if rng.integers(2) else "latin-1", "replace")
     times = int(rng.choice([10, 1_000, 30_000, 900_000]))
     at = int(rng.integers(len(data) + 1))
@@ -147,7 +100,6 @@ def attack(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def damage(data: bytes, rng: np.random.Generator) -> bytes:
-    """An attack, or any damage; mostly with a length that fits the body, so that the request is complete."""
     found = attack(data, rng) if rng.integers(2) else mutations.text(data, rng)
     head, end, body = found.partition(b"\r\n\r\n")
     if rng.integers(8):

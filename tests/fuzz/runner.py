@@ -40,7 +40,6 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether this may be."""
         return self.verdict in GOOD
 
 
@@ -112,7 +111,6 @@ class _Worker:
         self._folder.cleanup()
 
     def outcomes(self, seconds: float) -> Iterator[Outcome]:
-        """Outcomes, until all inputs are read or one ended the process."""
         kind, index = self._first
         begun, left = False, self._count
         while left:
@@ -138,7 +136,6 @@ class _Worker:
 
 
 def work() -> None:
-    """Read inputs as stdin orders them, and print what comes of each; in a process of its own."""
     import numpy as np
 
     order = json.loads(sys.stdin.read())
@@ -186,7 +183,6 @@ def _virtual_memory() -> int:
 
 
 def counts(outcomes: Sequence[Outcome]) -> dict[str, Counter[str]]:
-    """How often each verdict was reached, by kind."""
     found: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.kind, Counter())[outcome.verdict] += 1

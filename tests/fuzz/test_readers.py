@@ -16,9 +16,9 @@ pytestmark = pytest.mark.slow
 
 def test_damaged_files_of_every_kind():
     """Few inputs of each kind, in another process, which a reader may take down."""
-    outcomes = list(run_inputs(list(KINDS), seed=0, inputs=5, seconds=60))
+    outcomes = list(run_inputs(list(KINDS), seed=0, inputs=8, seconds=60))
     assert [outcome for outcome in outcomes if not outcome.good] == []
-    assert len(outcomes) == 5 * len(KINDS)
+    assert len(outcomes) == 8 * len(KINDS)
     assert sum(outcome.verdict == "refused" for outcome in outcomes) > len(outcomes) // 3
 
 

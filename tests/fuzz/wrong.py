@@ -14,8 +14,6 @@ GOOD = "good\n" * 20
 
 
 def wrong(action: Callable[[], object]) -> Kind:
-    """A kind whose reader does this with a damaged file, and then reads it."""
-
     def read(path: Path) -> bytes:
         content = path.read_bytes()
         if content != GOOD.encode():
@@ -30,7 +28,6 @@ def wrong(action: Callable[[], object]) -> Kind:
 
 
 def refuse_badly() -> None:
-    """Raise what is no refusal."""
     raise RuntimeError("not a refusal")
 
 
