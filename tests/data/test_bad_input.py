@@ -147,6 +147,7 @@ BAD = {
     "card not UTF-8": ({"dataset.json": b'{"name": "\xff"}'}, "dataset.json", "this is not valid JSON"),
     "word for a size": ({"dataset.json": '{"num_nodes": "5"}'}, "dataset.json", "num_nodes is '5'; an integer from 0"),
     "true for a size": ({"dataset.json": '{"num_nodes": true}'}, "dataset.json", "num_nodes is 'True'; an integer"),
+    "a word for true": ({"dataset.json": '{"directed": "no"}'}, "dataset.json", "directed is 'no'; accepted: true or"),
     "negative base": ({"dataset.json": '{"id_base": -1}'}, "dataset.json", "id_base is '-1'; an integer from 0 is"),
     "unknown task": ({"dataset.json": '{"task": "multi class"}'}, "dataset.json", "unknown task 'multi class';"),
     "base not kept": ({"dataset.json": '{"id_base": 1}'}, "edge_list.txt:1", "node 0; with --id-base 1 ids run from 1"),

@@ -198,23 +198,3 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch, stop, error):
         assert "x.subgnn: cannot be written (No space left on device); make room there" in called.error
     assert tree(tmp_path) == before
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [("lots", "'lots' is not a size; accepted: a number with KB"), ("9MB", "'9MB' is too little; 10MB or more")],
-)
-def test_memory_that_is_none(tmp_path, size, message):
-    folder = write_sample(tmp_path / "x")
-    called = call("data", "convert", folder, "--out", tmp_path / "x.subgnn", "--memory", size)
-    assert called.code == 2
-    assert called.error.startswith(f"--memory: {message}")
-
-
-def test_progress(tmp_path):
-    calls = []
-    folder = write_sample(tmp_path / "x")
-    convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(on_progress=lambda *call: calls.append(call)))
-    assert [what for what, _, _ in calls][-1] == "writing the bundle"
-    assert {"reading edges, MB", "distributing edges", "sorting rows"} <= {what for what, _, _ in calls}
-    assert all(0 <= done <= total for _, done, total in calls)

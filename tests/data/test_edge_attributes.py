@@ -249,20 +249,6 @@ def test_tables_of_subgraphs_have_times(tmp_path: Path) -> None:
         assert subgraphs.take([2, 0]).times.tolist() == [4, 3]
 
 
-def test_a_bad_time_of_a_subgraph_names_its_line(tmp_path: Path) -> None:
-    write_folder(sample(), tmp_path / "folder")
-    path = tmp_path / "folder" / "subgraphs.tsv"
-    path.write_text(path.read_text().replace("\t4\n", "\tsoon\n"))
-    with pytest.raises(DataError, match=r"subgraphs.tsv:2: 'soon' is not a time"):
-        read_dataset(tmp_path / "folder")
-
-
-@pytest.mark.parametrize("text", ["", "x", "nan", "inf", "1_000", "2024-13-01"])
-def test_texts_that_are_not_times(text: str) -> None:
-    with pytest.raises(DataError, match="is not a time"):
-        parse_time(text)
-
-
 def test_pyg_data_has_types_and_times() -> None:
     graph = sample().graph
     data = to_pyg(graph)

@@ -11,8 +11,7 @@ import pytest
 from subgnn import Graph, NodeNames
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.members import read_members
-from subgnn.data.formats.tables import read_table
-from subgnn.data.formats.text import read_lines, text_encoding
+from subgnn.data.formats.text import read_lines
 from subgnn.errors import DataError
 
 OTHERS = [
@@ -47,15 +46,6 @@ def test_every_encoding_of_text_is_read_by_every_reader(tmp_path, name):
     lines = [f"line {i}" for i in range(3000)]
     (tmp_path / "lines.txt").write_bytes("".join(f"{line}\r\n" for line in lines).encode(name))
     assert [line for _, line in read_lines(tmp_path / "lines.txt", encoding=options.encoding)] == lines
-
-
-@pytest.mark.parametrize("name", [None, "utf-8", "UTF8", "utf_8_sig"])
-def test_utf_8_has_a_mark_or_none(tmp_path, name):
-    encoding = text_encoding(name)
-    for mark in ("", "\ufeff"):
-        (tmp_path / "x.csv").write_text(f"{mark}ä,b\n1,2\n", encoding="utf-8")
-        assert [line for _, line in read_lines(tmp_path / "x.csv", encoding=encoding)] == ["ä,b", "1,2"]
-        assert read_table(tmp_path / "x.csv", encoding=encoding).titles == ["ä", "b"]
 
 
 @pytest.mark.parametrize("name", ["ascii", "utf-16", "utf-32", "shift_jis", "cp1252", "utf-7", "iso2022_jp"])

@@ -47,15 +47,6 @@ def test_the_two_needed_files(tmp_path):
     assert dataset.graph.names is dataset.graph.features is dataset.subgraphs.names is None
 
 
-def test_all_files(tmp_path):
-    dataset = read_dataset(str(write_files(tmp_path, WHOLE)))
-    assert dataset.name == "five"
-    assert dataset.card == json.loads(CARD)
-    assert list(dataset.graph.names.columns) == ["name", "kind"]
-    assert dataset.graph.names[1] == "HLA-A"
-    np.testing.assert_array_equal(dataset.graph.features, np.arange(10).reshape(5, 2))
-
-
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 def test_round_trip_of_every_part(tmp_path, directed, compress):
@@ -149,17 +140,6 @@ def test_gzipped_files_are_read(tmp_path):
     assert_same(plain, read_dataset(write_files(tmp_path / "b", packed)))
 
 
-def test_a_gzip_file_of_several_members(tmp_path):
-    packed = gzip.compress(b"0 1\n1 2\n") + gzip.compress(b"2 3\n3 4\n4 0\n")
-    folder = write_sample(tmp_path, {"edge_list.txt": None, "edge_list.txt.gz": packed})
-    assert len(edges_of(read_dataset(folder))) == 5
-
-
-def test_the_authors_subgraphs_file(tmp_path):
-    folder = write_sample(tmp_path / "x", {"subgraphs.tsv": None, "subgraphs.pth": SUBGRAPHS})
-    assert nodes_of(read_dataset(folder)) == SETS
-
-
 def test_details_of_text_that_do_not_matter(tmp_path):
     files = {
         "edge_list.txt": "# a comment\r\n\r\n% another\n 0\t1 \r\n1  2\n\n2 3\n3 4\n4 0",
@@ -188,157 +168,102 @@ def test_repeated_nodes_are_warned_of_with_file_and_line(tmp_path):
     assert nodes_of(dataset)[6:] == [[1, 3], [1]]
 
 
-class TestNames:
-    def test_no_header(self, tmp_path):
-        folder = write_sample(tmp_path, {"nodes.tsv": NODES.split("\n", 1)[1]})
-        names = read_dataset(folder).graph.names
-        assert list(names.columns) == ["name", "column3"]
-        assert list(names.primary) == ["TP53", "HLA-A", "A1BG", "EGFR", "MYC"]
-
-    def test_the_column_headed_name_is_shown(self, tmp_path):
-        text = "id\tentrez\tname\n" + "".join(f"{i}\t{90 + i}\tn{i}\n" for i in range(5))
-        names = read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names
-        assert (names.primary_column, names[2]) == ("name", "n2")
-
-    def test_lines_in_any_order_and_gaps(self, tmp_path):
-        names = read_dataset(write_sample(tmp_path, {"nodes.tsv": "4\td\n1\tb\n0\ta\n"})).graph.names
-        assert list(names.primary) == ["a", "b", "", "", "d"]
-
-    def test_names_in_place_of_ids(self, tmp_path):
-        files = {
-            "nodes.tsv": NODES,
-            "edge_list.txt": "TP53 HLA-A\nHLA-A\tA1BG\n2 EGFR\nEGFR MYC\nMYC TP53\n",
-            "subgraphs.tsv": SUBGRAPHS.replace("0-1", "TP53-HLA-A")
-            .replace("1-2", "HLA-A-2")
-            .replace("3-4", "MYC-EGFR"),
-        }
-        named = read_dataset(write_sample(tmp_path / "named", files))
-        plain = read_dataset(write_sample(tmp_path / "plain"))
-        assert edges_of(named) == edges_of(plain)
-        assert nodes_of(named) == nodes_of(plain)
-
-    def test_weights_that_are_all_one_are_weights_beside_names_too(self, tmp_path):
-        text = "0 1 1\n1 2 1\n"
-        plain = read_dataset(write_sample(tmp_path / "plain", {"nodes.tsv": NODES, "edge_list.txt": text}))
-        named = read_dataset(
-            write_sample(tmp_path / "named", {"nodes.tsv": NODES, "edge_list.txt": text.replace("0", "TP53")})
-        )
-        assert plain.graph.weights.tolist() == [1, 1, 1, 1]
-        assert named.graph.content_hash == plain.graph.content_hash
-
-    def test_names_of_subgraphs(self, tmp_path):
-        dataset = read_dataset(write_sample(tmp_path, {"subgraph_names.tsv": "a\tmore\nb\nc\nd\ne\nf\n"}))
-        assert list(dataset.subgraphs.names) == list("abcdef")
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (NODES.split("\n", 1)[1], {"name": ["TP53", "HLA-A", "A1BG", "EGFR", "MYC"], "column3": ["gene"] * 5}),
+        ("id\tentrez\tname\n0\t7\tx\n4\t9\ty\n", {"name": ["x", "", "", "", "y"], "entrez": ["7", "", "", "", "9"]}),
+        ("4\td\n1\tb\n0\ta\n", {"name": ["a", "b", "", "", "d"]}),
+        ("id\tname\tkind\n0\ta\tx\n1\tb\n4\te\n", {"name": ["a", "b", "", "", "e"], "kind": ["x", "", "", "", ""]}),
+    ],
+    ids=["no header", "a column called name", "any order", "short lines"],
+)
+def test_tables_of_nodes(tmp_path, text, names):
+    found = read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names
+    assert {title: list(column) for title, column in found.columns.items()} == names
+    assert found.primary_column == "name"
 
 
-class TestIdBase:
-    edges = "1 2\n2 3\n3 4\n4 5\n5 1\n"
-    subgraphs = "1-2\ta\ttrain\n2-3\tb\ttrain\n3-4\ta\tval\n4-5\tb\tval\n1-5\ta\ttest\n1-3\tb\ttest\n"
-    nodes = "1\tTP53\n2\tHLA-A\n3\tA1BG\n4\tEGFR\n5\tMYC\n"
+def test_names_in_place_of_ids(tmp_path):
+    subgraphs = SUBGRAPHS.replace("0-1", "TP53-HLA-A").replace("1-2", "HLA-A-2").replace("3-4", "MYC-EGFR")
+    edges = "TP53 HLA-A 1\nHLA-A\tA1BG 1\n2 EGFR 1\nEGFR MYC 1\nMYC TP53 1\n"
+    files = {"nodes.tsv": NODES, "edge_list.txt": edges, "subgraphs.tsv": subgraphs}
+    named = read_dataset(write_sample(tmp_path / "named", files))
+    plain = read_dataset(write_sample(tmp_path / "plain", {"edge_list.txt": EDGES.replace("\n", " 1\n")}))
+    assert named.graph.content_hash == plain.graph.content_hash
+    assert nodes_of(named) == nodes_of(plain)
 
-    def files(self, **more):
-        return {"edge_list.txt": self.edges, "subgraphs.tsv": self.subgraphs, "nodes.tsv": self.nodes, **more}
 
-    def test_by_option(self, tmp_path):
-        dataset = read_dataset(write_files(tmp_path, self.files()), id_base=1)
+def test_ids_from_1(tmp_path):
+    files = {
+        "edge_list.txt": "1 2\n2 3\n3 4\n4 5\n5 1\n",
+        "subgraphs.tsv": "1-2\ta\ttrain\n2-3\tb\ttrain\n3-4\ta\tval\n4-5\tb\tval\n1-5\ta\ttest\n1-3\tb\ttest\n",
+        "nodes.tsv": "1\tTP53\n2\tHLA-A\n3\tA1BG\n4\tEGFR\n5\tMYC\n",
+    }
+    by_option = read_dataset(write_files(tmp_path / "option", files), id_base=1)
+    by_card = read_dataset(write_files(tmp_path / "card", {**files, "dataset.json": '{"id_base": 1}'}))
+    write_folder(by_card, tmp_path / "written")
+    for dataset in (by_option, by_card, read_dataset(tmp_path / "written")):
         assert edges_of(dataset) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]
         assert nodes_of(dataset) == SETS
         assert dataset.graph.names[0] == "TP53"
-
-    def test_by_card(self, tmp_path):
-        dataset = read_dataset(write_files(tmp_path, self.files(**{"dataset.json": '{"id_base": 1}'})))
-        assert nodes_of(dataset) == SETS
-        assert dataset.graph.num_nodes == 5
-
-    def test_what_is_written_counts_from_0(self, tmp_path):
-        first = read_dataset(write_files(tmp_path / "a", self.files(**{"dataset.json": '{"id_base": 1}'})))
-        write_folder(first, tmp_path / "b")
-        again = read_dataset(tmp_path / "b")
-        assert nodes_of(again) == SETS
-        assert "id_base" not in again.card
-
-    def test_a_bare_file_of_subgraphs(self, tmp_path):
-        path = write_files(tmp_path, {"x.subgraphs.tsv": self.subgraphs}) / "x.subgraphs.tsv"
-        assert nodes_of(read_dataset(path, id_base=1)) == SETS
+    path = write_files(tmp_path, {"x.subgraphs.tsv": files["subgraphs.tsv"]}) / "x.subgraphs.tsv"
+    assert nodes_of(read_dataset(path, id_base=1)) == SETS
 
 
-class TestSize:
-    def test_declared(self, tmp_path):
-        assert read_dataset(write_sample(tmp_path, {"dataset.json": '{"num_nodes": 9}'})).graph.num_nodes == 9
-
-    def test_no_edges(self, tmp_path):
-        graph = read_dataset(write_sample(tmp_path, {"edge_list.txt": ""})).graph
-        assert (graph.num_nodes, graph.num_edges) == (5, 0)
-
-    def test_no_edges_but_features(self, tmp_path):
-        folder = write_sample(tmp_path, {"edge_list.txt": "", "features.npy": FEATURES})
-        assert read_dataset(folder).graph.num_nodes == 5
-
-
-class TestCard:
-    def test_directed(self, tmp_path):
-        folder = write_sample(tmp_path, {"edge_list.txt": "0 1\n1 0\n4 2\n", "dataset.json": '{"directed": true}'})
-        assert edges_of(read_dataset(folder)) == [(0, 1), (1, 0), (4, 2)]
-
-    def test_task(self, tmp_path):
-        folder = write_sample(tmp_path, {"dataset.json": '{"task": "multi-label"}'})
-        assert read_dataset(folder).subgraphs.targets.shape == (6, 2)
-
-    def test_a_task_that_the_labels_do_not_bear_names_the_file(self, tmp_path):
-        third = SUBGRAPHS + "0\tthird\ttrain\n"
-        folder = write_sample(tmp_path, {"dataset.json": '{"task": "binary"}', "subgraphs.tsv": third})
-        with pytest.raises(DataError, match=r"^/.*(dataset\.json|subgraphs\.tsv): .*3 classes; they look multi-class"):
-            read_dataset(folder)
-
-    def test_directed_is_true_or_false(self, tmp_path):
-        folder = write_sample(tmp_path, {"dataset.json": '{"directed": "no"}'})
-        with pytest.raises(DataError, match=r"dataset\.json: directed is"):
-            read_dataset(folder)
+@pytest.mark.parametrize(
+    ("files", "nodes", "edges"),
+    [
+        ({"dataset.json": '{"num_nodes": 9}'}, 9, 5),
+        ({"edge_list.txt": ""}, 5, 0),
+        ({"edge_list.txt": "# none\n\n", "dataset.json": '{"num_nodes": 7}'}, 7, 0),
+        ({"edge_list.txt": "", "features.npy": FEATURES}, 5, 0),
+        ({"nodes.tsv": NODES + "5\tlone\tgene\n"}, 6, 5),
+        ({"edge_list.txt": "0 1\n1 0\n4 2\n", "dataset.json": '{"directed": true}'}, 5, 3),
+    ],
+)
+def test_sizes(tmp_path, files, nodes, edges):
+    graph = read_dataset(write_sample(tmp_path, files)).graph
+    assert (graph.num_nodes, graph.num_edges) == (nodes, edges)
 
 
-class TestAppearing:
-    def test_what_is_there_stays(self, tmp_path):
-        target = write_files(tmp_path / "x", {"mine.txt": "precious"})
-        with pytest.raises(DataError, match="x: exists already; choose another place, or pass --force"):
-            write_folder(whole_dataset(), target)
-        assert tree(tmp_path) == {"x/mine.txt": b"precious"}
+def test_a_task_that_the_labels_do_not_bear_names_the_file(tmp_path):
+    third = SUBGRAPHS + "0\tthird\ttrain\n"
+    folder = write_sample(tmp_path, {"dataset.json": '{"task": "binary"}', "subgraphs.tsv": third})
+    with pytest.raises(DataError, match=r"^/.*(dataset\.json|subgraphs\.tsv): .*3 classes; they look multi-class"):
+        read_dataset(folder)
 
-    def test_an_empty_folder_is_nothing(self, tmp_path):
-        (tmp_path / "x").mkdir()
-        write_folder(whole_dataset(), tmp_path / "x")
-        assert_same(whole_dataset(), read_dataset(tmp_path / "x"))
 
-    def test_overwrite(self, tmp_path):
-        target = write_files(tmp_path / "x", {"mine.txt": "not precious"})
+def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path):
+    target = write_files(tmp_path / "x", {"mine.txt": "precious"})
+    with pytest.raises(DataError, match="x: exists already; choose another place, or pass --force"):
+        write_folder(whole_dataset(), target)
+    assert tree(tmp_path) == {"x/mine.txt": b"precious"}
+    write_folder(whole_dataset(), target, overwrite=True)
+    assert_same(whole_dataset(), read_dataset(target))
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, RuntimeError])
+def test_nothing_is_left_of_a_failure(tmp_path, monkeypatch, failure):
+    def fail(*_):
+        raise failure
+
+    monkeypatch.setattr("subgnn.data.formats.folder._written_card", fail)
+    target = write_files(tmp_path / "x", {"mine.txt": "precious"})
+    with pytest.raises(DataError if failure is OSError else failure):
         write_folder(whole_dataset(), target, overwrite=True)
-        assert_same(whole_dataset(), read_dataset(target))
-        assert [p.name for p in tmp_path.iterdir()] == ["x"]
-
-    @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, RuntimeError])
-    def test_nothing_is_left_of_a_failure(self, tmp_path, monkeypatch, failure):
-        def fail(*_):
-            raise failure
-
-        monkeypatch.setattr("subgnn.data.formats.folder._written_card", fail)
-        target = write_files(tmp_path / "x", {"mine.txt": "precious"})
-        with pytest.raises(DataError if failure is OSError else failure):
-            write_folder(whole_dataset(), target, overwrite=True)
-        assert tree(tmp_path) == {"x/mine.txt": b"precious"}
-        assert [p.name for p in tmp_path.iterdir()] == ["x"]
-
-    def test_a_place_below_a_file(self, tmp_path):
-        (tmp_path / "file").write_text("x")
-        with pytest.raises(DataError, match="cannot be written"):
-            write_folder(whole_dataset(), tmp_path / "file" / "out")
+    assert tree(tmp_path) == {"x/mine.txt": b"precious"}
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-def test_groups_are_the_third_column_of_names_where_every_line_has_one(tmp_path):
-    for third, expected in ((["g", "g", "h"], ["g", "g", "h"]), (["g", "", "h"], None)):
-        names = "".join(f"n{i}\ttitle\t{group}\n" for i, group in enumerate(third))
-        files = {"edge_list.txt": "0 1\n1 2\n", "subgraphs.tsv": "0\ta\ttrain\n1\tb\tval\n2\ta\ttest\n"}
-        found = read_dataset(write_files(tmp_path / f"given {expected}", {**files, "subgraph_names.tsv": names}))
-        assert found.subgraphs.groups is None if expected is None else list(found.subgraphs.groups) == expected
-        assert list(found.subgraphs.names) == ["n0", "n1", "n2"]
+@pytest.mark.parametrize("third", [["g", "g", "h"], ["g", "", "h"]])
+def test_groups_are_the_third_column_of_names_where_every_line_has_one(tmp_path, third):
+    names = "".join(f"n{i}\ttitle\t{group}\n" for i, group in enumerate(third))
+    files = {"edge_list.txt": "0 1\n1 2\n", "subgraphs.pth": "0\ta\ttrain\n1\tb\tval\n2\ta\ttest\n"}
+    found = read_dataset(write_files(tmp_path, {**files, "subgraph_names.tsv": names})).subgraphs
+    assert list(found.groups or []) == (third if all(third) else [])
+    assert list(found.names) == ["n0", "n1", "n2"]
 
 
 @pytest.mark.parametrize("names", [None, ["x", "y", "z"]])

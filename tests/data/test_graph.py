@@ -31,14 +31,6 @@ def test_undirected_graph_by_hand():
     assert graph.weights is graph.features is graph.names is None
 
 
-def test_directed_graph_by_hand():
-    graph = Graph.from_edges([0, 0, 2, 1], [2, 1, 0, 0], directed=True)
-    assert rows(graph) == [[1, 2], [0], [0]]
-    assert graph.num_edges == 4
-    assert graph.density == 4 / 6
-    assert graph.dropped.duplicates == 0
-
-
 @given(PAIRS, st.booleans())
 def test_rows_are_sorted_sets_of_neighbours(pairs, directed):
     if not directed:
@@ -211,12 +203,6 @@ class TestHash:
             Graph.from_edges(*self.edges, features=changed),
         ]
         assert len({graph.content_hash for graph in graphs}) == len(graphs)
-
-    def test_orientation_of_a_directed_graph_matters(self):
-        hashes = {
-            Graph.from_edges(u, v, directed=True).content_hash for u, v in ((0, 1), (1, 0)) for u, v in [([u], [v])]
-        }
-        assert len(hashes) == 2
 
 
 def test_ids_alone_cannot_ask_for_gigabytes():

@@ -104,16 +104,6 @@ def test_graphs_with_numbers(tmp_path, suffix):
     assert dataset.graph.names is None
 
 
-def test_subgraphs_by_name_as_text(tmp_path):
-    graphml(tmp_path / "zoo.graphml")
-    text = write_files(tmp_path, {"s.tsv": "cow-bee\tx\ttrain\nant-2\ty\tval\ndog-ant-2\tx\ttest\n"}) / "s.tsv"
-    called = call("data", "convert", tmp_path / "zoo.graphml", "--subgraphs", text, "--out", tmp_path / "out")
-    assert called.code == 0
-    dataset = read_dataset(tmp_path / "out")
-    names = dataset.graph.names
-    assert [[names[v] for v in row] for row in dataset.subgraphs.nodes] == [["cow", "bee"], ["ant-2"], ["ant-2", "dog"]]
-
-
 def test_a_dataset_has_subgraphs_of_its_own(tmp_path):
     folder = write_sample(tmp_path / "x")
     called = call("data", "convert", folder, "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "out")

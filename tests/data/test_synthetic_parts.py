@@ -9,7 +9,7 @@ import pytest
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic.component import staple
 from subgnn.data.synthetic.coreness import DegreeBlocks, draw_core_graph, duplication_divergence
-from subgnn.data.synthetic.cut_ratio import add_border_edges, complete_graphs, planting_nodes, spread_targets
+from subgnn.data.synthetic.cut_ratio import add_border_edges, complete_graphs, planting_nodes
 from subgnn.data.synthetic.density import MAX_TRIES, TOLERANCE, bfs_subgraphs, largest_part, set_densities
 from subgnn.data.synthetic.graphs import SmallGraphs, barabasi_albert, class_sizes, plant, quantile_bins, with_edges
 from subgnn.errors import DataError
@@ -212,16 +212,6 @@ def test_equal_values_are_in_one_bin_and_boundaries_move_as_little_as_possible()
     assert quantile_bins(np.array([1, 2, 2, 2, 3, 4, 5, 5, 6]), 3).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
     with pytest.raises(DataError, match="density: 2 different values for 3 bins; use fewer bins"):
         quantile_bins(np.array([1, 1, 1, 2]), 3, where="density")
-
-
-@pytest.mark.parametrize(("low", "high", "count", "bins"), [(0, 5, 6, 3), (3, 5, 40, 3), (0, 100, 10, 4), (0, 7, 3, 3)])
-def test_targets_fill_their_range_and_share_no_value(low: int, high: int, count: int, bins: int) -> None:
-    targets = spread_targets(low, high, count=count, bins=bins, where="edges")
-    assert len(targets) == count
-    assert low <= targets.min()
-    assert targets.max() <= high
-    assert (np.diff(targets) >= 0).all()
-    assert np.bincount(quantile_bins(targets, bins)).tolist() == class_sizes(count, bins).tolist()
 
 
 def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:

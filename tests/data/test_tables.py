@@ -9,7 +9,6 @@ from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, read_dataset
 from subgnn.data.formats import text as text_module
-from subgnn.data.formats.edge_table import EDGE_TABLE
 from subgnn.data.formats.edge_table import read_edges as read_edge_table
 from subgnn.data.formats.format import Columns, LabelFormat, ReadOptions
 from subgnn.data.read_tables import read_subgraphs as read_membership_table
@@ -61,12 +60,6 @@ def test_parquet_ids(tmp_path, kind):
     values = [10, 9] if pa.types.is_integer(kind) else ["10", "9"]
     path = parquet_file(tmp_path, {"u": pa.array(values, kind), "v": pa.array(values[::-1], kind)})
     assert list(read_edge_table(path).names.primary) == ["9", "10"]
-
-
-def test_columns_by_name(tmp_path):
-    path = table(tmp_path, "e.csv", "id,w,target,source\n1,5,b,a\n2,6,c,b\n")
-    graph = read_edge_table(path, ReadOptions(columns=Columns(source="source", target="target", weight="w")))
-    assert edges_of(graph) == {("a", "b"): 5, ("b", "c"): 6}
 
 
 @pytest.mark.parametrize(
@@ -246,13 +239,6 @@ def test_a_file_of_subgraphs_is_no_table_of_edges(tmp_path):
     assert call("data", "describe", path, "--json").json["num_subgraphs"] == 3
     called = call("data", "convert", path, "--to", "folder", "--out", tmp_path / "out")
     assert called.code == 2 or tree(tmp_path / "out")["subgraphs.tsv"].decode() == text
-
-
-def test_any_file_may_be_a_table_of_edges(tmp_path):
-    assert all(EDGE_TABLE.accepts(tmp_path / name) for name in ("x.csv", "x.csv.gz", "x.parquet", "x.dat", "x"))
-    assert not EDGE_TABLE.accepts(tmp_path / "subgraphs.tsv")
-    with pytest.raises(DataError, match=r"x\.csv: no such file; check the path"):
-        read_edge_table(tmp_path / "x.csv")
 
 
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.tsv.gz"])

@@ -25,10 +25,6 @@ def test_chunks(tmp_path, lengths):
     assert np.array_equal(found, wanted)
 
 
-def test_nothing(tmp_path):
-    assert write_npy(tmp_path / "v.npy", iter(())) == (0, 0)
-
-
 @pytest.mark.parametrize(
     "array",
     [
