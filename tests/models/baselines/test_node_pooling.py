@@ -10,11 +10,9 @@ import torch
 from subgnn import Graph, Ragged
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import Average, GraphClassifier, NodeSets
-from subgnn.models.registry import MODELS
 from subgnn.models.subgnn import Head
-from tests.models.examples import recipe, training_data, two_triangles
+from tests.models.examples import two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
-from tests.training.examples import dataset
 
 
 def test_a_subgraph_is_the_mean_of_its_nodes():
@@ -65,32 +63,8 @@ def test_edges_outside_the_subgraph_are_not_seen():
 
 
 def test_one_layer_by_hand():
-    """relu(MLP(x_u + sum over neighbours inside)), summed; eps starts at 0."""
     model, rows = classifier(8, layers=1), Ragged.from_rows([[2, 3, 4], [6]])
     x, mlp = model.table.detach(), model.layers[0].nn
     seen = torch.stack([x[2] + x[3], x[3] + x[2] + x[4], x[4] + x[3]])
     expected = torch.stack([torch.relu(mlp(seen)).sum(dim=0), torch.relu(mlp(x[[6]])).sum(dim=0)])
     np.testing.assert_allclose(answer(model, two_triangles(), rows), expected.detach().numpy(), atol=1e-5)
-
-
-def test_batches_do_not_mix():
-    graph, rows = random_graph(1), random_subgraphs(1)
-    model = classifier(graph.num_nodes)
-    whole = answer(model, graph, rows)
-    source = NodeSets(Ragged(rows.values.astype(np.int64), rows.offsets), induced_graphs(graph, rows))
-    some = model.embed(source.batch(np.array([3, 0]))).detach().numpy()
-    np.testing.assert_allclose(some, whole[[3, 0]], atol=1e-5)
-
-
-def test_inputs_are_the_nodes_and_the_edges_among_them():
-    data = dataset()
-    found = MODELS["gc"].set_up(training_data(data.graph, data.subgraphs), recipe("gc"))
-    batch = found.sources[0].batch(np.array([3, 0]))
-    own = found.candidates[0].checkpoint.weights["nodes"][batch.nodes].tolist()
-    rows = [data.subgraphs.nodes[row].tolist() for row in (3, 0)]
-    assert own == rows[0] + rows[1]
-    whole = nx.Graph(list(zip(*data.graph.edges()[:2], strict=True)))
-    tails = np.repeat(own, np.diff(batch.offsets))
-    seen = sorted(zip(tails.tolist(), np.array(own)[batch.neighbors].tolist(), strict=True))
-    assert seen == sorted(edge for row in rows for edge in nx.DiGraph(whole.subgraph(row)).edges)
-    assert seen

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.models.peers import glass
+from subgnn.models.peers.glass import Neighborhoods
 from subgnn.models.peers.whole_graph import NodeSetBatch
 from subgnn.models.registry import MODELS
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
@@ -41,8 +43,7 @@ def one_by_one(network, data, rows, *, kind, how, recorded):
     ("kind", "how", "ratio"),
     [("mean", "sum", 0.9), ("sum", "mean", 1.0), ("symmetric", "size", 0.6), ("mean", "max", 0.5)],
 )
-@pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("layers", "weighted"), [(1, True), (2, False), (2, True), (3, False), (4, True), (5, False)])
 def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, kind, how, ratio, weighted):
     data = example(layers)
     if weighted:
@@ -143,31 +144,6 @@ def test_prediction_depends_on_other_subgraphs_only_where_they_are_labelled_toge
     assert not torch.allclose(found, each, atol=1e-3)
 
 
-def test_the_pass_without_labels_is_computed_anew_for_other_weights():
-    data = example()
-    network, source = unfitted("glass", data, "model.layers=2")
-    state = {name: value.clone() for name, value in network.state_dict().items()}
-    with torch.no_grad():
-        before = network.eval()(source.batch(np.arange(3)))
-        assert torch.equal(before, network(source.batch(np.arange(3))))
-        network.layers[0].message.weight.add_(0.1)
-        after = network(source.batch(np.arange(3)))
-        assert not torch.allclose(before, after)
-        network.load_state_dict(state)
-        assert torch.equal(before, network(source.batch(np.arange(3))))
-
-
-def test_labels_change_the_output():
-    """The same vectors pooled without labels would give another one."""
-    data = example()
-    network, source = unfitted("glass", data, "model.layers=1", "message_passing.pool=sum")
-    network.eval()
-    with torch.no_grad():
-        labelled = network.embed(source.batch(np.array([0])))
-        plain = network.vectors_at(network.whole_pass(source.graph, labels(N)), source.batch(np.array([0])).places)
-    assert not torch.allclose(labelled, plain.sum(dim=0)[None], atol=1e-2)
-
-
 def test_no_subgraph_gives_no_row():
     data = example()
     network, source = unfitted("glass", data, "model.layers=2")
@@ -182,3 +158,39 @@ def test_the_reference_is_a_batch_of_training_subgraphs():
     assert set(found["reference"].tolist()) in train
     settings = recipe("glass", "message_passing.training_labels=subgraph")
     assert not len(MODELS["glass"].start(training_data(data.graph, data.subgraphs), settings)["reference"])
+
+
+@pytest.mark.parametrize("radius", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_neighborhoods_are_those_of_networkx(seed, radius):
+    graph, rows = random_graph(seed), random_subgraphs(seed)
+    whole = nx.Graph(list(zip(*graph.edges()[:2], strict=True)))
+    whole.add_nodes_from(range(graph.num_nodes))
+    found = Neighborhoods.of(graph, rows, radius)
+    expected = []
+    for i, nodes in enumerate(rows):
+        far = nx.multi_source_dijkstra_path_length(whole, set(nodes.tolist()))
+        expected += [(i, node, hops) for node, hops in sorted(far.items()) if hops <= radius]
+    assert list(zip(found.keys // 12, found.nodes, found.hops, strict=True)) == expected
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2)])
+def test_edges_between_parts(rows, columns):
+    graph, found = random_graph(1), Neighborhoods.of(random_graph(1), random_subgraphs(1), 2)
+    above, below = found.within(rows), found.within(columns)
+    offsets, places, entries = found.edges(above, below)
+    tails = found.nodes[above.entries][np.repeat(np.arange(len(above.entries)), np.diff(offsets))]
+    np.testing.assert_array_equal(graph.neighbors[entries], found.nodes[below.entries][places])
+    assert ((graph.offsets[tails] <= entries) & (entries < graph.offsets[tails + 1])).all()
+    seen = set()
+    for i, entry in enumerate(above.entries):
+        for place in places[offsets[i] : offsets[i + 1]]:
+            seen.add((int(found.keys[entry]), int(found.keys[below.entries[place]])))
+    expected = {
+        (int(a), int(b))
+        for a in found.keys[found.hops <= rows]
+        for b in found.keys[found.hops <= columns]
+        if a // 12 == b // 12 and b % 12 in graph.neighbors_of(int(a % 12))
+    }
+    assert seen == expected
+    assert len(places) == len(expected)

@@ -1,4 +1,4 @@
-"""WLKS against a naive kernel machine: kernels by counting pairs of nodes, and scikit-learn on their matrix."""
+"""Colours of 1-WL against nested tuples, and WLKS against scikit-learn on kernels that count pairs of nodes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import replace
 from itertools import product
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.svm import SVC
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
@@ -19,11 +21,59 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.peers import wlks
 from subgnn.models.peers.support_vectors import Fit, machine_scores
+from subgnn.models.peers.wlks import graph_colours, subgraph_colours, table_of, table_rows
 from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT
-from tests.models.examples import recipe
-from tests.models.peers.test_colour_refinement import as_networkx, nested
+from tests.models.examples import recipe, two_triangles
+from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
+
+
+def nested(graph: nx.Graph, rounds: int) -> dict[int, object]:
+    """Colours as nested tuples: equal exactly where 1-WL cannot tell nodes apart."""
+    colours: dict[int, object] = dict.fromkeys(graph, ())
+    for _ in range(rounds):
+        colours = {v: (colours[v], tuple(sorted((colours[u] for u in graph[v]), key=repr))) for v in graph}
+    return colours
+
+
+def as_networkx(graph: Graph) -> nx.Graph:
+    found = nx.Graph()
+    found.add_nodes_from(range(graph.num_nodes))
+    found.add_edges_from(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
+    return found
+
+
+def same_partition(found, wanted) -> bool:
+    """Whether two lists of colours differ in names alone."""
+    pairs = set(zip(found, wanted, strict=True))
+    return len(pairs) == len(set(found)) == len(set(wanted))
+
+
+@pytest.mark.parametrize("at_once", [7, 2**20])
+@pytest.mark.parametrize("seed", range(3))
+def test_colours_are_those_of_nested_tuples(seed, at_once, monkeypatch):
+    monkeypatch.setattr(wlks, "_AT_ONCE", at_once)
+    graph, nodes = random_graph(seed), random_subgraphs(seed)
+    whole, tables = as_networkx(graph), [{}, {}]
+    for rounds, colours in enumerate(graph_colours(graph, 3), 1):
+        wanted = nested(whole, rounds)
+        assert same_partition(colours.tolist(), [wanted[v] for v in range(graph.num_nodes)])
+    found = subgraph_colours(graph, nodes, tables)
+    assert [table_of(table_rows(table)) for table in tables] == tables
+    for rounds, colours in enumerate(found, 1):
+        wanted = []
+        for row in nodes:
+            inside = nested(whole.subgraph(row.tolist()), rounds)
+            wanted += [inside[v] for v in row.tolist()]
+        assert same_partition(colours.tolist(), wanted)
+
+
+def test_what_the_tables_do_not_have_gets_numbers_beyond_them():
+    tables = [{}]
+    subgraph_colours(two_triangles(), Ragged.from_rows([[0, 1]]), tables)
+    (found,) = subgraph_colours(two_triangles(), Ragged.from_rows([[3, 4], [3, 4, 5]]), tables)
+    assert found.tolist() == [0, 0, 1, 1, 1]
 
 
 def settings(**chosen):
@@ -33,7 +83,6 @@ def settings(**chosen):
 
 def naive_kernel(data: Dataset, *, rounds, mix, normalize) -> np.ndarray:
     """K of all pairs, by counters of nested tuples."""
-
     whole = as_networkx(data.graph)
     total = np.zeros((len(data.subgraphs),) * 2)
     for i, share in product(rounds, (mix, None)):
@@ -50,16 +99,7 @@ def naive_kernel(data: Dataset, *, rounds, mix, normalize) -> np.ndarray:
     return total
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        {},
-        {"normalize": "none"},
-        {"cumulative": "true"},
-        {"mix": [1.0]},
-        {"mix": [0.0]},
-    ],
-)
+@pytest.mark.parametrize("chosen", [{}, {"normalize": "none"}, {"cumulative": "true"}, {"mix": [1.0]}, {"mix": [0.0]}])
 def test_it_is_the_machine_of_the_naive_kernel(chosen):
     data = dataset()
     candidates, examples = set_up(data, recipe("wlks", *settings(**chosen)), 0, torch.device("cpu"))
@@ -90,10 +130,7 @@ def test_scores_are_votes_and_of_equal_votes_the_sum_decides():
 
 
 def test_a_class_that_training_lacks_is_never_predicted():
-    rng = np.random.default_rng(0)
-    from scipy import sparse
-
-    rows = sparse.csr_array(rng.random((20, 5)))
+    rows = sparse.csr_array(np.random.default_rng(0).random((20, 5)))
     targets = np.arange(20) % 2 * 2  # classes 0 and 2 of 0..3
     weight, bias = Fit("multi-class", 4, 1.0)(rows, (rows @ rows.T).toarray(), targets)
     assert set(machine_scores(rows @ weight + bias, "multi-class", 4).argmax(axis=1)) <= {0, 2}
@@ -108,15 +145,6 @@ def test_many_subgraphs_are_fitted_without_a_matrix(monkeypatch):
         candidates[0].network.solve(examples)
         outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)).numpy())
     np.testing.assert_allclose(*outputs, atol=0.1)
-
-
-def test_the_scale_is_that_of_the_least_loss():
-    rng = np.random.default_rng(3)
-    targets = np.arange(400) % 2
-    scores = (2 * targets - 1) * 0.5 + rng.normal(size=400)
-    factor = wlks._best_factor(scores[:, None], targets)
-    assert factor == pytest.approx(1.0, abs=0.3)  # the log-odds of two such normals are the score itself
-    assert wlks._best_factor(np.stack([-scores / 2, scores / 2], axis=1), targets) == pytest.approx(factor, rel=1e-3)
 
 
 def test_every_combination_is_a_candidate(tmp_path):
@@ -135,7 +163,6 @@ def test_a_list_of_nothing_is_refused(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*the same nodes")
 def test_colours_that_training_has_not_seen_match_nothing(tmp_path):
-    """Training has edges and single nodes; a triangle has the decisions of no evidence, the offsets."""
     pairs = [[2 * i, 2 * i + 1] for i in range(8)]
     edges = np.array([*pairs, [16, 17], [17, 18], [16, 18]])
     subgraphs = SubgraphSet.from_lists(
