@@ -90,10 +90,6 @@ def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):
 def test_a_pt2_is_a_program(folder, tmp_path):
     done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--json").json
     assert (done["format"], "inputs" in done) == ("torch-export", True)
-    done = call("export", folder / "run", "--out", tmp_path / "run.pt2", "--format", "portable", "--json").json
-    assert done["format"] == "portable"
-    files = ["--data", folder / "data", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "a.tsv"]
-    assert call("predict", tmp_path / "run.pt2", *files).code == 0
 
 
 def test_report(folder, tmp_path):
@@ -124,7 +120,6 @@ def test_report(folder, tmp_path):
             "explain RUN --subgraphs NEW --out OUT.json --memory 3KB",
             "--memory: 0 MB; accepted: a number with MB, GB or",
         ),
-        ("export RUN --out OUT.onnx --format torch-export", "unknown kind of file '.onnx'; accepted: .pt2"),
         ("export RUN --out OUT.pt2 --with-graph", "--with-graph: a program cannot contain the graph; leave it out"),
         ("export NONE --out OUT", "no finished run"),
         ("report NONE", "no finished run"),

@@ -12,17 +12,16 @@ from typer import Argument, Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import EngineOptions, IdBase, JsonFlag, MemoryLimit, Settings
+from subgnn.cli.options import ExperimentOptions, JsonFlag
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
-from subgnn.training.train_options import CacheFlag, DeviceName
 
 benchmark = typer.Typer(no_args_is_help=True, help="Train several recipes and compare them.")
 
 
 @benchmark.command("run")
-@with_options(EngineOptions)
+@with_options(ExperimentOptions)
 def run_benchmark(
     *,
     context: typer.Context,
@@ -42,9 +41,6 @@ def run_benchmark(
     datasets: Annotated[
         list[str] | None, Option(metavar="NAMES", help="Only these datasets, joined by commas.")
     ] = None,
-    processes: Annotated[
-        int | None, Option(min=1, help="Parallel runs, with a thread each; by default 1, with Ray one per core.")
-    ] = None,
     split: Annotated[
         Literal["random", "stored", "published", "folds"] | None,
         Option(help="The split of all datasets; by default as the suite says. published: as train --split."),
@@ -56,13 +52,7 @@ def run_benchmark(
             help="Add a table of scores by the selection rules of published results, which use the test split.",
         ),
     ] = False,
-    engine: EngineOptions,
-    settings: Settings = None,
-    device: DeviceName = "auto",
-    cache: CacheFlag = True,
-    id_base: IdBase = None,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
+    options: ExperimentOptions,
 ) -> None:
     """Run a suite: its models on its datasets over several seeds, with a report beside the published numbers.
 
@@ -80,9 +70,10 @@ def run_benchmark(
     found = find_suite(suite)
     if split is not None:
         found = replace(found, protocol=replace(found.protocol, split=split))
+    processes, device = options.processes, options.device
     with (
         progress_bar() as bar,
-        engine.open(processes=processes, device=device) as workers,
+        options.open(processes=processes, device=device) as workers,
         LocalEngine(processes or 1) as here,
     ):
         report = run_suite(
@@ -93,17 +84,17 @@ def run_benchmark(
             datasets=_names(datasets or [], [dataset.name for dataset in found.datasets]),
             request=Request(
                 seeds=seeds or found.protocol.seeds,
-                overrides=tuple(settings or ()),
+                overrides=tuple(options.settings or ()),
                 device=device,
-                cache=cache,
-                id_base=id_base,
+                cache=options.cache,
+                id_base=options.id_base,
                 as_published=as_published,
                 command=command_line(context.obj),
             ),
             engine=here if workers is None else RemoteEngine(workers),
             on_progress=bar.prepare,
         )
-    _print_report(report, out, json)
+    _print_report(report, out, options.json)
     failed = {failure["run"]: failure_text(failure) for failure in report["failures"]}
     if failed:
         count = f"{len(failed)} of {len(failed) + report['runs']} runs failed"

@@ -13,24 +13,33 @@ from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
-from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, differences_from_paper
+from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, CatalogEntry, differences_from_paper
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
-GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
-SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
-SUBGRAPHS_HEADER = ("nodes", "density", "cut ratio", "components")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 
 
-def graph_cells(nodes: int, edges: int, density: float, subgraphs: int, labels: int) -> tuple[str, ...]:
-    """Cells of the paper's table of base graphs."""
-    return f"{nodes:,}", f"{edges:,}", f"{density:.4f}", f"{subgraphs:,}", str(labels)
-
-
-def mean_cell(key: str, mean: float, std: float) -> str:
-    """A cell of the paper's table of subgraphs."""
-    return f"{mean:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}"
+def print_properties(found: dict[str, Any], paper: CatalogEntry | None = None) -> None:
+    """Print the paper's two tables of properties for a dataset; with the paper's own row above, if it has one."""
+    keys = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels", "task")
+    graphs = [[found[key] for key in keys]]
+    spreads = [{key: (found["subgraphs"][key]["mean"], found["subgraphs"][key]["std"]) for key in COLUMNS}]
+    names: list[tuple[str, ...]] = [()]
+    if paper is not None and paper.subgraphs is not None:
+        density = 2 * paper.num_edges / (paper.num_nodes * (paper.num_nodes - 1))
+        graphs.insert(0, [density if key == "density" else getattr(paper, key) for key in keys])
+        spreads.insert(0, paper.subgraphs)
+        names = [("paper",), ("this",)]
+    corner = [""] * len(names[0])
+    cells: list[tuple[str, ...]]
+    cells = [(f"{n:,}", f"{m:,}", f"{d:.4f}", f"{s:,}", str(c), task) for n, m, d, s, c, task in graphs]
+    rows = [(*name, *row) for name, row in zip(names, cells, strict=True)]
+    header = (*corner, "nodes", "edges", "density", "subgraphs", "labels", "task")
+    print_table(f"Base graph of {found['name']}", header, rows)
+    cells = [tuple(f"{m:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}" for key, (m, std) in row.items()) for row in spreads]
+    rows = [(*name, *row) for name, row in zip(names, cells, strict=True)]
+    print_table("Subgraphs, mean ± standard deviation", (*corner, "nodes", "density", "cut ratio", "components"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +88,13 @@ def generate_dataset(
         paper = {key: getattr(CATALOG[name], key) for key in keys}
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
-    _print_beside_paper(name, found)
+    print_properties(found, CATALOG[name])
     as_in_paper = resolved == find_recipe(name).settings()
     if as_in_paper and (unlike := differences_from_paper(name, [found])):
         listed = ", ".join(sorted(unlike))
         print_line(f"note: unlike the paper's tables: {listed}; docs/datasets.md says by how much, and why")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_next("data", "check", out)
-
-
-def _print_beside_paper(name: str, found: dict[str, Any]) -> None:
-    """Print the paper's two property tables, the paper's row above ours if it has one."""
-    ours, paper = found["subgraphs"], CATALOG.get(name)
-    graphs = [("this", *graph_cells(*(found[key] for key in GRAPH_KEYS)))]
-    subgraphs = [("this", *(mean_cell(key, ours[key]["mean"], ours[key]["std"]) for key in COLUMNS))]
-    if paper is not None and paper.subgraphs is not None:
-        density = 2 * paper.num_edges / (paper.num_nodes * (paper.num_nodes - 1))
-        sizes = (paper.num_nodes, paper.num_edges, density, paper.num_subgraphs, paper.num_labels)
-        graphs.insert(0, ("paper", *graph_cells(*sizes)))
-        subgraphs.insert(0, ("paper", *(mean_cell(key, *paper.subgraphs[key]) for key in COLUMNS)))
-    print_table(f"Base graph of {name}", ("", "nodes", "edges", "density", "subgraphs", "labels"), graphs)
-    print_table(SUBGRAPHS_TITLE, ("", *SUBGRAPHS_HEADER), subgraphs)
 
 
 def _source(text: str) -> Any:

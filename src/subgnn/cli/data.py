@@ -11,16 +11,7 @@ from typer import Argument, Option
 
 from subgnn.api.options import TableOptions, with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.create import (
-    GRAPH_KEYS,
-    SUBGRAPHS_HEADER,
-    SUBGRAPHS_TITLE,
-    build_dataset,
-    download,
-    generate_dataset,
-    graph_cells,
-    mean_cell,
-)
+from subgnn.cli.create import build_dataset, download, generate_dataset, print_properties
 from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import DataError, UserError, excerpt
@@ -93,13 +84,7 @@ def describe_dataset(
     if json:
         print_json(found)
         return
-    print_table(
-        f"Base graph of {found['name']}",
-        ("nodes", "edges", "density", "subgraphs", "labels", "task"),
-        [(*graph_cells(*(found[key] for key in GRAPH_KEYS)), found["task"])],
-    )
-    cells = [mean_cell(key, values["mean"], values["std"]) for key, values in found["subgraphs"].items()]
-    print_table(SUBGRAPHS_TITLE, SUBGRAPHS_HEADER, [cells])
+    print_properties(found)
     if "edge_types" in found:
         of_types = [f"{name} {count:,}" for name, count in found["edge_types"].items()]
         rest = f", and {len(of_types) - _LISTED:,} more" if len(of_types) > _LISTED else ""

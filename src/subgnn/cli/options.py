@@ -16,6 +16,7 @@ from subgnn.api.options import TableOptions
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
+from subgnn.training.train_options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
@@ -101,6 +102,21 @@ class EngineOptions:
             redirect_stdout(sys.stdout if local else sys.stderr),
         ):
             yield None if local else opened
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions(EngineOptions):
+    """What commands share that train many models."""
+
+    processes: Annotated[
+        int | None, Option(min=1, help="Parallel processes, with a thread each; by default 1, with Ray one per core.")
+    ] = None
+    settings: Settings = None
+    device: DeviceName = "auto"
+    cache: CacheFlag = True
+    id_base: IdBase = None
+    memory: MemoryLimit = None
+    json: JsonFlag = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,15 +37,10 @@ def evaluate_run(
 
 def export_run_file(
     run: RunPath,
-    out: Annotated[Path, Option(metavar="FILE", help="The file to write; .pt2 for a program.")],
+    out: Annotated[
+        Path, Option(metavar="FILE", help="The file to write; .pt2 for a program of torch, from distances to logits.")
+    ],
     with_graph: Annotated[bool, Option("--with-graph", help="Include the graph: no other file is needed.")] = False,
-    format: Annotated[
-        Literal["portable", "torch-export"] | None,
-        Option(
-            "--format",
-            help="portable: the run in one file; torch-export: a program from distances to logits (default for .pt2).",
-        ),
-    ] = None,
     data: DataPath = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -57,18 +52,19 @@ def export_run_file(
     check_paths(run, out=out, force=force)
     from subgnn.inference.export import export_program, export_run
 
-    format = format or ("torch-export" if out.suffix == ".pt2" else "portable")
-    if format == "torch-export":
+    program = out.suffix == ".pt2"
+    if program:
         if with_graph:
             raise UserError("a program cannot contain the graph", where="--with-graph", hint="leave it out")
         about = export_program(run, out, data=data, overwrite=force)
     else:
         about = export_run(run, out, data=data, with_graph=with_graph, overwrite=force)
     if json:
-        print_json({"run": str(run), "out": str(out), "format": format, **about})
+        kind = "torch-export" if program else "portable"
+        print_json({"run": str(run), "out": str(out), "format": kind, **about})
         return
     print_line(f"{out}: {about['bytes']:,} bytes")
-    if format == "portable":
+    if not program:
         more = () if with_graph else ("--data", "DIR")
         print_next("predict", out, *more, "--subgraphs", "FILE", "--out", "predictions.tsv")
 

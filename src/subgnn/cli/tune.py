@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,22 +10,42 @@ from typer import Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import (
-    DatasetPath,
-    EngineOptions,
-    IdBase,
-    JsonFlag,
-    MemoryLimit,
-    RecipeName,
-    Settings,
-)
+from subgnn.cli.options import DatasetPath, ExperimentOptions, RecipeName
 from subgnn.cli.output import print_json, print_line, print_next, print_table
-from subgnn.training.train_options import CacheFlag, DeviceName
 
 _MAX_ROWS = 10
 
 
-@with_options(EngineOptions)
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """Options of the search, as :func:`subgnn.lab.tuning.tune.tune` takes them."""
+
+    trials: Annotated[int, Option(min=1, help="Trials of the study, over all workers and calls.")] = 50
+    storage: Annotated[
+        str | None, Option(metavar="URL", help="A database, or a SQLite file; by default OUT/study.db.")
+    ] = None
+    study: Annotated[
+        str | None, Option(metavar="NAME", help="Name of the study; by default made of dataset, recipe and space.")
+    ] = None
+    seeds: Annotated[int, Option(min=1, help="Trainings per trial, whose scores are averaged.")] = 1
+    folds: Annotated[
+        int,
+        Option(
+            min=0,
+            metavar="K",
+            help="Score trials on K folds of training and validation subgraphs; 0 scores them on the validation split.",
+        ),
+    ] = 5
+    split: Annotated[
+        Literal["stored", "random"],
+        Option(help="With --folds 0: validate on the stored split, or on a new split for each seed."),
+    ] = "stored"
+    pruner: Annotated[Literal["none", "median", "hyperband"], Option(help="Rule that ends trials early.")] = "median"
+    timeout: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Start no trial after this time.")] = None
+    seed: Annotated[int, Option(min=0, help="Seed of the search; trainings use seeds from 0.")] = 0
+
+
+@with_options(TuneOptions, ExperimentOptions)
 def tune_recipe(
     *,
     path: DatasetPath,
@@ -33,39 +54,8 @@ def tune_recipe(
     space: Annotated[
         str | None, Option(help="The search space, by name or as a .toml file; by default the paper's ranges.")
     ] = None,
-    trials: Annotated[int, Option(min=1, help="Trials of the study, over all workers and calls.")] = 50,
-    storage: Annotated[
-        str | None, Option(metavar="URL", help="A database, or a SQLite file; by default OUT/study.db.")
-    ] = None,
-    study: Annotated[
-        str | None, Option(metavar="NAME", help="Name of the study; by default made of dataset, recipe and space.")
-    ] = None,
-    seeds: Annotated[int, Option(min=1, help="Trainings per trial, whose scores are averaged.")] = 1,
-    folds: Annotated[
-        int,
-        Option(
-            min=0,
-            metavar="K",
-            help="Score trials on K folds of training and validation subgraphs; 0 scores them on the validation split.",
-        ),
-    ] = 5,
-    split: Annotated[
-        Literal["stored", "random"],
-        Option(help="With --folds 0: validate on the stored split, or on a new split for each seed."),
-    ] = "stored",
-    pruner: Annotated[Literal["none", "median", "hyperband"], Option(help="Rule that ends trials early.")] = "median",
-    timeout: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Start no trial after this time.")] = None,
-    processes: Annotated[
-        int | None, Option(min=1, help="Workers on this machine, by default 1; with Ray, one per core.")
-    ] = None,
-    engine: EngineOptions,
-    seed: Annotated[int, Option(min=0, help="Seed of the search; trainings use seeds from 0.")] = 0,
-    settings: Settings = None,
-    device: DeviceName = "auto",
-    cache: CacheFlag = True,
-    id_base: IdBase = None,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
+    search: TuneOptions,
+    options: ExperimentOptions,
 ) -> None:
     """Search for better settings by cross-validation; test subgraphs are never used.
 
@@ -79,38 +69,30 @@ def tune_recipe(
     from subgnn.lab.tuning.study import require_optuna
 
     require_optuna()
-    chosen = find_recipe(recipe, settings or ())
+    chosen = find_recipe(recipe, options.settings or ())
     wanted = None if space is None else find_space(space)
     from subgnn.lab.tuning.tune import tune
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
-    dataset = read_dataset(path, id_base=id_base)
-    with progress_bar() as bar, engine.open(processes=processes, device=device) as workers:
+    dataset = read_dataset(path, id_base=options.id_base)
+    with progress_bar() as bar, options.open(processes=options.processes, device=options.device) as workers:
         found = tune(
             dataset,
             chosen,
             out,
             space=wanted,
-            trials=trials,
-            storage=storage,
-            study=study,
-            seeds=seeds,
-            folds=folds,
-            split=split,
-            pruner=pruner,
-            timeout=timeout,
-            processes=processes or 1,
-            seed=seed,
-            device=device,
-            cache=cache,
+            processes=options.processes or 1,
+            device=options.device,
+            cache=options.cache,
             engine=workers,
             on_progress=bar.prepare,
+            **asdict(search),
         )
-    if json:
+    if options.json:
         print_json(found)
-        return
-    _print_result(found, path)
+    else:
+        _print_result(found, path)
 
 
 def _print_result(found: dict[str, Any], path: Path) -> None:

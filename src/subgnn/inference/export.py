@@ -237,5 +237,5 @@ def _check(predictor: Predictor) -> None:
     elif recipe.model.aggregation == "max":
         why = 'model.aggregation is "max"'
     if why is not None:
-        hint = "use --format portable, which holds any run"
-        raise UserError(f"this run cannot become a torch.export program: {why}", where="--format", hint=hint)
+        hint = "name a file that does not end in .pt2, for the run itself"
+        raise UserError(f"this run cannot become a torch.export program: {why}", where="--out", hint=hint)
