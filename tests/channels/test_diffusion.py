@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -86,74 +84,6 @@ def test_push_is_within_its_bound(case, damping, edges):
         missing = expected[i] - estimate
         assert (missing >= -1e-5 * (1 + expected[i])).all()
         assert (missing <= bound + 1e-5 * (1 + expected[i])).all()
-
-
-@settings(max_examples=30)
-@given(cases(), st.randoms(use_true_random=False))
-def test_relabelling_nodes_permutes_the_result(case, random):
-    graph, sets = case
-    label = np.arange(graph.num_nodes)
-    random.shuffle(label)
-    tails, heads, weights = graph.edges()
-    other = Graph.from_edges(label[tails], label[heads], num_nodes=graph.num_nodes, weights=weights)
-    moved = Ragged.from_rows([np.sort(label[row]) for row in sets])
-    one, two = (diffuse(Walks.of(g), rows, 0.6) for g, rows in ((graph, sets), (other, moved)))
-    np.testing.assert_allclose(two[:, label], one, atol=1e-4)
-    pushed = []
-    for g, rows in ((graph, sets), (other, moved)):
-        nodes, values = diffuse_nearby(Walks.of(g), rows, 0.6, edges=1000, most=graph.num_nodes)
-        table = np.zeros((len(rows), graph.num_nodes))
-        table[nodes.row_ids, nodes.values] = values
-        pushed.append(table)
-    np.testing.assert_allclose(pushed[1][:, label], pushed[0], atol=0.05)
-
-
-def test_a_pair_by_hand():
-    """On one edge, a walk from 0 ends at 1 after an odd number of steps: p = (1 / (1 + a), a / (1 + a)), pi = 1 / 2."""
-    graph = Graph.from_edges([0], [1])
-    found = diffuse(Walks.of(graph), Ragged.from_rows([[0]]), 0.5)
-    np.testing.assert_allclose(found[0], [4 / 3, 2 / 3], rtol=1e-5)
-
-
-def test_a_walk_stays_at_a_node_without_edges():
-    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=4)
-    found = diffuse(Walks.of(graph), Ragged.from_rows([[3]]), 0.6)
-    np.testing.assert_allclose(found[0], [0, 0, 0, 5], rtol=1e-5)  # its loop is one of five ends of edges
-    nodes, values = diffuse_nearby(Walks.of(graph), Ragged.from_rows([[3]]), 0.6, edges=10, most=4)
-    assert nodes.values.tolist() == [3]
-    np.testing.assert_allclose(values, [5], rtol=1e-5)
-
-
-def test_a_walk_from_the_whole_of_a_regular_graph_is_chance():
-    ring = Graph.from_edges(np.arange(6), (np.arange(6) + 1) % 6)
-    found = diffuse(Walks.of(ring), Ragged.from_rows([np.arange(6)]), 0.6)
-    np.testing.assert_allclose(found, 1, rtol=1e-5)
-
-
-def test_a_loop_is_an_edge_to_itself():
-    graph = Graph(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32))
-    sets = Ragged.from_rows([[0], [1], [0, 1]])
-    expected = dense_ratios(graph, sets, 0.6)
-    found = diffuse(Walks.of(graph), sets, 0.6)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    nodes, values = diffuse_nearby(Walks.of(graph), sets, 0.6, edges=10**6, most=2)
-    np.testing.assert_allclose(values, expected[nodes.row_ids, nodes.values], atol=1e-3)
-
-
-def test_weights_count_and_their_unit_does_not():
-    graph = Graph.from_edges([0, 0, 1], [1, 2, 2], weights=[3.0, 1.0, 1.0], num_nodes=4)
-    sets = Ragged.from_rows([[0]])
-    found = diffuse(Walks.of(graph), sets, 0.6)
-    plain = replace(graph, weights=None)
-    assert not np.allclose(found, diffuse(Walks.of(plain), sets, 0.6))
-    scaled = replace(graph, weights=graph.weights * 1000)
-    np.testing.assert_allclose(diffuse(Walks.of(scaled), sets, 0.6), found, rtol=1e-5)
-
-
-def test_another_component_is_never_met():
-    graph = Graph.from_edges([0, 1, 3], [1, 2, 4], num_nodes=5)
-    found = diffuse(Walks.of(graph), Ragged.from_rows([[0, 1]]), 0.6)
-    assert not found[0, 3:].any()
 
 
 def test_the_rest_of_the_batch_and_the_memory_change_nothing():

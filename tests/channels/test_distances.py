@@ -146,12 +146,6 @@ def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
     assert distance.tolist() == [2.0, 2.0]
 
 
-def test_landmarks_on_a_path():
-    path = Graph.from_edges(range(4), range(1, 5))
-    left, right = np.array([0, 0, 3], np.int32), np.array([4, 1, 4], np.int32)
-    assert landmark_hops(work_on(path), left, right, np.array([2], np.int32)).tolist() == [4, 3, 3]
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_no_bound_by_landmarks_is_below_the_distance(seed):
     graph = random_graph(seed)

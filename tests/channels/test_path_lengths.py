@@ -64,17 +64,6 @@ def test_lengths_of_paths_equal_those_of_networkx(case, edge_length, directed):
         np.testing.assert_allclose(found.reached, np.array(wanted)[:, :, 1], rtol=1e-6)
 
 
-def test_equal_weights_give_hops():
-    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4], weights=[7.0] * 4)
-    rows, anchors = Ragged.from_rows([[0, 1], [4]]), [NodeAnchors(np.array([3, 0], np.int32))]
-    channel = ChannelSettings("position", "border", 2)
-    plain, long = (
-        shared_hops(Work(graph, PrepareSettings(edge_length=how), channel, 1, 0), rows, anchors)[0]
-        for how in ("one", "weight")
-    )
-    np.testing.assert_allclose(plain.similarity, long.similarity)
-
-
 def test_what_has_no_lengths_is_refused():
     signed = Graph.from_edges([0, 1], [1, 2], weights=[1.0, -2.0])
     recipe = find_recipe("subgnn", ["prepare.edge_length=weight"])

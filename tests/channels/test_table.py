@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import networkx as nx
-import numpy as np
 import pytest
 
 from subgnn import Ragged
@@ -29,24 +28,6 @@ def own(graph, subgraphs, channel, settings, *, layers=2, seed=0, on_progress=ig
 
 def sample_shared(graph, channel, settings, *, layer, seed):
     return channel_of(channel).sample_shared(Work(graph, settings, channel, layer + 1, seed))[layer]
-
-
-def test_the_first_draw_has_the_seed_itself():
-    assert draw_seed(7, 0) == 7
-    assert len({draw_seed(seed, draw) for seed in (7, 8) for draw in range(5)}) == 10
-
-
-def test_shared_nodes_are_uniform_over_the_graph():
-    graph = two_triangles()
-    channel = ChannelSettings("position", "border", 4000)
-    drawn = sample_shared(graph, channel, SETTINGS, layer=0, seed=0).nodes
-    assert drawn.dtype == np.int32
-    assert drawn.shape == (4000,)
-    counts = np.bincount(drawn, minlength=8)
-    assert len(counts) == 8
-    assert np.abs(counts - 500).max() < 100
-    assert not np.array_equal(drawn, sample_shared(graph, channel, SETTINGS, layer=1, seed=0).nodes)
-    assert not np.array_equal(drawn, sample_shared(graph, channel, SETTINGS, layer=0, seed=1).nodes)
 
 
 def test_both_sides_walk_over_the_same_patches_each_in_its_way():
@@ -96,18 +77,6 @@ def test_own_anchors_come_from_where_they_should(seed, hops):
                 drawn = {v for layer in by_layer for v in layer.nodes[c].tolist()}
                 assert drawn <= source
                 assert len(drawn) > len(source) / 2
-
-
-def test_pieces_of_borders_are_told_and_change_nothing():
-    graph = random_graph(3, 80, 100)
-    subgraphs = Ragged.from_rows([[v % 80] for v in range(600)])
-    told = []
-    _, (found,) = own(graph, subgraphs, ALL_CHANNELS[3], SMALL, layers=1, on_progress=lambda *a: told.append(a))
-    assert told[0] == ("anchors at borders", 0, 600)
-    assert told[1] == ("anchors at borders", 256, 600)
-    assert told[-1] == ("anchors at borders", 600, 600)
-    np.testing.assert_array_equal(found.nodes[:40], found.nodes[560:])
-    np.testing.assert_array_equal(found.present, np.diff(graph.offsets)[np.arange(600) % 80] > 0)
 
 
 def test_a_seed_gives_the_anchors_it_always_gave():

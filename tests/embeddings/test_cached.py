@@ -16,7 +16,7 @@ from subgnn.embeddings import pretrain as module
 from subgnn.embeddings.pretrain import cache_file, pretrain, pretrained_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.locks import try_lock
-from subgnn.storage.cache import cache_entries, cache_limit, cache_path
+from subgnn.storage.cache import cache_entries, cache_path
 from tests.embeddings.examples import blocks, quick
 
 GRAPH = blocks(2, 10)
@@ -66,25 +66,6 @@ def test_they_are_an_entry_and_being_found_renews_it(count, folder):
     assert file_of().stat().st_mtime > 1
 
 
-def test_the_limit_bounds_them(monkeypatch):
-    for seed in range(3):
-        ask(seed)
-        os.utime(file_of(seed), (seed + 1, seed + 1))
-    size = file_of().stat().st_size
-    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", str(2 * size + 8))
-    ask(3)
-    assert {entry.path for entry in cache_entries()} == {file_of(2), file_of(3)}
-    assert sum(entry.size for entry in cache_entries()) <= cache_limit()
-
-
-def test_what_is_larger_than_the_limit_is_not_kept(monkeypatch, folder):
-    wanted = ask(cache=False)
-    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "100")
-    with pytest.warns(DataWarning, match="not kept: .* more than SUBGNN_CACHE_LIMIT"):
-        assert np.array_equal(ask(), wanted)
-    assert names(folder) == []
-
-
 @pytest.mark.parametrize("how", ["switch", "limit"])
 def test_without_the_cache_nothing_is_looked_for_or_written(how, count, folder, monkeypatch):
     if how == "limit":
@@ -93,15 +74,6 @@ def test_without_the_cache_nothing_is_looked_for_or_written(how, count, folder, 
         ask(cache=how != "switch")
     assert count == [None, None]
     assert not folder.parent.exists()
-
-
-def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch, count):
-    wanted = ask()
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.warns(DataWarning, match="cannot be written .* work goes on without the cache"):
-        assert np.array_equal(ask(), wanted)
-    assert count[1] is None
 
 
 def test_a_state_that_cannot_be_written_is_said_and_work_goes_on(monkeypatch, tmp_path):

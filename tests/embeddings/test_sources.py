@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from subgnn import Graph
 from subgnn.api.train_recipe import train
 from subgnn.config.settings import EmbeddingSettings
 from subgnn.embeddings import pretrain as module
 from subgnn.embeddings import sources
-from subgnn.embeddings.sources import node_vectors, source_vectors
-from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.embeddings.sources import feature_rows, feature_standard, node_vectors, source_vectors
+from subgnn.errors import DataError, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -91,26 +92,6 @@ def test_pretrained_vectors_are_brought_to_the_scale():
     assert np.sqrt(np.mean(table**2)) == pytest.approx(0.25, rel=1e-4)
 
 
-def test_a_damaged_cache_file_is_computed_anew_with_a_warning(count, cache):
-    first = source_vectors(pretrained(), dataset().graph)
-    file = next(cache.iterdir())
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.warns(DataWarning, match=r"ends within vectors .*; it is computed anew"):
-        again = source_vectors(pretrained(), dataset().graph)
-    assert len(count) == 2
-    assert np.array_equal(first, again)
-
-
-def test_a_run_is_asked_without_the_cache_and_elsewhere(tmp_path, cache):
-    data = dataset()
-    train(data, pretrained(), tmp_path / "run")
-    here = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
-    shutil.rmtree(cache)
-    shutil.move(tmp_path / "run", tmp_path / "moved")
-    there = Predictor(tmp_path / "moved" / CHECKPOINT, data.graph).probabilities(NEW)
-    assert np.array_equal(here, there)
-
-
 def test_without_its_copy_a_run_reads_the_cache_and_says_when_that_is_gone(tmp_path, cache):
     data = dataset()
     train(data, pretrained(), tmp_path / "run")
@@ -146,10 +127,6 @@ def test_another_width_is_refused(tmp_path):
     np.save(tmp_path / "given.npy", np.zeros((24, 5)))
     with pytest.raises(DataError, match=r"shape \(24, 5\), but \(24, 8\) is needed; .* embeddings\.dim=5"):
         source_vectors(pretrained(tmp_path / "given.npy"), dataset().graph)
-
-
-def test_random_vectors_need_no_table():
-    assert source_vectors(recipe(1), dataset().graph) is None
 
 
 @pytest.mark.parametrize(
@@ -190,3 +167,28 @@ def test_without_the_cache_a_run_keeps_large_tables_itself(tmp_path, monkeypatch
     Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph).probabilities(NEW)
     train(dataset(), pretrained(), tmp_path / "cached", report=False)
     assert not (tmp_path / "cached" / sources.RUN_FILE).exists()
+
+
+def test_rows_of_the_nodes_asked_for():
+    graph = Graph.from_edges([0, 1], [1, 2], features=np.array([[1, 2], [3, 4], [5, 6]]))
+    rows = feature_rows(graph, np.array([2, 0], np.int32))
+    assert rows.dtype == np.float64
+    assert rows.tolist() == [[5, 6], [1, 2]]
+
+
+def test_constants_are_those_of_all_nodes_however_many_are_read_at_a_time(monkeypatch):
+    features = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32) * [1, 0, 1e6] + [1e4, 5, 0]
+    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=7, features=features)
+    for at_a_time in (1, 6, 2**20):
+        monkeypatch.setattr("subgnn.embeddings.sources._NUMBERS_AT_A_TIME", at_a_time)
+        found = feature_standard(graph)
+        np.testing.assert_allclose(found.mean, features.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(found.deviation, [features[:, 0].std(), 1, features[:, 2].std()], rtol=1e-9)
+
+
+@pytest.mark.parametrize("features", [None, np.zeros((3, 0))])
+def test_a_graph_without_features_is_said(features):
+    graph = Graph.from_edges([0, 1], [1, 2], features=features)
+    with pytest.raises(DataError) as caught:
+        feature_rows(graph, np.array([0], np.int32))
+    assert str(caught.value).startswith("embeddings.features: the graph has no node features; add features.npy")

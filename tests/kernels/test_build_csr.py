@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 from subgnn.kernels.build_csr import (
     CELL,
     bucket_rows,
+    check_neighbors,
     directed_csr,
     distribute,
+    first_bad_set,
     other_weights,
     record_edges,
     transpose,
     undirected_csr,
 )
-from tests.kernels.graphs import Edge, SmallGraph, graphs, many
+from subgnn.ragged import Ragged
+from tests.kernels.graphs import Edge, graphs, many
 
 
 @st.composite
@@ -48,7 +51,7 @@ def first_places(n: int, entries: list[tuple[Edge, int]]) -> tuple[list[int], li
 
 @many
 @given(case=edge_lists(loops=True))
-def test_directed_rows_are_sorted_and_keep_the_first_of_repeats(case: tuple[int, list[Edge]]) -> None:
+def test_directed_rows_are_sorted_and_keep_the_first_of_repeats(case):
     n, edges = case
     offsets, neighbors, places = directed_csr(*columns(edges), n)
     found = offsets.tolist(), neighbors.tolist(), places.tolist()
@@ -57,7 +60,7 @@ def test_directed_rows_are_sorted_and_keep_the_first_of_repeats(case: tuple[int,
 
 @many
 @given(case=edge_lists(loops=False))
-def test_undirected_rows_hold_every_edge_twice(case: tuple[int, list[Edge]]) -> None:
+def test_undirected_rows_hold_every_edge_twice(case):
     n, edges = case
     offsets, neighbors, places, mirrored = undirected_csr(*columns(edges), n)
     found = offsets.tolist(), neighbors.tolist(), places.tolist()
@@ -68,7 +71,7 @@ def test_undirected_rows_hold_every_edge_twice(case: tuple[int, list[Edge]]) -> 
 
 @many
 @given(graph=graphs(directed=True))
-def test_the_transpose_knows_where_each_edge_stood(graph: SmallGraph) -> None:
+def test_the_transpose_knows_where_each_edge_stood(graph):
     offsets, neighbors, places = transpose(*graph.csr)
     wanted_offsets, wanted_neighbors = graph.reverse
     assert offsets.tolist() == wanted_offsets.tolist()
@@ -78,13 +81,6 @@ def test_the_transpose_knows_where_each_edge_stood(graph: SmallGraph) -> None:
     assert sorted(places.tolist()) == list(range(len(graph.edges)))
     assert tails[places].tolist() == neighbors.tolist()
     assert graph.csr[1][places].tolist() == heads.tolist()
-
-
-def test_a_repeated_edge_stands_for_its_first_line() -> None:
-    _, neighbors, places, mirrored = undirected_csr(np.array([2, 0, 1, 2]), np.array([1, 1, 2, 1]), 4)
-    assert neighbors.tolist() == [1, 0, 2, 1]
-    assert places.tolist() == [1, 1, 0, 0]
-    assert mirrored == 1
 
 
 FLIPPED = 1 << 31
@@ -121,12 +117,6 @@ def test_rows(num_nodes, width):
     assert np.diff(offsets).tolist() == [len(row) for row in expected]
     assert found.tolist() == [v for row in expected for v, _ in row]
     assert found_weights.view(np.uint32).tolist() == ([w for row in expected for _, w in row] if width == 3 else [])
-
-
-def test_a_bucket_without_records():
-    offsets, neighbors, weights, mirrored = bucket_rows(np.empty((0, 3), np.uint32), 7, 3, num_nodes=10)
-    assert offsets.tolist() == [0, 0, 0, 0]
-    assert len(neighbors) == len(weights) == mirrored == 0
 
 
 def test_records_are_counted_by_cell():
@@ -169,3 +159,47 @@ def test_other_weights_equal_their_definition(edges):
     if differ:
         u, v, _ = edges[differ[0]]
         assert (edge, weights[places][at]) == (differ[0], first[u, v])
+
+
+rows_of_ids = st.lists(st.lists(st.integers(-1, 6), max_size=4), max_size=7)
+sorted_rows = st.lists(st.sets(st.integers(0, 4), max_size=3).map(sorted), min_size=5, max_size=5)
+
+
+def _is_set(row: list[int], limit: int) -> bool:
+    return row == sorted(set(row)) and all(0 <= value < limit for value in row)
+
+
+@many
+@given(rows=rows_of_ids, limit=st.integers(0, 7))
+def test_the_first_bad_set(rows, limit):
+    bad = [i for i, row in enumerate(rows) if not _is_set(row, limit)]
+    assert first_bad_set(Ragged.from_rows(rows), limit) == (bad[0] if bad else None)
+
+
+@many
+@given(rows=rows_of_ids | sorted_rows, weighted=st.booleans())
+def test_neighbors(rows, weighted):
+    ragged = Ragged.from_rows(rows)
+    bad = [i for i, row in enumerate(rows) if not _is_set(row, len(rows)) or i in row]
+    edges = {(u, v) for u, row in enumerate(rows) for v in row}
+    weights = (ragged.row_ids * ragged.values).astype(np.float32) if weighted else None
+    node, symmetric = check_neighbors(ragged, weights)
+    assert node == (bad[0] if bad else None)
+    assert symmetric == (not bad and edges == {(v, u) for u, v in edges})
+
+
+def test_one_entry_changed_among_many():
+    n = 5000
+    ring = np.sort(np.stack([(np.arange(n) + 1) % n, (np.arange(n) - 1) % n], axis=1), axis=1).astype(np.int32)
+    offsets = np.arange(0, 2 * n + 1, 2)
+    assert check_neighbors(Ragged(ring.reshape(-1), offsets)) == (None, True)
+    for place in (3, n + 1, 2 * n - 9):  # the larger neighbour of a node in the middle
+        changed = ring.reshape(-1).copy()
+        changed[place] += 2
+        assert check_neighbors(Ragged(changed, offsets)) == (None, False)
+
+
+def test_weights_that_differ_by_direction():
+    rows = Ragged.from_rows([[1, 2], [0], [0]])
+    assert check_neighbors(rows, np.array([1, 2, 1, 2], np.float32)) == (None, True)
+    assert check_neighbors(rows, np.array([1, 2, 2, 1], np.float32)) == (None, False)

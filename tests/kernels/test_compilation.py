@@ -12,7 +12,7 @@ import pytest
 from subgnn.kernels import arrays
 
 
-def test_an_error_in_one_piece_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_one_piece_is_raised(monkeypatch):
     monkeypatch.setattr(arrays, "compiled", lambda function: function)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 3)
 
@@ -28,7 +28,7 @@ def test_an_error_in_one_piece_is_raised(monkeypatch: pytest.MonkeyPatch) -> Non
         divide(np.array([0, 1, 2]), [1, 0])
 
 
-def test_long_compilation_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_long_compilation_is_logged_once(monkeypatch, caplog):
     seconds = iter([0.0, 0.25, 0.5, 10.0, 10.75, 20.0, 25.0])
     monkeypatch.setattr(arrays.time, "monotonic", lambda: next(seconds))
     note = arrays._Compilations()
@@ -44,7 +44,7 @@ def test_long_compilation_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog
     assert [message.partition(" (")[0] for message in caplog.messages] == ["compiling kernels, once"]
 
 
-def test_no_garbage_is_collected_during_a_compilation() -> None:
+def test_no_garbage_is_collected_during_a_compilation():
     listener = arrays._Compilations()
     assert gc.isenabled()
     listener.on_start(None)

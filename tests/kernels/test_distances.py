@@ -30,7 +30,7 @@ any_graph = st.one_of(graphs(), graphs(directed=True))
 
 @many
 @given(graph=any_graph)
-def test_every_distance_is_the_oracle_s(graph: SmallGraph) -> None:
+def test_every_distance_is_the_oracle_s(graph):
     everyone = list(range(graph.num_nodes))
     found = hop_distances(*graph.csr, np.array(everyone), reverse=reverse_of(graph))
     assert found.dtype == np.int32
@@ -39,7 +39,7 @@ def test_every_distance_is_the_oracle_s(graph: SmallGraph) -> None:
 
 @many
 @given(graph=any_graph, data=st.data())
-def test_chosen_sources_and_targets_with_repeats_and_a_depth(graph: SmallGraph, data: st.DataObject) -> None:
+def test_chosen_sources_and_targets_with_repeats_and_a_depth(graph, data):
     node = st.integers(0, graph.num_nodes - 1)
     sources = data.draw(st.lists(node, max_size=150))
     targets = data.draw(st.lists(node, max_size=12))
@@ -54,7 +54,7 @@ def test_chosen_sources_and_targets_with_repeats_and_a_depth(graph: SmallGraph, 
 
 @many
 @given(graph=any_graph, data=st.data())
-def test_pairs_with_targets_of_their_own(graph: SmallGraph, data: st.DataObject) -> None:
+def test_pairs_with_targets_of_their_own(graph, data):
     node = st.integers(0, graph.num_nodes - 1)
     wanted = data.draw(st.lists(st.tuples(node, st.lists(node, max_size=5)), max_size=80))
     sources, targets = [source for source, _ in wanted], ragged([targets for _, targets in wanted])
@@ -65,7 +65,7 @@ def test_pairs_with_targets_of_their_own(graph: SmallGraph, data: st.DataObject)
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 129, 260])
-def test_any_number_of_sources_fits_its_words(count: int) -> None:
+def test_any_number_of_sources_fits_its_words(count):
     graph = make_graph("sparse", 40, seed=5)
     sources = np.random.default_rng(count).integers(0, 40, count)
     wanted = distances(graph, sources.tolist())
@@ -76,7 +76,7 @@ def test_any_number_of_sources_fits_its_words(count: int) -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("degree", [1.5, 4.0, 30.0])
-def test_levels_that_are_pushed_and_levels_that_are_pulled(degree: float, directed: bool) -> None:
+def test_levels_that_are_pushed_and_levels_that_are_pulled(degree, directed):
     n = 600
     random = nx.gnp_random_graph(n, degree / n, seed=2, directed=directed)
     graph = SmallGraph(n, tuple(random.edges), directed)
@@ -85,7 +85,7 @@ def test_levels_that_are_pushed_and_levels_that_are_pulled(degree: float, direct
     assert found.tolist() == distances(graph, sources.tolist())
 
 
-def test_a_long_path_is_searched_to_its_end() -> None:
+def test_a_long_path_is_searched_to_its_end():
     n = 3000
     offsets = np.concatenate([[0], np.cumsum([1, *[2] * (n - 2), 1])])
     neighbors = np.concatenate([[1], *([v - 1, v + 1] for v in range(1, n - 1)), [n - 2]])
@@ -111,7 +111,7 @@ def offsets(lengths: list[int]) -> np.ndarray:
 
 @many
 @given(data=st.data())
-def test_shared_anchors(data: st.DataObject) -> None:
+def test_shared_anchors(data):
     nodes, anchors = data.draw(st.integers(1, 12)), data.draw(st.integers(0, 5))
     row = st.lists(hops, min_size=anchors, max_size=anchors)
     table = np.array(data.draw(st.lists(row, min_size=nodes, max_size=nodes)), np.int32).reshape(nodes, anchors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -11,19 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from subgnn.kernels.build_csr import transpose
 from subgnn.kernels.draws import (
+    induced_block,
     item_keys,
     node_set_keys,
     normal_rows,
     open_stream,
     sample_members,
-    scramble,
+    sample_neighbors,
+    sample_non_edges,
     uniform_below,
     uniform_unit,
     uniform_word,
+    walk_nodes,
 )
 from tests.kernels.chance import LEAST_P, p_value, uniform
-from tests.kernels.graphs import many, ragged
+from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, many, ragged
 
 WORD = 2**64
 words = st.integers(0, WORD - 1)
@@ -43,27 +48,21 @@ def splitmix(seed: int, count: int) -> list[int]:
 
 @many
 @given(seed=words)
-def test_words_are_those_of_splitmix64(seed: int) -> None:
+def test_words_are_those_of_splitmix64(seed):
     state = np.array([seed], np.uint64)
     assert [int(uniform_word(state)) for _ in range(4)] == splitmix(seed, 4)
 
 
 @many
 @given(seed=words)
-def test_units_are_the_upper_53_bits(seed: int) -> None:
+def test_units_are_the_upper_53_bits(seed):
     state = np.array([seed], np.uint64)
     assert [uniform_unit(state) for _ in range(4)] == [(word >> 11) / 2**53 for word in splitmix(seed, 4)]
 
 
 @many
-@given(keys=st.sets(words, min_size=2, max_size=30))
-def test_scrambling_loses_nothing(keys: set[int]) -> None:
-    assert len({int(scramble(np.uint64(key))) for key in keys}) == len(keys)
-
-
-@many
 @given(seed=words, n=st.integers(1, 2**31 - 1))
-def test_draws_below_n_reject_what_would_favour_some(seed: int, n: int) -> None:
+def test_draws_below_n_reject_what_would_favour_some(seed, n):
     """Of the 2^32 upper halves of a word, 2^32 mod n are refused, so each result is left with as many as any other."""
     state = np.array([seed], np.uint64)
     drawn = [int(uniform_below(state, n)) for _ in range(4)]
@@ -71,25 +70,8 @@ def test_draws_below_n_reject_what_would_favour_some(seed: int, n: int) -> None:
     assert drawn == [half >> 32 for half in halves if half % 2**32 >= 2**32 % n][:4]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 64, 97, 100, 255])
-def test_draws_below_a_small_n_are_uniform(n: int) -> None:
-    state = open_stream(np.uint64(17), n)
-    counts = Counter(int(uniform_below(state, n)) for _ in range(40_000))
-    assert p_value([(counts, uniform(range(n)))]) > LEAST_P
-
-
-@pytest.mark.parametrize(("n", "modulus"), [(3 * 2**29, 3), (5 * 2**28, 5), (7 * 2**28, 7), (2**31 - 1, 8)])
-def test_draws_below_a_large_n_are_uniform(n: int, modulus: int) -> None:
-    """Without rejection, residues of draws below 3 * 2^29 would come out as 3 : 3 : 2."""
-    state = open_stream(np.uint64(23), 0)
-    drawn = [int(uniform_below(state, n)) for _ in range(40_000)]
-    assert min(drawn) >= 0
-    assert max(drawn) < n
-    assert p_value([(Counter(value % modulus for value in drawn), uniform(range(modulus)))]) > LEAST_P
-
-
 @pytest.mark.parametrize("vary", ["key", "index"])
-def test_first_draws_of_neighbouring_streams_are_uniform(vary: str) -> None:
+def test_first_draws_of_neighbouring_streams_are_uniform(vary):
     pairs = [(np.uint64(i), 0) if vary == "key" else (np.uint64(9), i) for i in range(30_000)]
     drawn = [int(uniform_below(open_stream(*pair), 60)) for pair in pairs]
     assert p_value([(Counter(drawn), uniform(range(60)))]) > LEAST_P
@@ -99,28 +81,13 @@ def test_first_draws_of_neighbouring_streams_are_uniform(vary: str) -> None:
 
 @many
 @given(key=words, sets=node_sets)
-def test_keys_agree_for_equal_sets_and_differ_for_others(key: int, sets: list[list[int]]) -> None:
+def test_keys_agree_for_equal_sets_and_differ_for_others(key, sets):
     keys = node_set_keys(key, ragged(sets)).tolist()
     for a, first in zip(sets, keys, strict=True):
         assert [second == first for second in keys] == [b == a for b in sets]
 
 
-@many
-@given(key=words, sets=node_sets, data=st.data())
-def test_keys_do_not_depend_on_the_other_sets(key: int, sets: list[list[int]], data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(len(sets))))[: len(sets) // 2 + 1]
-    together = node_set_keys(key, ragged(sets)).tolist()
-    assert node_set_keys(key, ragged([sets[i] for i in order])).tolist() == [together[i] for i in order]
-
-
-def test_keys_of_many_sets_under_many_keys_are_all_different() -> None:
-    sets = ragged([[], *([v] for v in range(500)), *([v, v + 1] for v in range(500)), range(1000)])
-    keys = np.concatenate([node_set_keys(key, sets) for key in range(20)])
-    assert keys.dtype == np.uint64
-    assert len(np.unique(keys)) == 20 * len(sets)
-
-
-def test_one_key_is_spread_over_items_and_given_keys_are_kept() -> None:
+def test_one_key_is_spread_over_items_and_given_keys_are_kept():
     spread = np.concatenate([item_keys(key, 2000) for key in range(5)])
     assert len(np.unique(spread)) == 10_000
     assert item_keys(3, 10).tolist() == item_keys(3, 2000)[:10].tolist()
@@ -132,24 +99,15 @@ node_sets_of_members = st.lists(st.sets(st.integers(0, 99), min_size=1, max_size
 
 
 @many
-@given(sets=node_sets_of_members, draws=st.integers(0, 20), key=st.integers(0, 2**64 - 1))
-def test_draws_are_members(sets: list[list[int]], draws: int, key: int) -> None:
-    drawn = sample_members(ragged(sets), draws=draws, key=key)
-    assert drawn.shape == (len(sets), draws)
-    assert drawn.dtype == np.int32
-    assert all(set(row) <= set(nodes) for row, nodes in zip(drawn.tolist(), sets, strict=True))
-
-
-@many
 @given(sets=node_sets_of_members, data=st.data())
-def test_draws_are_a_function_of_the_key_and_the_set_alone(sets: list[list[int]], data: st.DataObject) -> None:
+def test_draws_are_a_function_of_the_key_and_the_set_alone(sets, data):
     together = sample_members(ragged(sets), draws=8, key=node_set_keys(4, ragged(sets))).tolist()
     chosen = data.draw(st.permutations(range(len(sets))))[: len(sets) // 2]
     apart = ragged([sets[i] for i in chosen])
     assert sample_members(apart, draws=8, key=node_set_keys(4, apart)).tolist() == [together[i] for i in chosen]
 
 
-def test_draws_are_uniform() -> None:
+def test_draws_are_uniform():
     sets = [[5], [0, 9], list(range(7)), list(range(3, 90, 2))]
     drawn = sample_members(ragged(sets), draws=30_000, key=12).tolist()
     assert p_value((Counter(row), uniform(nodes)) for row, nodes in zip(drawn, sets, strict=True)) > LEAST_P
@@ -172,7 +130,7 @@ def box_muller(key: int, node: int, dim: int) -> list[float]:
 
 @many
 @given(key=st.integers(0, 2**64 - 1), nodes=nodes, dim=st.integers(0, 9))
-def test_rows_are_those_of_each_node_alone(key: int, nodes: list[int], dim: int) -> None:
+def test_rows_are_those_of_each_node_alone(key, nodes, dim):
     found = normal_rows(key, np.array(nodes, np.int64), dim)
     assert found.dtype == np.float32
     assert found.shape == (len(nodes), dim)
@@ -181,7 +139,7 @@ def test_rows_are_those_of_each_node_alone(key: int, nodes: list[int], dim: int)
         assert row.tobytes() == normal_rows(key, np.array([node]), dim)[0].tobytes()
 
 
-def test_numbers_are_normal_and_columns_and_rows_independent() -> None:
+def test_numbers_are_normal_and_columns_and_rows_independent():
     found = normal_rows(3, np.arange(20_000), 6).astype(np.float64)
     for column in found.T:
         assert kstest(column, "norm").pvalue > LEAST_P
@@ -190,6 +148,87 @@ def test_numbers_are_normal_and_columns_and_rows_independent() -> None:
     assert abs(np.corrcoef(found[:-1, 0], found[1:, 0])[0, 1]) < 4.5 / math.sqrt(20_000)
 
 
-def test_another_key_gives_other_rows() -> None:
-    first, second = (normal_rows(key, np.arange(100), 4) for key in (0, 1))
-    assert not (first == second).any()
+PATH = SmallGraph(4, ((0, 1), (1, 2)))
+
+
+def rows_of(block):
+    """The neighbours of each row, by their ids in the graph."""
+    ends = block.offsets
+    return [block.nodes[block.columns[ends[i] : ends[i + 1]]].tolist() for i in range(len(ends) - 1)]
+
+
+@many
+@given(graphs(), st.floats(0.01, 1.0), st.integers(0, 2**32 - 1))
+def test_a_sample_has_the_right_number_of_different_neighbours(graph, fraction, seed):
+    rows = np.random.default_rng(seed).permutation(graph.num_nodes)[: 1 + seed % graph.num_nodes]
+    block = sample_neighbors(*graph.csr, rows, fraction=fraction, key=seed)
+    assert block.nodes[: len(rows)].tolist() == rows.tolist()
+    assert len(set(block.nodes.tolist())) == len(block.nodes)
+    assert set(block.columns.tolist()) | set(range(len(rows))) == set(range(len(block.nodes)))
+    for row, found in zip(rows, rows_of(block), strict=True):
+        around = set(graph.networkx[int(row)])
+        assert len(found) == len(set(found)) == min(len(around), math.ceil(fraction * len(around)))
+        assert set(found) <= around
+
+
+def test_every_subset_of_neighbours_is_equally_likely():
+    star = SmallGraph(6, tuple((0, v) for v in range(1, 6)))
+    draws = Counter(
+        frozenset(rows_of(sample_neighbors(*star.csr, [0], fraction=0.4, key=key))[0]) for key in range(4000)
+    )
+    assert p_value([(draws, uniform(map(frozenset, combinations(range(1, 6), 2))))]) > LEAST_P
+
+
+def test_what_is_drawn_for_a_node_does_not_depend_on_its_company():
+    dense = SmallGraph(12, tuple(combinations(range(12), 2)))
+    alone = rows_of(sample_neighbors(*dense.csr, [7], fraction=0.3, key=5))[0]
+    among = rows_of(sample_neighbors(*dense.csr, [3, 7, 1], fraction=0.3, key=5))[1]
+    assert sorted(alone) == sorted(among)
+
+
+@many
+@given(graphs_with_sets())
+def test_an_induced_block_is_the_induced_subgraph(case):
+    graph, sets = case
+    for members in sets:
+        block, entries = induced_block(*graph.csr, members)
+        assert block.nodes.tolist() == members
+        for row, found in zip(members, rows_of(block), strict=True):
+            assert found == sorted(set(graph.networkx[row]) & set(members))
+        assert graph.csr[1][entries].tolist() == block.nodes[block.columns].tolist()
+
+
+def test_walks_meet_nodes_with_the_probability_of_their_steps():
+    expected = Counter()
+    for root in range(4):
+        first = sorted(PATH.networkx[root]) or [root]
+        for one in first:
+            second = sorted(PATH.networkx[one]) or [one]
+            for two in second:
+                expected[frozenset((root, one, two))] += 1 / (4 * len(first) * len(second))
+    seen = Counter(frozenset(walk_nodes(*PATH.csr, roots=1, length=2, key=key).tolist()) for key in range(4000))
+    assert p_value([(seen, expected)]) > LEAST_P
+
+
+def test_walks_from_many_roots_are_drawn_apart():
+    assert walk_nodes(*PATH.csr, roots=200, length=0, key=1).tolist() == [0, 1, 2, 3]
+
+
+def test_pairs_without_an_edge_are_uniform():
+    nodes = [3, 0, 2, 1]
+    pairs = sample_non_edges(*PATH.csr, nodes, pairs=8000, key=3)
+    free = [(a, b) for a, b in permutations(range(4), 2) if not PATH.networkx.has_edge(nodes[a], nodes[b])]
+    assert p_value([(Counter(zip(*pairs.tolist(), strict=True)), uniform(free))]) > LEAST_P
+
+
+@pytest.mark.parametrize("num_nodes", [1, 2, 5])
+def test_a_complete_graph_has_no_such_pair(num_nodes):
+    complete = SmallGraph(num_nodes, tuple(combinations(range(num_nodes), 2)))
+    assert sample_non_edges(*complete.csr, np.arange(num_nodes), pairs=10, key=0).shape == (2, 0)
+
+
+def test_a_rectangular_matrix_is_transposed():
+    offsets, heads, places = transpose(np.array([0, 2, 3]), np.array([0, 4, 2], np.int32), 5)
+    assert offsets.tolist() == [0, 1, 1, 2, 2, 3]
+    assert heads.tolist() == [0, 1, 0]
+    assert places.tolist() == [0, 2, 1]

@@ -106,13 +106,6 @@ def test_simple_walks_by_weight():
     assert (found[2] == 5).all()
 
 
-def test_equal_weights_change_nothing_but_the_draws():
-    graph = built(directed=False, weighted=False)
-    plain, heavy = Steps.of(*graph.csr), Steps.of(*graph.csr, np.full(len(graph.neighbors), 7.0, np.float32))
-    assert not len(plain.cumulative)
-    np.testing.assert_allclose(np.diff(heavy.cumulative), 7)
-
-
 def test_an_empty_graph_has_no_walks():
     steps = Steps.of(np.zeros(1, np.int64), np.empty(0, np.int32))
     assert [len(row) for row in triangular_walks(steps, walks=2, length=3, beta=0.5, key=0)] == [0, 0]

@@ -6,19 +6,32 @@ from bisect import bisect_left
 
 import networkx as nx
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn.kernels.arrays import csr, frozen
-from subgnn.kernels.induced import contains, induced_components, induced_csr, inside_row, lower_bound
-from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, lists, many, ragged
+from subgnn.kernels.induced import (
+    clustering,
+    contains,
+    core_numbers,
+    induced_clustering,
+    induced_components,
+    induced_core_numbers,
+    induced_csr,
+    inside_degrees,
+    inside_row,
+    lower_bound,
+    shapes,
+)
+from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, many, ragged
 
 sorted_rows = st.lists(st.integers(0, 60), unique=True, max_size=30).map(sorted)
 
 
 @many
 @given(row=sorted_rows, wanted=st.integers(-1, 61), data=st.data())
-def test_a_stretch_of_a_sorted_row_is_searched(row: list[int], wanted: int, data: st.DataObject) -> None:
+def test_a_stretch_of_a_sorted_row_is_searched(row, wanted, data):
     lo = data.draw(st.integers(0, len(row)))
     hi = data.draw(st.integers(lo, len(row)))
     array = frozen(row, np.int32)
@@ -28,7 +41,7 @@ def test_a_stretch_of_a_sorted_row_is_searched(row: list[int], wanted: int, data
 
 @many
 @given(case=graphs_with_sets())
-def test_induced_subgraphs_are_numbered_by_place(case: tuple[SmallGraph, list[list[int]]]) -> None:
+def test_induced_subgraphs_are_numbered_by_place(case):
     graph, sets = case
     base = csr(*graph.csr)
     near = graph.networkx.adj
@@ -51,7 +64,7 @@ def components(graph: SmallGraph, nodes: list[int]) -> list[list[int]]:
 
 @many
 @given(case=graphs_with_sets())
-def test_components_owners_and_counts(case: tuple[SmallGraph, list[list[int]]]) -> None:
+def test_components_owners_and_counts(case):
     graph, sets = case
     found = induced_components(*graph.csr, ragged(sets))
     wanted = [components(graph, nodes) for nodes in sets]
@@ -62,13 +75,53 @@ def test_components_owners_and_counts(case: tuple[SmallGraph, list[list[int]]]) 
 
 
 @many
-@given(graph=graphs())
-def test_a_subgraph_equal_to_the_graph(graph: SmallGraph) -> None:
-    found = induced_components(*graph.csr, ragged([range(graph.num_nodes)]))
-    assert lists(found.nodes) == components(graph, list(range(graph.num_nodes)))
+@given(case=graphs_with_sets())
+def test_degrees_inside_and_across_the_border(case):
+    graph, sets = case
+    inside, border = inside_degrees(*graph.csr, ragged(sets))
+    near = graph.networkx.adj
+    assert lists(inside) == [[sum(u in nodes for u in near[v]) for v in nodes] for nodes in sets]
+    assert lists(border) == [[sum(u not in nodes for u in near[v]) for v in nodes] for nodes in sets]
 
 
-def test_edges_outside_the_subgraph_join_nothing() -> None:
-    star = SmallGraph(5, ((0, 1), (0, 2), (0, 3), (3, 4)))
-    found = induced_components(*star.csr, ragged([[1, 2, 3, 4], [0, 1, 4]]))
-    assert lists(found.nodes) == [[1], [2], [3, 4], [0, 1], [4]]
+@many
+@given(case=graphs_with_sets())
+def test_shapes_count_edges(case):
+    graph, sets = case
+    found = shapes(*graph.csr, ragged(sets))
+    for s, nodes in enumerate(sets):
+        size, others = len(nodes), graph.num_nodes - len(nodes)
+        ends = [(u in nodes) + (v in nodes) for u, v in graph.edges]
+        within, leaving = ends.count(2), ends.count(1)
+        assert (found.nodes[s], found.edges[s], found.cut_edges[s]) == (size, within, leaving)
+        assert found.density[s] == (2 * within / (size * (size - 1)) if size > 1 else 0.0)
+        assert found.cut_ratio[s] == (leaving / (size * others) if size and others else 0.0)
+
+
+NODE_STATISTICS = {
+    "clustering": (clustering, induced_clustering, nx.clustering),
+    "core numbers": (core_numbers, induced_core_numbers, nx.core_number),
+}
+
+
+@pytest.mark.parametrize("name", NODE_STATISTICS)
+@many
+@given(case=graphs_with_sets())
+def test_statistics_of_nodes_in_a_graph_and_inside_sets(name, case):
+    of_graph, inside, oracle = NODE_STATISTICS[name]
+    graph, sets = case
+    wanted = oracle(graph.networkx)
+    assert of_graph(*graph.csr).tolist() == [wanted[v] for v in range(graph.num_nodes)]
+    by_set = [oracle(graph.networkx.subgraph(nodes)) for nodes in sets]
+    found = lists(inside(*graph.csr, ragged(sets)))
+    assert found == [[values[v] for v in nodes] for values, nodes in zip(by_set, sets, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_larger_graph_with_hubs_and_many_cores(seed):
+    nearness, rng = np.arange(1, 201) / 200, np.random.default_rng(seed)
+    chosen = rng.random((200, 200)) < 0.8 * np.outer(nearness, nearness) ** 2
+    graph = SmallGraph(200, tuple((u, v) for u, v in np.argwhere(chosen).tolist() if u < v))
+    for of_graph, _, oracle in NODE_STATISTICS.values():
+        wanted = oracle(graph.networkx)
+        assert of_graph(*graph.csr).tolist() == [wanted[v] for v in range(200)]

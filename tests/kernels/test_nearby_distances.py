@@ -22,9 +22,7 @@ def pairs_of(graph: SmallGraph, sets: list[list[int]], anchors: list[list[int]])
 @given(
     case=graphs_with_sets(), cutoff=st.integers(2, 5), cap=st.sampled_from([1, 2, 4, 9, 1000]), seed=st.integers(0, 9)
 )
-def test_settled_hops_are_exact_and_others_bounds(
-    case: tuple[SmallGraph, list[list[int]]], cutoff: int, cap: int, seed: int
-) -> None:
+def test_settled_hops_are_exact_and_others_bounds(case, cutoff, cap, seed):
     graph, sets = case
     n, rng = graph.networkx.number_of_nodes(), np.random.default_rng(seed)
     anchors = [rng.integers(0, n, rng.integers(0, 5)).tolist() for _ in sets]
@@ -42,9 +40,7 @@ def test_settled_hops_are_exact_and_others_bounds(
 
 @many
 @given(case=graphs_with_sets())
-def test_anchors_at_the_border_of_a_small_component_are_settled_by_rows(
-    case: tuple[SmallGraph, list[list[int]]],
-) -> None:
+def test_anchors_at_the_border_of_a_small_component_are_settled_by_rows(case):
     graph, sets = case
     compact = [s for s in sets if s and nx.is_connected(graph.networkx.subgraph(s))]
     compact = [s for s in compact if nx.diameter(graph.networkx.subgraph(s)) <= 2]
@@ -55,7 +51,7 @@ def test_anchors_at_the_border_of_a_small_component_are_settled_by_rows(
 
 
 @pytest.mark.parametrize(("from_hub", "cap"), [(False, 20), (True, 20), (False, 3)])
-def test_a_hub_costs_no_more_than_its_row_is_looked_up(from_hub: bool, cap: int) -> None:
+def test_a_hub_costs_no_more_than_its_row_is_looked_up(from_hub, cap):
     # Hub 0 has leaves 1..100; the path 100 - 101 - 102 - 103 hangs on the last one.
     edges = [(0, leaf) for leaf in range(1, 101)] + [(100, 101), (101, 102), (102, 103)]
     graph = SmallGraph(104, tuple(edges))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -120,28 +119,14 @@ def edge_texts(draw: st.DrawFn, *, faults: bool) -> bytes:
 
 
 @many
-@given(text=edge_texts(faults=False))
-def test_well_formed_text(text: bytes) -> None:
-    assert parse(text).num_faults == 0
-    agrees(text)
-
-
-@many
 @given(text=edge_texts(faults=True))
-def test_text_with_faults_of_every_kind(text: bytes) -> None:
+def test_text_with_faults_of_every_kind(text):
     agrees(text)
 
 
 @many
 @given(text=st.lists(st.sampled_from(list(b"0123 \t\r\n\n#%.e+-x\x00\xff")), max_size=60).map(bytes))
-def test_any_bytes(text: bytes) -> None:
-    agrees(text)
-
-
-@pytest.mark.parametrize(
-    "text", [b"", b"\n", b"#", b"%\n", b" \t\r\n", b"0 1", b"0 1\r\n", b"0 1\r", b"\n\n0\t1\n\n", b"0 1 #\n", b"#\n0 1"]
-)
-def test_small_texts_known_by_hand(text: bytes) -> None:
+def test_any_bytes(text):
     agrees(text)
 
 
@@ -161,26 +146,22 @@ def test_small_texts_known_by_hand(text: bytes) -> None:
         (b"0 1 1e309\n", (1, 4, WEIGHT_NOT_FINITE)),
     ],
 )
-def test_a_fault_has_its_line_place_and_kind(text: bytes, fault: tuple[int, int, int]) -> None:
+def test_a_fault_has_its_line_place_and_kind(text, fault):
     found = parse(text)
     assert (found.num_faults, found.faults.tolist()) == (1, [list(fault)])
 
 
-def test_the_place_of_too_many_columns_is_the_first_too_many() -> None:
-    assert parse(b"0 1 2 44 5 6\n").faults.tolist() == [[1, 6, TOO_MANY_COLUMNS]]
-
-
 @pytest.mark.parametrize("word", [b"node", b"i", b"-name", b"nano", b"infer"])
-def test_a_word_that_is_no_number_is_not_called_infinite(word: bytes) -> None:
+def test_a_word_that_is_no_number_is_not_called_infinite(word):
     assert parse(b"0 1 " + word).faults.tolist() == [[1, 4, NOT_A_WEIGHT]]
 
 
 @pytest.mark.parametrize("zero", [b"0e400", b"0.0E+999", b"-0e310"])
-def test_zero_is_finite_whatever_its_exponent(zero: bytes) -> None:
+def test_zero_is_finite_whatever_its_exponent(zero):
     assert parse(b"0 1 " + zero).weights.tolist() == [0.0]
 
 
-def test_every_fault_is_counted_and_the_first_are_kept() -> None:
+def test_every_fault_is_counted_and_the_first_are_kept():
     text = b"".join(b"%d %d\nx %d\n" % (i, i + 1, i) for i in range(MAX_FAULTS + 50))
     found = parse(text)
     assert found.num_faults == MAX_FAULTS + 50
@@ -190,21 +171,14 @@ def test_every_fault_is_counted_and_the_first_are_kept() -> None:
 
 @many
 @given(digits=st.integers(-(10**15) + 1, 10**15 - 1), exponent=st.integers(-22, 22), upper=st.booleans())
-def test_a_weight_of_fifteen_digits_is_rounded_as_float_does(digits: int, exponent: int, upper: bool) -> None:
+def test_a_weight_of_fifteen_digits_is_rounded_as_float_does(digits, exponent, upper):
     token = f"{digits}{'E' if upper else 'e'}{exponent:+d}"
     assert parse(f"0 1 {token}".encode()).weights.tolist() == [float(token)]
 
 
 @many
-@given(digits=st.integers(-(10**15) + 1, 10**15 - 1), places=st.integers(0, 22))
-def test_a_weight_in_decimal_notation_is_rounded_as_float_does(digits: int, places: int) -> None:
-    token = f"{Decimal(digits).scaleb(-places):f}"
-    assert parse(f"0 1 {token}".encode()).weights.tolist() == [float(token)]
-
-
-@many
 @given(weight=st.floats(allow_nan=False, allow_infinity=False), digits=st.integers(0, 30))
-def test_any_weight_is_within_a_hair_of_float(weight: float, digits: int) -> None:
+def test_any_weight_is_within_a_hair_of_float(weight, digits):
     for token in (repr(weight), f"{weight:.{digits}e}", f"{weight:.{digits}f}"):
         if abs(float(token)) < 1.79e308:
             found = parse(f"0 1 {token}".encode()).weights.tolist()
@@ -213,6 +187,6 @@ def test_any_weight_is_within_a_hair_of_float(weight: float, digits: int) -> Non
 
 @many
 @given(weight=st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_weights_of_single_precision_come_back_as_they_were(weight: float) -> None:
+def test_weights_of_single_precision_come_back_as_they_were(weight):
     for token in (str(np.float32(weight)), repr(weight)):
         assert parse(f"0 1 {token}".encode()).weights.astype(np.float32).tolist() == [weight]

@@ -12,11 +12,9 @@ import torch
 from subgnn import SubgraphSet
 from subgnn.data.strings import Strings
 from subgnn.metrics.significance import (
-    EXACT,
     ScoreTerms,
     headline_interval,
     lead_interval,
-    mean_terms,
     score_terms,
     sign_flip_test,
     swap_test,
@@ -53,18 +51,6 @@ def test_scores_are_those_of_the_metrics():
         assert score_terms(said, true, task).score == pytest.approx(known[name], abs=1e-5)
 
 
-def test_real_values_have_no_unit():
-    said, true = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 3.0])
-    once, scaled = score_terms(said, true, "regression"), score_terms(1000 * said + 7, 1000 * true + 7, "regression")
-    assert np.allclose(once.gain, scaled.gain)
-    assert np.allclose(once.weight, scaled.weight)
-
-
-def test_swaps_of_right_answers_are_mcnemars():
-    # Five subgraphs that we alone get right: 2^-5; two more that both do change nothing.
-    assert swap_test(terms(1, 1, 1, 1, 1, 1, 1), terms(0, 0, 0, 0, 0, 1, 1)) == pytest.approx(2**-5)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_swaps_of_right_answers_are_counted_exactly(seed):
     ours, theirs = (terms(*row) for row in np.random.default_rng(seed).integers(0, 2, (2, 9)))
@@ -80,11 +66,6 @@ def test_swaps_are_those_of_all_there_are(seed):
     assert swap_test(a, b) == pytest.approx(every_swap(a, b), abs=0.012)
 
 
-def test_few_subgraphs_prove_nothing():
-    assert swap_test(terms(1, 1, 1), terms(0, 0, 0)) > 0.12
-    assert swap_test(terms(1, 0), terms(1, 0)) == 1.0
-
-
 def test_an_undefined_score_leads_nothing():
     flat = score_terms(np.zeros(3), np.zeros(3), "regression")
     assert swap_test(flat, flat) == 1.0
@@ -96,16 +77,6 @@ def test_the_interval_is_that_of_a_binomial():
     low, high = lead_interval(terms(*[1] * 100), terms(*[0] * 50, *[1] * 50))
     assert low == pytest.approx(0.402, abs=0.02)
     assert high == pytest.approx(0.598, abs=0.02)
-
-
-def test_blocks_do_not_change_the_law(monkeypatch):
-    ours, theirs = terms(*[0.9] * 6, *[0] * 2), terms(*[0] * 6, *[0.9] * 2)
-    monkeypatch.setattr("subgnn.metrics.significance._BLOCK", 1000)
-    assert swap_test(ours, theirs) == pytest.approx(every_swap(ours, theirs), abs=0.012)
-
-
-def test_means_over_runs():
-    assert mean_terms([terms(1, 0), terms(1, 1)]).gain.tolist() == [1.0, 0.5]
 
 
 @pytest.mark.parametrize("n", range(2, 9))
@@ -124,12 +95,6 @@ def test_sign_flips_by_hand():
     assert sign_flip_test([0.0, 0.0, 0.0]) == 1.0
     assert sign_flip_test([0.1]) is None
     assert sign_flip_test([0.1, float("nan")]) is None
-
-
-def test_many_seeds_are_drawn():
-    assert sign_flip_test([0.1] * (EXACT + 5)) == pytest.approx(1 / 20_001, rel=20)
-    even = [0.1, -0.1] * 10
-    assert sign_flip_test(even) == 1.0
 
 
 @pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -154,21 +152,6 @@ def test_weighted_label_scales_minimise_the_weighted_loss():
     assert slow(found) <= minimize(slow, [1.0, 0.0]).fun + 0.05
 
 
-@pytest.mark.parametrize("loss_name", ["squared", "logistic"])
-@pytest.mark.parametrize("task", ["binary", "multi-label"])
-def test_weights_of_the_positive_raise_its_probability(task, loss_name):
-    z = np.linalg.svd(ROWS - ROWS.mean(axis=0), full_matrices=False)
-    rows, targets = z[0] * z[1], CLASSES if task == "binary" else LABELS
-    weighting = Weighting(torch.tensor([1.0, 8.0]) if task == "binary" else torch.tensor([8.0, 1.0]))
-    options = {"loss": loss_name, "inverse_penalty": 1.0}
-    means = []
-    for weights in (None, weighting.of_rows(targets)):
-        weight, bias = fit_outputs(rows, targets, task, 2, **options, weights=weights)
-        outputs = rows @ weight + bias
-        means.append((outputs[:, 1] - outputs[:, 0] if task == "binary" else outputs[:, 0]).mean())
-    assert means[1] > means[0] + 1
-
-
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["binary", "multi-label"])
 def test_linear_models_trees_and_machines_take_weights(task):
@@ -196,9 +179,3 @@ def test_linear_models_trees_and_machines_take_weights(task):
         assert weighted[:, -1 if weighted.shape[1] == 1 else positive].mean() > plain[:, -1].mean()
         same = fit_model(np.ones_like(weights))
         assert same == pytest.approx(plain, abs=1e-4)
-
-
-def test_one_weighting_on_every_device():
-    moved = Weighting(torch.ones(2), 2.0).to("cpu")
-    assert (moved.classes.tolist(), moved.focal) == ([1, 1], 2.0)
-    assert replace(EVEN, focal=1.0).to("cpu").focal == 1.0

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from subgnn.data.formats.folder import write_folder
 from subgnn.errors import MissingExtra, UserError
 from subgnn.parallel.cluster import RayEngine, open_engine
 from subgnn.parallel.engine import LocalEngine
 from subgnn.parallel.memory import memory_limit, share
 from tests.cli.command import call
+from tests.training.examples import dataset
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
@@ -24,10 +26,9 @@ def test_what_is_no_address(address):
 
 @pytest.fixture
 def files(monkeypatch, tmp_path):
-    """Work in a folder that has a folder DIR, since what is not there is refused first."""
+    """Work in a folder that has a dataset DIR, since what is not there is refused first."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "DIR").mkdir()
-    monkeypatch.setattr("subgnn.data.formats.read_dataset", lambda *_, **__: None)
+    write_folder(dataset(), tmp_path / "DIR")
 
 
 @pytest.mark.usefixtures("files")

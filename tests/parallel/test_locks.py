@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -16,10 +15,9 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.lab.datasets.fetch import download
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, try_lock
-from subgnn.result import RESULTS
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.options import RunOptions
-from subgnn.training.run_dir import METRICS, claim_run
+from subgnn.training.run_dir import claim_run
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 
@@ -222,85 +220,3 @@ def test_of_two_that_write_the_same_file_one_is_refused(tmp_path):
         write_both()
     assert path.read_text() == "first"
     assert names(tmp_path) == ["x"]
-
-
-TRAIN = """
-import json, os, sys
-from pathlib import Path
-from subgnn.errors import DataError
-from subgnn.training import run
-from subgnn.api.train_recipe import train
-from tests.training.examples import CHANNELS, dataset, recipe
-
-def meet(_):
-    here = Path(asked["out"] + ".meeting")
-    here.mkdir(exist_ok=True)
-    (here / str(os.getpid())).touch()
-    while len(os.listdir(here)) < 2:
-        pass
-
-run.check_sight = meet  # the last step before the folder is claimed
-data = dataset()
-print("ready", flush=True)
-for line in sys.stdin:
-    asked = json.loads(line)
-    settings = recipe(asked["epochs"], channels=CHANNELS[:1])
-    try:
-        train(data, settings, Path(asked["out"]), resume=asked["resume"], cache=False, report=False)
-        print("won", flush=True)
-    except DataError as error:
-        print(error, flush=True)
-"""
-
-
-@pytest.fixture(scope="module")
-def trainers():
-    root = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", TRAIN],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": paths, "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )
-        for _ in range(2)
-    ]
-    assert [process.stdout.readline() for process in started] == ["ready\n"] * 2
-    yield started
-    for process in started:
-        process.communicate()
-
-
-def at_once(trainers, **asked: object) -> list[str]:
-    """What two processes answer that are asked at the same moment."""
-    line = json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}) + "\n"
-    for process in trainers:
-        process.stdin.write(line)
-    for process in trainers:
-        process.stdin.flush()
-    return [process.stdout.readline().strip() for process in trainers]
-
-
-@pytest.mark.slow
-def test_of_two_that_claim_a_new_run_one_is_refused(trainers, tmp_path):
-    for attempt in range(8):
-        out = tmp_path / str(attempt)
-        found = at_once(trainers, out=out, epochs=2, resume=False)
-        (refused,) = [answer for answer in found if answer != "won"]
-        assert refused.startswith((f"{out}: another process", f"{out}: exists already"))
-        assert len((out / METRICS).read_text().splitlines()) == 2
-        assert LOCK not in names(out)
-
-
-@pytest.mark.slow
-def test_of_two_that_resume_a_run_one_writes(trainers, tmp_path):
-    for attempt in range(3):
-        out = tmp_path / str(attempt)
-        found = at_once(trainers, out=out, epochs=30, resume=True)
-        assert "won" in found
-        # The other is refused, or comes when all is done.
-        assert all(answer == "won" or "is writing this run" in answer for answer in found), found
-        assert len((out / METRICS).read_text().splitlines()) == 30
-        assert (out / RESULTS).is_file()

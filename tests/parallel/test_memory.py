@@ -15,15 +15,6 @@ from tests.prepared_equal import assert_same
 from tests.training.examples import recipe
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "12XB", "10 apples"])
-def test_what_is_no_size_is_refused(text):
-    with (
-        pytest.raises(UserError, match=r"--memory: .*is not a size; accepted: a number with KB, MB, GB or TB"),
-        memory.memory_limit(text),
-    ):
-        pass
-
-
 def test_too_little_is_refused():
     with pytest.raises(UserError, match=r"--memory: 300 MB; accepted: .* from 1GB"), memory.memory_limit("300MB"):
         pass
@@ -89,7 +80,7 @@ def test_sizes(text, size):
     assert memory.parse_size(text, "here") == size
 
 
-@pytest.mark.parametrize("text", ["", "much", "-1GB", "5 XB", "1e3", "GB"])
+@pytest.mark.parametrize("text", ["", "much", "-1GB", "5 XB", "1e3", "GB", "10 apples"])
 def test_text_that_is_not_a_size(text):
     with pytest.raises(UserError, match=r"here: '.*' is not a size; accepted: a number with KB, .* as 5GB; or none$"):
         memory.parse_size(text, "here", hint="or none")

@@ -6,30 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from subgnn import Graph, Ragged, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.channels import neighborhood
-from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.kernels.borders import BYTES_AN_EDGE, border_sets, heaviest_borders
 from subgnn.models.examples import outputs_of
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import NodeTable, build_network
-from subgnn.parallel import progress as pacing
-from subgnn.prepare.measure import Plan, encode, prepare, prepare_cached, prepare_draws_cached, read_prepared
-from subgnn.storage.arrays import write_parts
+from subgnn.prepare.measure import Plan, prepare, prepare_cached, prepare_draws_cached
 from tests.models.subgnn.examples import (
     ALL_CHANNELS,
     SMALL,
-    build_model,
     prepare_example,
     random_graph,
     random_subgraphs,
 )
-from tests.models.subgnn.test_model import compare
 from tests.prepared_equal import assert_same
 from tests.training.examples import dataset, recipe
 
@@ -90,19 +83,6 @@ def test_other_channels_are_as_with_drawn_ones():
         assert not np.array_equal(ours[BORDER].measured.similarity, theirs[BORDER].measured.similarity)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1e9])
-def test_pieces_change_nothing_and_progress_is_told(monkeypatch, seconds):
-    graph, subgraphs = random_graph(4, 60, 90), random_subgraphs(4, 60, 200)
-    options = {"channels": ALL_CHANNELS[2:4], "layers": 2, "settings": HEAVY, "seed": 4}
-    whole = prepare(graph, subgraphs, Plan(**options))
-    assert len(whole.components.nodes) > 2 * 256
-    monkeypatch.setattr(pacing, "SECONDS", seconds)
-    told = []
-    assert_same(prepare(graph, subgraphs, Plan(**options), on_progress=lambda *a: told.append(a)), whole)
-    count = len(whole.components.nodes)
-    assert [a for a in told if a[0] == "the heaviest of borders"][-1][1:] == (count, count)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
     graph, together = prepare_example(seed, settings=HEAVY)
@@ -131,15 +111,6 @@ def test_the_cache_gives_the_same_and_tells_drawn_anchors_apart(tmp_path, monkey
     assert_same(ours.inputs, theirs.inputs)
 
 
-def test_a_prepared_file_gives_it_back(tmp_path):
-    _, prepared = prepare_example(2, layers=3, settings=HEAVY, channels=ALL_CHANNELS[3:4])
-    parts = encode(prepared, "key")
-    assert len(parts) - 1 == 4 + 3  # components have four arrays; all layers share the other three
-    write_parts(tmp_path / "it", parts)
-    plan = Plan(ALL_CHANNELS[3:4], 3, HEAVY, prepared.frame.seed)
-    assert_same(read_prepared(tmp_path / "it", plan, key="key", graph_hash=prepared.graph_hash), prepared)
-
-
 def test_graphs_with_next_to_nothing_in_them():
     """No edges; an isolated node beside a pair; no subgraphs."""
     options = {"channels": ALL_CHANNELS[3:4], "layers": 1, "settings": HEAVY, "seed": 0}
@@ -152,21 +123,6 @@ def test_graphs_with_next_to_nothing_in_them():
     assert inputs.own.nodes[0].tolist() == [1, 1, 1]
     assert inputs.measured.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
     assert len(prepare(*case(), Plan(**options)).extend(random_graph(0), Ragged.from_rows([])).components.nodes) == 0
-
-
-def test_the_similarity_that_the_network_sees_is_the_weight():
-    graph, prepared = prepare_example(3, settings=HEAVY)
-    model, table = build_model(prepared)
-    gammas = model.similarities(Inputs(prepared, table).whole, torch.float32)
-    weights = heaviest_borders(*graph.csr, prepared.components.nodes, most=3, powers=(1.0, 0.25))[1]
-    for layer in gammas:
-        assert torch.equal(layer[BORDER], torch.from_numpy(weights))
-
-
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("options", [{}, {"aggregation": "mean"}, {"aggregation": "max"}])
-def test_logits_and_gradients_equal_the_naive_network(options):
-    compare(prepare_example(3, settings=HEAVY)[1], **options)
 
 
 @pytest.fixture(scope="module")
@@ -196,14 +152,3 @@ def test_a_run_answers_as_in_training(run):
     assert np.isfinite(whole).all()
     for i in range(len(SETS)):
         np.testing.assert_allclose(predictor.outputs(SETS.take([i]))[0], whole[i], atol=1e-5)
-
-
-def test_a_run_is_exported_and_explained(run, tmp_path):
-    _, path = run
-    export_run(path, tmp_path / "it", with_graph=True)
-    np.testing.assert_array_equal(
-        open_run(path).predictor.outputs(SETS), open_run(tmp_path / "it").predictor.outputs(SETS)
-    )
-    ours, theirs = (Explainer.of_run(open_run(where)).explain(SETS) for where in (path, tmp_path / "it"))
-    assert [one.to_json() for one in ours] == [one.to_json() for one in theirs]
-    assert "neighborhood/border" in [part.name for part in ours[0].by_channel]

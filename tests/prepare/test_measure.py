@@ -15,7 +15,6 @@ from subgnn.config.settings import PrepareSettings, Recipe
 from subgnn.errors import UserError
 from subgnn.models.registry import check_recipe
 from subgnn.parallel import progress as pacing
-from subgnn.parallel.progress import ignore
 from subgnn.prepare import measure as prepare
 from subgnn.prepare.measure import Plan
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
@@ -136,27 +135,3 @@ def test_shared_anchors_that_are_missing_are_named():
     frame = replace(found.frame, shared=[found.frame.shared[0], [None, None]])
     with pytest.raises(ValueError, match="position/border has shared anchors, and not all were given"):
         prepare.measure(graph, random_subgraphs(1), frame)
-
-
-def test_nodes_of_a_component_have_similarity_1():
-    _, found = prepare_example(1, channels=ALL_CHANNELS[2:3])
-    for layer in found.inputs:
-        shape = (len(found.components.nodes), ALL_CHANNELS[2].num_anchors)
-        assert np.array_equal(layer[0].measured.similarity, np.ones(shape, np.float32))
-        assert layer[0].measured.similarity.dtype == np.float32
-    assert not np.array_equal(found.inputs[0][0].own.nodes, found.inputs[1][0].own.nodes)
-
-
-def test_measuring_can_be_done_by_another():
-    graph, subgraphs, asked = random_graph(4), random_subgraphs(4), []
-
-    def elsewhere(*arguments, **options):
-        asked.append((arguments[:2], options))
-        return prepare.measure(*arguments, **options)
-
-    options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 4}
-    found = prepare.prepare(graph, subgraphs, Plan(**options), measuring=elsewhere)
-    assert asked == [((graph, subgraphs), {"on_progress": ignore})]
-    assert_same(found, prepare.prepare(graph, subgraphs, Plan(**options)))
-    assert (found.frame.layers, found.frame.seed, found.frame.channels) == (2, 4, ALL_CHANNELS)
-    assert found.graph_hash == graph.content_hash
