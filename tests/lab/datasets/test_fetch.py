@@ -13,10 +13,15 @@ import pytest
 
 from subgnn.errors import UserError
 from subgnn.lab.datasets import fetch
-from subgnn.lab.datasets.fetch import Limits, download
+from subgnn.lab.datasets.fetch import download
 from tests.lab.datasets.server import BODY, Server, hang, serve, status
 
 pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "BACKOFF", 0.0)
 
 
 def _sha(body: bytes) -> str:
@@ -44,19 +49,22 @@ def test_fetches_a_file_and_reports_progress(server: Server, tmp_path: Path) -> 
 @pytest.mark.parametrize("tag", ['"one"', 'W/"weak"', ""])
 def test_a_cut_connection_is_taken_up_where_it_stopped(server: Server, tmp_path: Path, tag: str) -> None:
     url = server.put("/f", serve(BODY, tag=tag, cut=100_000), serve(BODY, tag=tag, cut=50_000), serve(BODY, tag=tag))
-    download(url, tmp_path / "f", sha256=_sha(BODY), limits=Limits(backoff=0.0))
+    download(url, tmp_path / "f", sha256=_sha(BODY))
     assert (tmp_path / "f").read_bytes() == BODY
     assert [h.get("range") for h in server.headers] == [None, "bytes=100000-", "bytes=150000-"]
     assert server.headers[1].get("if-range") == (tag if tag.startswith('"') else None)
 
 
-def test_giving_up_keeps_the_part_and_the_next_call_goes_on(server: Server, tmp_path: Path) -> None:
+def test_giving_up_keeps_the_part_and_the_next_call_goes_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "ATTEMPTS", 2)
     url = server.put("/f", serve(BODY, cut=1000))
     with pytest.raises(UserError, match=r"gave up after 2 attempts.*2,000 bytes are kept .*again"):
-        download(url, tmp_path / "f", limits=Limits(attempts=2, backoff=0.0))
+        download(url, tmp_path / "f")
     assert not (tmp_path / "f").exists()
     server.put("/f", serve(BODY))
-    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
+    download(url, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == BODY
     assert server.headers[-1]["range"] == "bytes=2000-"
     assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == ["f"]
@@ -84,7 +92,7 @@ def test_a_part_of_another_address_is_not_continued(server: Server, tmp_path: Pa
     ids=["no ranges", "changed", "another length", "beyond the end", "busy", "unknown length", "empty"],
 )
 def test_the_file_that_the_server_has_now_arrives(server: Server, tmp_path: Path, answers, body: bytes) -> None:
-    assert download(server.put("/f", *answers), tmp_path / "f", limits=Limits(backoff=0.0)) == _sha(body)
+    assert download(server.put("/f", *answers), tmp_path / "f") == _sha(body)
     assert (tmp_path / "f").read_bytes() == body
 
 
@@ -107,10 +115,12 @@ def test_404_is_told_at_once(server: Server, tmp_path: Path) -> None:
     assert len(server.headers) == 1
 
 
-def test_a_silent_server_is_given_up(server: Server, tmp_path: Path) -> None:
+def test_a_silent_server_is_given_up(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "ATTEMPTS", 2)
+    monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
     url = server.put("/f", hang())
     with pytest.raises(UserError, match=r"gave up after 2 attempts.*timed out"):
-        download(url, tmp_path / "f", limits=Limits(timeout=0.05, attempts=2, backoff=0.0))
+        download(url, tmp_path / "f")
 
 
 def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +154,12 @@ def test_what_is_no_http_address_is_refused(tmp_path: Path, url: str) -> None:
 
 
 @pytest.mark.parametrize("length", [True, False])
-def test_a_file_larger_than_allowed_is_refused(server: Server, tmp_path: Path, length: bool) -> None:
+def test_a_file_larger_than_allowed_is_refused(
+    server: Server, tmp_path: Path, length: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MAX_BYTES", 1000)
     with pytest.raises(UserError, match="1,000 are allowed"):
-        download(server.put("/f", serve(BODY, length=length)), tmp_path / "f", limits=Limits(max_bytes=1000))
+        download(server.put("/f", serve(BODY, length=length)), tmp_path / "f")
     assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
 
 

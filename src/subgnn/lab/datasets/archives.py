@@ -76,25 +76,20 @@ def unpack_dataset(
         max_bytes: limit for all files, unpacked; :func:`~subgnn.data.formats.text.unpacked_limit` holds as well.
     """
     with _members(archive) as members:
-        datasets = _datasets(members)
+        datasets: dict[PurePosixPath, list[_Member]] = {}
+        for member in members:
+            if member.path.name in _KNOWN:
+                datasets.setdefault(member.path.parent, []).append(member)
+        datasets = {path: files for path, files in datasets.items() if _is_dataset(files)}
         chosen = datasets[_choose(datasets, archive, wanted, known)]
         _write_all(chosen, folder, archive, max_bytes)
         left = tuple(str(member.path) for member in members if member not in chosen)
     return Unpacked(left, tuple(str(path) for path in datasets))
 
 
-def _datasets(members: list[_Member]) -> dict[PurePosixPath, list[_Member]]:
-    """Folders that hold edges and subgraphs, with the files a dataset may hold."""
-    folders: dict[PurePosixPath, list[_Member]] = {}
-    for member in members:
-        if member.path.name in _KNOWN:
-            folders.setdefault(member.path.parent, []).append(member)
-    found = {}
-    for path, files in folders.items():
-        names = {member.path.name.removesuffix(".gz") for member in files}
-        if EDGES in names and names & {SUBGRAPHS, AUTHORS_SUBGRAPHS}:
-            found[path] = files
-    return found
+def _is_dataset(files: list[_Member]) -> bool:
+    names = {member.path.name.removesuffix(".gz") for member in files}
+    return EDGES in names and bool(names & {SUBGRAPHS, AUTHORS_SUBGRAPHS})
 
 
 def _choose(datasets: Collection[PurePosixPath], archive: Path, wanted: str, known: Collection[str]) -> PurePosixPath:
@@ -104,9 +99,8 @@ def _choose(datasets: Collection[PurePosixPath], archive: Path, wanted: str, kno
         return named[0]
     if len(datasets) == 1 and not named and not set(called.values()) & set(known):
         return next(iter(datasets))
-    if not datasets:
-        what = f"there is no dataset in it, no {EDGES} beside {SUBGRAPHS} or {AUTHORS_SUBGRAPHS}"
-    else:
+    what = f"there is no dataset in it, no {EDGES} beside {SUBGRAPHS} or {AUTHORS_SUBGRAPHS}"
+    if datasets:
         shown = ", ".join(excerpt(str(path)) for path in sorted(datasets)[:8])
         what = f"it holds {shown}, and {len(named) or 'none'} of them is {wanted}"
     raise DataError(what, where=str(archive), hint="is this the right archive?")
@@ -121,8 +115,14 @@ def _write_all(members: list[_Member], folder: Path, archive: Path, max_bytes: i
     if left < 0:
         raise too_much
     for member in members:
-        target = folder / member.path.name
-        _write(member, target, archive)
+        target, expected = folder / member.path.name, member.size
+        with member.open() as source, target.open("wb") as file:
+            while expected >= 0 and (block := source.read(min(_BLOCK, expected + 1))):
+                expected -= len(block)
+                file.write(block if expected >= 0 else b"")
+        if expected:
+            what = f"{excerpt(str(member.path))} is not as long as the archive declares"
+            raise DataError(what, where=str(archive), hint="the archive is damaged")
         if target.suffix == ".gz":
             with gzip.open(target) as inner:
                 while left >= 0 and (block := inner.read(_BLOCK)):
@@ -131,19 +131,6 @@ def _write_all(members: list[_Member], folder: Path, archive: Path, max_bytes: i
             for written in members:
                 (folder / written.path.name).unlink(missing_ok=True)
             raise too_much
-
-
-def _write(member: _Member, target: Path, archive: Path) -> None:
-    left = member.size
-    with member.open() as source, target.open("wb") as file:
-        while block := source.read(min(_BLOCK, left + 1)):
-            left -= len(block)
-            if left < 0:
-                break
-            file.write(block)
-    if left:
-        what = f"{excerpt(str(member.path))} is not as long as the archive declares"
-        raise DataError(what, where=str(archive), hint="the archive is damaged")
 
 
 class LimitedTar:
@@ -205,9 +192,8 @@ def _members(archive: Path) -> Iterator[list[_Member]]:
 def _zip_members(packed: zipfile.ZipFile, archive: Path) -> Iterator[_Member]:
     seen: set[PurePosixPath] = set()
     for info in packed.infolist():
-        path = _safe_path(info.filename, archive, seen)
-        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise DataError(f"{excerpt(info.filename)} is a link or a device", where=str(archive), hint=_REFUSED)
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        path = _safe_path(info.filename, archive, seen, plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
         if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             what = f"{excerpt(info.filename)} is encrypted, or packed in a rare way"
             raise DataError(what, where=str(archive), hint="unpack it by hand")
@@ -218,15 +204,13 @@ def _zip_members(packed: zipfile.ZipFile, archive: Path) -> Iterator[_Member]:
 def _tar_members(tar: tarfile.TarFile, archive: Path) -> Iterator[_Member]:
     seen: set[PurePosixPath] = set()
     for info in tar:
-        path = _safe_path(info.name, archive, seen)
-        if info.isdir():
-            continue
-        if not info.isreg():
-            raise DataError(f"{excerpt(info.name)} is a link or a device", where=str(archive), hint=_REFUSED)
-        yield _Member(path, info.size, partial(cast("Callable[..., IO[bytes]]", tar.extractfile), info))
+        path = _safe_path(info.name, archive, seen, plain=info.isdir() or info.isreg())
+        if info.isreg():
+            yield _Member(path, info.size, partial(cast("Callable[..., IO[bytes]]", tar.extractfile), info))
 
 
-def _safe_path(name: str, archive: Path, seen: set[PurePosixPath]) -> PurePosixPath:
+def _safe_path(name: str, archive: Path, seen: set[PurePosixPath], *, plain: bool) -> PurePosixPath:
+    """The path of an entry, which may not lead elsewhere, be there twice, or be anything but a file or a folder."""
     path = PurePosixPath(name.replace("\\", "/"))
     # The archive of a shared folder may have an entry "/" for the folder itself.
     absolute = path.is_absolute() and len(path.parts) > 1
@@ -234,6 +218,8 @@ def _safe_path(name: str, archive: Path, seen: set[PurePosixPath]) -> PurePosixP
         raise DataError(f"{excerpt(name)} leads out of the folder", where=str(archive), hint=_REFUSED)
     if path in seen:
         raise DataError(f"{excerpt(name)} is in it twice", where=str(archive), hint=_REFUSED)
+    if not plain:
+        raise DataError(f"{excerpt(name)} is a link or a device", where=str(archive), hint=_REFUSED)
     seen.add(path)
     if len(seen) > _MAX_FILES:
         raise DataError(f"more than {_MAX_FILES:,} files", where=str(archive), hint="is this the right archive?")

@@ -94,8 +94,7 @@ def download_dataset(
             else:
                 digest = download(address, archive, sha256=wanted, progress=progress)
             temporary.mkdir()
-            unpacked = _unpack(archive, temporary, release, address)
-            _write_card(temporary, release, address, digest)
+            unpacked = _unpack(archive, temporary, release, address, digest)
             dataset = _read(temporary, address, notes)
         except UserError as error:
             by_hand = f"by hand: open {release.page}, follow its link to the data and unpack {release.folder}"
@@ -108,23 +107,22 @@ def download_dataset(
     return Downloaded(out, dataset, address, digest, archive if shared else None, tuple(notes))
 
 
-def _unpack(archive: Path, folder: Path, release: Release, url: str) -> Unpacked:
+def _unpack(archive: Path, folder: Path, release: Release, url: str, digest: str) -> Unpacked:
+    """Unpack the dataset, and write a card unless it has one."""
     known = [other.folder for other in RELEASES.values() if other is not release]
     try:
-        return unpack_dataset(archive, folder, wanted=release.folder, known=known)
+        found = unpack_dataset(archive, folder, wanted=release.folder, known=known)
     except DataError as error:
         # Left in the cache, it would be used again the next time.
         archive.unlink(missing_ok=True)
         raise DataError(error.what, where=url, hint=error.hint) from None
-
-
-def _write_card(folder: Path, release: Release, url: str, digest: str) -> None:
     if not (folder / CARD).exists():
         card = {"name": release.name, "source": release.page, "url": url, "archive_sha256": digest}
         # The authors join several labels by '-'; in a folder with a card, labels are split only where it says so.
         several = CATALOG[release.name].task == "multi-label"
         card |= {"task": "multi-label", "label_separator": "-"} if several else {"task": "multi-class"}
         (folder / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    return found
 
 
 def _read(folder: Path, url: str, notes: list[str]) -> Dataset:

@@ -12,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,8 +22,13 @@ from subgnn.parallel.progress import ignore
 from subgnn.storage.files import file_digest
 
 Progress = Callable[[int, int | None], None]
+TIMEOUT = 30.0
+"""Seconds without a byte after which a connection counts as cut."""
+MAX_BYTES = 64 * 2**30
+"""A larger file is refused."""
+ATTEMPTS, BACKOFF, LONGEST_WAIT = 5, 0.5, 10.0
+"""Connections before giving up; seconds before the second, which double with each; and their limit."""
 _BLOCK = 2**20
-_LONGEST_WAIT = 10.0
 _AGAIN = "run the same command again to go on from there"
 _HINTS = {404: "the file is not there, or no longer: check the address", 403: "it is not open to everyone"}
 
@@ -33,31 +37,7 @@ class _CutError(Exception):
     """The transfer stopped, and can be resumed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of a download.
-
-    Args:
-        timeout: seconds without a byte after which a connection counts as cut.
-        max_bytes: a larger file is refused.
-        attempts: connections made before giving up.
-        backoff: seconds to wait before the second connection; the wait doubles with each.
-    """
-
-    timeout: float = 30.0
-    max_bytes: int = 64 * 2**30
-    attempts: int = 5
-    backoff: float = 0.5
-
-
-def download(
-    url: str,
-    destination: Path,
-    *,
-    sha256: str | None = None,
-    progress: Progress = ignore,
-    limits: Limits | None = None,
-) -> str:
+def download(url: str, destination: Path, *, sha256: str | None = None, progress: Progress = ignore) -> str:
     """Download a file, resume an unfinished download of it, and move it into place once it is complete and verified.
 
     Args:
@@ -84,7 +64,7 @@ def download(
         destination.parent.mkdir(parents=True, exist_ok=True)
         with locked_file(destination, doing="fetching this file"):
             part = _Part(destination, url)
-            _fetch_all(part, progress, limits or Limits())
+            _fetch_all(part, progress)
             digest = file_digest(part.path)
             if wanted not in (None, digest):
                 part.discard()
@@ -161,11 +141,11 @@ class _Part:
         if total.isascii() and total.isdigit():
             self.total = int(total)
 
-    def check_room(self, have: int, size: int, limits: Limits) -> None:
+    def check_room(self, have: int, size: int) -> None:
         """Refuse a file of more bytes than allowed, or than there is room for."""
-        if size > limits.max_bytes:
+        if size > MAX_BYTES:
             self.discard()
-            what = f"the file has {size:,} bytes or more, and {limits.max_bytes:,} are allowed"
+            what = f"the file has {size:,} bytes or more, and {MAX_BYTES:,} are allowed"
             raise UserError(what, where=self.url, hint="is this the right address?")
         free = shutil.disk_usage(self.path.parent).free
         if size - have > free:
@@ -185,13 +165,13 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _fetch_all(part: _Part, progress: Progress, limits: Limits) -> None:
+def _fetch_all(part: _Part, progress: Progress) -> None:
     opener, reason = urllib.request.build_opener(_Redirects), ""  # proxies of the environment are used
-    for attempt in range(limits.attempts):
+    for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(min(limits.backoff * 2 ** (attempt - 1), _LONGEST_WAIT))
+            time.sleep(min(BACKOFF * 2 ** (attempt - 1), LONGEST_WAIT))
         try:
-            return _fetch(part, opener, progress, limits)
+            return _fetch(part, opener, progress)
         except urllib.error.URLError as error:
             reason = str(error.reason)
             if attempt == 0:
@@ -200,10 +180,10 @@ def _fetch_all(part: _Part, progress: Progress, limits: Limits) -> None:
         except _CutError as cut:
             reason = str(cut)
     kept = f"{part.size:,} bytes are kept at {part.path}: {_AGAIN}" if part.size else "try again later"
-    raise UserError(f"gave up after {limits.attempts} attempts; the last one: {reason}", where=part.url, hint=kept)
+    raise UserError(f"gave up after {ATTEMPTS} attempts; the last one: {reason}", where=part.url, hint=kept)
 
 
-def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress, limits: Limits) -> None:
+def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress) -> None:
     """Download the rest of the file over one connection."""
     have = part.size if part.known else 0
     if have and have == part.total:
@@ -213,26 +193,26 @@ def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progres
         request.add_header("Range", f"bytes={have}-")
         if part.validator:
             request.add_header("If-Range", part.validator)
-    with _answer(part, opener, request, limits.timeout) as response:
+    with _answer(part, opener, request) as response:
         if response.status == 206:
             part.resume(response.headers, have)
         else:
             have = 0
             part.begin(response.headers)
-        part.check_room(have, part.total or 0, limits)
+        part.check_room(have, part.total or 0)
         with part.path.open("ab" if have else "wb") as file:
             while block := _block(response, part.total, have):
                 have += len(block)
-                part.check_room(have, have, limits)
+                part.check_room(have, have)
                 file.write(block)
                 progress(have, part.total)
     if part.total is not None and have < part.total:
         raise _CutError(f"the connection was cut at byte {have:,} of {part.total:,}")
 
 
-def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float) -> Any:
+def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> Any:
     try:
-        return opener.open(request, timeout=timeout)
+        return opener.open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416:
