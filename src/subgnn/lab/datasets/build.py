@@ -49,10 +49,6 @@ def build(
         files: the source files, by their key in the builder.
         options: settings that are changed, as values or as text.
         labels: ``NAME=ROOT``, instead of the builder's labels.
-
-    Raises:
-        UserError: for an unknown name, a source that is missing or not of this dataset, options that do not fit, a
-            source that cannot be read, or an empty split.
     """
     if name not in BUILDERS:
         raise DataError(f"unknown dataset '{name}'", where="name", hint=choices(name, BUILDERS))

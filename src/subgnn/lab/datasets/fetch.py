@@ -47,9 +47,6 @@ def download(url: str, destination: Path, *, sha256: str | None = None, progress
 
     Returns:
         SHA-256 of the file.
-
-    Raises:
-        UserError: no network, an answer other than the file, a wrong checksum, no room; the hint says what to do.
     """
     try:
         parts = urlsplit(url)

@@ -54,11 +54,7 @@ class Ontology:
         return tuple(dict.fromkeys(p for p in given if p in self.terms and not self.terms[p].obsolete))
 
     def ancestors(self, relations: Iterable[str] = ("is_a", "part_of")) -> dict[str, frozenset[str]]:
-        """For each live term, itself and everything above it.
-
-        Raises:
-            DataError: where a term is above itself.
-        """
+        """For each live term, itself and everything above it."""
         kinds = tuple(relations)
         parents = {id_: self.parents(id_, kinds) for id_, term in self.terms.items() if not term.obsolete}
         found: dict[str, frozenset[str]] = {}
@@ -72,11 +68,7 @@ class Ontology:
 
 
 def read_obo(path: Path) -> Ontology:
-    """Read an ontology from an OBO file, plain or gzipped.
-
-    Raises:
-        DataError: for a file without terms, a term without an id, or two terms of one id.
-    """
+    """Read an ontology from an OBO file, plain or gzipped."""
     stanzas: list[tuple[int, dict[str, list[str]]]] = [(0, {})]  # of the header, and of each term, by its first line
     inside = True
     for number, line in source_lines(path):

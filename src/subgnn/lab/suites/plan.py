@@ -60,9 +60,6 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     fold. With ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10,
     the validation split the fold after it, and all other folds are the training split, so that ten runs predict every
     subgraph once. ``published`` exchanges val and test where val is the smaller.
-
-    Raises:
-        DataError: if it has no labels, no stored split, or too few subgraphs for the folds.
     """
     subgraphs = dataset.subgraphs
     subgraphs.require_labels(dataset.name)

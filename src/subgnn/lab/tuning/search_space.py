@@ -130,11 +130,7 @@ def find_space(name: str) -> SearchSpace:
 
 
 def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed") -> SearchSpace:
-    """Make a search space from a mapping, and check it.
-
-    Raises:
-        UserError: for a setting that does not exist, a value it does not accept, or an invalid range.
-    """
+    """Make a search space from a mapping, and check it."""
     note = content.get("note", "")
     if not isinstance(note, str):
         raise UserError(f"note is {excerpt(str(note))}", where=where, hint="accepted: text")
@@ -272,12 +268,7 @@ def apply_parameters(space: SearchSpace, recipe: Recipe, parameters: Mapping[str
 
 
 def recipe_parameters(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
-    """The values of the recipe, by name, as far as they lie in the space.
-
-    Raises:
-        UserError: if the space has nothing that could be changed in this recipe, or a subchannel that it may switch on
-            has no number of anchors.
-    """
+    """The values of the recipe, by name, as far as they lie in the space."""
     drawn = 0
     inside: dict[str, Any] = {}
 

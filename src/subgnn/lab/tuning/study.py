@@ -85,11 +85,7 @@ def without_password(url: str) -> str:
 
 
 def open_storage(url: str) -> optuna.storages.RDBStorage:
-    """Connect to a database, and create the tables that are missing.
-
-    Raises:
-        UserError: if the URL is invalid, its driver is missing, or the database cannot be reached.
-    """
+    """Connect to a database, and create the tables that are missing."""
     import optuna
     from sqlalchemy import exc
     from sqlalchemy.engine import make_url
@@ -184,11 +180,7 @@ class SearchTask:
     most: int = 0
 
     def open(self) -> optuna.Study:
-        """Open the study by its name, or create it.
-
-        Raises:
-            DataError: if the study of that name has other inputs.
-        """
+        """Open the study by its name, or create it."""
         import optuna
 
         storage = open_storage(self.storage)
@@ -252,12 +244,7 @@ class _Surplus(Exception):
 
 
 def run_trials_here(task: SearchTask, after_trial: Callable[[], None] = ignore) -> int:
-    """Run trials until the study has its total or the time is up; returns the number run here.
-
-    Raises:
-        DataError: where the study's database fails.
-        KeyboardInterrupt: after Ctrl-C; the unfinished trial does not count.
-    """
+    """Run trials until the study has its total or the time is up; returns the number run here."""
     import optuna
 
     ran = 0
@@ -280,9 +267,6 @@ def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], No
     """Run the missing trials of the study, one a job.
 
     A trial whose machine is lost is run again by another worker, under a new number.
-
-    Raises:
-        UserError: where a worker raised one, for example for a database it cannot reach.
     """
     import optuna
 

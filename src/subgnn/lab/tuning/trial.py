@@ -73,9 +73,6 @@ def run_trial(
             at random for each seed.
         on_step: called after each epoch with its number, counted over all trainings from 1, and the mean of the scores
             of finished trainings and the best validation score of this one so far.
-
-    Raises:
-        DataError: if the score is undefined, as R^2 is if all validation targets are equal.
     """
     result, metric = TrialResult(), task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
     for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):

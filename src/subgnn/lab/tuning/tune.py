@@ -316,7 +316,7 @@ def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
     note = (
         f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
         f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "
-        f"and {counts['failed']} failed. {metric.capitalize()} {best['score']:.4f}, "
-        f"loss {best['loss']:.4f}{over}: the best of so many is high by luck. No test subgraph was seen."
+        f"and {counts['failed']} failed. {metric.capitalize()} {best['score']:.4f}, loss {best['loss']:.4f}{over}. "
+        "This score is optimistic, because it is the best of all trials. No test subgraph was seen."
     )
     return replace(recipe, name=f"{recipe.name}_tuned", note=note)
