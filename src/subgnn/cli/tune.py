@@ -96,7 +96,7 @@ def tune_recipe(
 
 
 def _print_result(found: dict[str, Any], path: Path) -> None:
-    from subgnn.lab.tuning.trial import judged_on
+    from subgnn.lab.tuning.trial import score_kind
 
     best, importance = found["best"], found["importance"]
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
@@ -108,7 +108,7 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
     print_table(f"{found['study']}: {counts}", ("setting", "best", "importance"), rows)
     if len(order) > _MAX_ROWS:
         print_line(f"and {len(order) - _MAX_ROWS} more settings, in {found['files']['recipe']}")
-    metric = f"{judged_on(found['folds'])} {found['metric'].replace('_', '-')}"
+    metric = f"{score_kind(found['folds'])} {found['metric'].replace('_', '-')}"
     print_line(
         f"best {metric} {best['score']:.3f}, loss {best['loss']:.3f} (trial {best['trial']}); no test subgraph was seen"
     )

@@ -91,7 +91,7 @@ def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     out = io.BytesIO(zip_of(dataset_files("")))
     with zipfile.ZipFile(out, "a") as packed, pytest.warns(UserWarning, match="Duplicate"):
         packed.writestr("edge_list.txt", b"5 6\n")
-    _refused(tmp_path, out.getvalue(), "is in it twice")
+    _refused(tmp_path, out.getvalue(), "occurs twice")
 
 
 @pytest.mark.parametrize("pack", [zip_of, tar_of])

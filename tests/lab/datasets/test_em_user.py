@@ -56,7 +56,7 @@ def test_a_dict_with_quotes_and_none_is_read_as_a_literal(tmp_path: Path) -> Non
         ({"userId": [1]}, r"field 'userId' is '\[1\]'"),
         ({"userId": True}, "field 'userId' is 'True'"),
         ({"sport": " "}, "field 'sport' is ' '"),
-        ({"latitude": None}, "field 'longitude' stands alone; a route has both latitude and longitude"),
+        ({"latitude": None}, "field 'longitude' is given alone; a route has both latitude and longitude"),
         ({"latitude": 60.1}, "field 'latitude' is '60.1'; a list of degrees is needed"),
         ({"latitude": []}, r"field 'latitude' is '\[\]'"),
         ({"latitude": [1.0]}, "1 latitudes but 2 longitudes"),

@@ -54,7 +54,7 @@ def test_a_long_chain_is_no_trouble(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[Term]\nname: nameless\n", r":1: a term without an id; each \[Term\] has a line 'id: '"),
-        ("[Term]\nid: X:1\n\n[Term]\nid: X:1\n", ":4: term 'X:1' again"),
+        ("[Term]\nid: X:1\n\n[Term]\nid: X:1\n", ":4: term 'X:1' occurs twice"),
         ("<html></html>\n", r"no \[Term\] in it; an ontology in OBO is accepted"),
         ("", r"no \[Term\] in it"),
     ],

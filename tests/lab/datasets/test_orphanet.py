@@ -98,7 +98,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
             changed(lambda e: e["ExternalReferences"][0].pop("DisorderMappingRelation")),
             "record 2 .*ExternalReferences: no field 'DisorderMappingRelation'",
         ),
-        (changed(lambda e: e.update(ORPHAcode="1")), "record 2 .*ORPHAcode 1 again"),
+        (changed(lambda e: e.update(ORPHAcode="1")), "record 2 .*ORPHAcode 1 occurs twice"),
         ({"Orphanet": {}}, "record 2 .*no field 'Orphapacket'; it has Orphanet"),
         ([1], "record 2 .*a JSON list"),
         ("[" * 100_000, r"record 2 \(5.json\): this is not valid JSON"),

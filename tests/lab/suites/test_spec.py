@@ -199,7 +199,7 @@ SETTING = {"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}
     [
         ({"model": []}, r"here: unknown setting 'model'; accepted: name, title, .*'models'"),
         ({"datasets": [{"name": "a", "generate": "densty"}]}, "unknown generator 'densty'; accepted: density"),
-        ({"models": [{"label": "a", "recipe": "bag"}] * 2}, "the model 'a' is there twice"),
+        ({"models": [{"label": "a", "recipe": "bag"}] * 2}, "the model 'a' occurs twice"),
         ({"compare": ["bags"]}, "compare: unknown model 'bags'; accepted: SubGNN, bag, avg; did you mean 'bag'"),
         ({"models": []}, "there is no model"),
         ({"settings": [SETTING]}, "unknown model 'b'; accepted: SubGNN, bag, avg"),

@@ -77,7 +77,7 @@ def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch
     workers = Counter(trial.user_attrs["worker"] for trial in kept)
     assert len(workers) == 2
     assert len({trial.params["training.lr"] for trial in kept}) == 7  # no two drew the same
-    with pytest.raises(DataError, match="'cliques/small/few' is a search of something else"):
+    with pytest.raises(DataError, match="'cliques/small/few' belongs to another search"):
         replace(task(storage_url(server, tmp_path)), study=found["study"]).open()
     # Another machine, with a folder of its own, goes on with the study.
     monkeypatch.setattr(studies, "run_trial", made_up)

@@ -130,9 +130,7 @@ def test_another_search_is_refused(tmp_path, fast):
     search(tmp_path / "out", trials=1, storage=storage, study="mine")
     with pytest.raises(DataError, match=r"holds another search: seeds differ; give another --out"):
         search(tmp_path / "out", storage=storage, study="mine", seeds=2)
-    with pytest.raises(
-        DataError, match=r"'mine' is a search of something else: subgraphs differ; give another --study"
-    ):
+    with pytest.raises(DataError, match=r"'mine' belongs to another search: subgraphs differ; give another --study"):
         search(tmp_path / "third", dataset("binary"), storage=storage, study="mine")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()

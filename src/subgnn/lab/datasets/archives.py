@@ -217,7 +217,7 @@ def _safe_path(name: str, archive: Path, seen: set[PurePosixPath], *, plain: boo
     if absolute or ".." in path.parts or ":" in name.split("/")[0]:
         raise DataError(f"{excerpt(name)} leads out of the folder", where=str(archive), hint=_REFUSED)
     if path in seen:
-        raise DataError(f"{excerpt(name)} is in it twice", where=str(archive), hint=_REFUSED)
+        raise DataError(f"{excerpt(name)} occurs twice", where=str(archive), hint=_REFUSED)
     if not plain:
         raise DataError(f"{excerpt(name)} is a link or a device", where=str(archive), hint=_REFUSED)
     seen.add(path)

@@ -168,7 +168,7 @@ def _start(fields: dict[str, Any], where: str) -> tuple[float, float] | None:
     if not route:
         return None
     if len(route) < 2:
-        what = f"field '{next(iter(route))}' stands alone"
+        what = f"field '{next(iter(route))}' is given alone"
         raise DataError(what, where=where, hint="a route has both latitude and longitude")
     for key, value in route.items():
         if not isinstance(value, list) or not value:

@@ -88,7 +88,9 @@ def read_obo(path: Path) -> Ontology:
         if not term.id:
             raise DataError("a term without an id", where=f"{path}:{number}", hint="each [Term] has a line 'id: '")
         if term.id in terms:
-            raise DataError(f"term {excerpt(term.id)} again", where=f"{path}:{number}", hint="each id once")
+            raise DataError(
+                f"term {excerpt(term.id)} occurs twice", where=f"{path}:{number}", hint="each id is accepted once"
+            )
         terms[term.id] = term
     if not terms:
         raise DataError("no [Term] in it", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo")

@@ -94,7 +94,7 @@ def read_orphapackets(path: Path) -> Orphanet:
         entry = _Fields(parse_json(content, where, _ACCEPTED), where).mapping("Orphapacket")
         disorder = _disorder(entry)
         if disorder.code in disorders:
-            raise DataError(f"ORPHAcode {disorder.code} again", where=where, hint="each entry once")
+            raise DataError(f"ORPHAcode {disorder.code} occurs twice", where=where, hint="each entry is accepted once")
         disorders[disorder.code] = disorder
         if not version:
             date, version = (str(entry.value.get(key, "")).strip() for key in ("creationDate", "version"))

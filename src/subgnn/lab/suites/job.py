@@ -239,7 +239,7 @@ def _save_predictions(folder: Path, dataset: Dataset, device: str, *, vectors: b
 
 
 def _constant_score(dataset: Dataset) -> float | None:
-    """The test score of the constant prediction that the training split gives; None without a test split."""
+    """The test score of the most frequent class, or mean, of the training split; None without a test split."""
     subgraphs, targets = dataset.subgraphs, np.asarray(dataset.subgraphs.targets)
     train, true = (targets[subgraphs.indices(split)] for split in ("train", "test"))
     guess = np.broadcast_to(task_of(subgraphs.task).constant(train), true.shape)

@@ -254,7 +254,9 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
     whisker = Key("95 % interval", line="whisker") if by_folds else _DEVIATION
     key = [Key("model", style=group_style(0)), Key("baseline", style=group_style(1)), whisker]
     key += [Key("published", style=_PUBLISHED)] if any(m.style is _PUBLISHED for m in marks) else []
-    key += [Key("constant prediction", line="limit")] if constant is not None else []
+    key += (
+        [Key("mean value" if metric == "r2" else "most frequent class", line="limit")] if constant is not None else []
+    )
     shown = "; ".join(f"{row['model']} {mean:.3f}" for row, mean, _ in scored)
     return Chart(
         f"{dataset}: test {word}",

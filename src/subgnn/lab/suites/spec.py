@@ -237,7 +237,7 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
             raise UserError(f"there is no {what}", where=where, hint=f"add a [[{what}s]] entry")
         for name in names:
             if names.count(name) > 1:
-                raise UserError(f"the {what} '{name}' is there twice", where=where, hint="give each another name")
+                raise UserError(f"the {what} '{name}' occurs twice", where=where, hint="give each a name of its own")
     for dataset in suite.datasets:
         if not _NAME.fullmatch(dataset.name):  # it is the name of a folder, and comes before the = of --data
             hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"

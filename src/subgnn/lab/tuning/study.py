@@ -200,7 +200,7 @@ class SearchTask:
                 return study
         other = [key for key in self.inputs if before.get(key) != self.inputs[key]]
         if other:
-            what = f"the study '{self.study}' is a search of something else: {', '.join(other)} differ"
+            what = f"the study '{self.study}' belongs to another search: {', '.join(other)} differ"
             raise DataError(what, where="--study", hint="give another --study")
         return study
 
@@ -278,7 +278,7 @@ def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], No
         if isinstance(result, Failure):
             if result.error is not None:
                 result.throw()
-            text = f"a trial is lost: {result.message}; the others continue. The same command again makes up for it"
+            text = f"a trial is lost: {result.message}; the others continue. Run the same command again to replace it"
             warnings.warn(text, DataWarning, stacklevel=2)
         after_trial()
 

@@ -120,7 +120,7 @@ def max_epochs(recipe: Recipe) -> int:
     return recipe.training.epochs * model_of(recipe).num_fits(recipe)
 
 
-def judged_on(folds: int) -> str:
+def score_kind(folds: int) -> str:
     """The word for a trial's score."""
     return "out-of-fold" if folds else "validation"
 

@@ -45,7 +45,7 @@ from subgnn.lab.tuning.study import (
     storage_url,
     without_password,
 )
-from subgnn.lab.tuning.trial import FOLDS, Splitting, judged_on, split_at_random, without_test
+from subgnn.lab.tuning.trial import FOLDS, Splitting, score_kind, split_at_random, without_test
 from subgnn.lab.tuning.tune_page import tune_page
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
@@ -312,7 +312,7 @@ def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
     """The recipe with a name, and with a note about the search that found it."""
     best, counts = found["best"], found["trials"]
     over = f", the mean of {found['seeds']} seeds" if found["seeds"] > 1 else ""
-    metric = f"{judged_on(found['folds'])} {metric_name(found['metric'])}"
+    metric = f"{score_kind(found['folds'])} {metric_name(found['metric'])}"
     note = (
         f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
         f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.lab.tuning.trial import judged_on
+from subgnn.lab.tuning.trial import score_kind
 from subgnn.render import cut, render
 from subgnn.reports.charts import (
     MAX_POINTS,
@@ -30,7 +30,7 @@ _MOST_BARS, _MOST_CHARTS = 12, 6
 
 def tune_page(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     """The page, from the content of study.json and the rows of trials."""
-    score, best = f"{judged_on(found['folds'])} {metric_name(found['metric'])}", found["best"]
+    score, best = f"{score_kind(found['folds'])} {metric_name(found['metric'])}", found["best"]
     shares = dict(list(found["importance"].items())[:_MOST_BARS])
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
     split = "stored with the dataset" if found["split"] == "stored" else "divided anew for each seed"
