@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from examples.planted import generate_planted
-from torch.nn import functional
 
 from subgnn import Dataset, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
@@ -22,7 +21,7 @@ from subgnn.parallel.memory import memory_limit
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
-from tests.models.dense import Norms, dense_adjacency, labels, mixed, unfitted
+from tests.models.dense import dense_adjacency, dense_pass, labels, unfitted
 from tests.models.examples import training_data
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
@@ -84,21 +83,6 @@ def test_views_of_more_types_than_fit_in_memory_are_refused():
         MODELS["diffusion"].set_up(data, find_recipe("diffusion-types"))
 
 
-def typed_pass(network, graph, z, recorded=None):
-    """Vectors of all nodes by the formulas, with a dense matrix for each type; and the moments of all norms."""
-    norms = Norms(recorded)
-    x = norms(network.first, network.table.expand(graph.num_nodes, -1))
-    matrices, outs = [dense_adjacency(layer, "mean") for layer in graph.layers], []
-    for i, layer in enumerate(network.layers):
-        messages = mixed(layer.message, x, z, layer.ratio, functional.elu)
-        arrived = sum(a @ (messages * r) for a, r in zip(matrices, network.type_scales[i], strict=True))
-        out = mixed(layer.combine, torch.cat([norms(layer.norm, arrived), x], dim=1), z, layer.ratio)
-        outs.append(norms(layer.jump, out))
-        if layer.between is not None:
-            x = functional.elu(norms(layer.between, out))
-    return torch.cat(outs, dim=1), norms.recorded
-
-
 def small_typed():
     """A random graph of 30 nodes with three types, and subgraphs of it."""
     plain, rng = random_graph(1, nodes=30, edges=50), np.random.default_rng(0)
@@ -119,13 +103,14 @@ def test_typed_messages_are_those_of_the_formulas_and_a_subgraph_is_predicted_by
     options = (f"model.layers={layers}", "message_passing.typed=true", "message_passing.pool=sum")
     network, source = unfitted("glass", data, *options)
     network.eval()
+    matrices = [dense_adjacency(layer, "mean") for layer in data.graph.layers]
     with torch.no_grad():
         reference = labels(30, network.reference.numpy())
-        expected, recorded = typed_pass(network, data.graph, reference)
+        expected, recorded = dense_pass(network, matrices, reference)
         found = network.vectors_at(network.whole_pass(source.graph, reference), torch.arange(30))
         torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
         alone = [
-            typed_pass(network, data.graph, labels(30, nodes), recorded)[0][torch.from_numpy(nodes.astype(np.int64))]
+            dense_pass(network, matrices, labels(30, nodes), recorded)[0][torch.from_numpy(nodes.astype(np.int64))]
             for nodes in data.subgraphs.nodes
         ]
         found = network.embed(source.batch(np.arange(12)))

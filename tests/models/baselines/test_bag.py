@@ -16,16 +16,10 @@ from subgnn.models.baselines.bag import Bags, LinearBag, features
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.registry import MODELS
 from subgnn.training.run_dir import CHECKPOINT
+from tests.models.dense import dense_adjacency
 from tests.models.examples import recipe, training_data
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
-
-
-def dense(graph):
-    adjacency = np.zeros((graph.num_nodes, graph.num_nodes))
-    for node in range(graph.num_nodes):
-        adjacency[node, graph.neighbors_of(node)] = 1
-    return adjacency
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -74,7 +68,7 @@ def test_a_run_answers_as_scikit_learn_on_the_dense_features(tmp_path, name):
     data = dataset()
     train(data, recipe(name, "baseline.normalize=rows", "baseline.inverse_penalty=10.0"), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
-    bag, adjacency = bag_of_nodes(data.subgraphs.nodes, 24).toarray(), dense(data.graph)
+    bag, adjacency = bag_of_nodes(data.subgraphs.nodes, 24).toarray(), dense_adjacency(data.graph, "sum").numpy()
     scale = 1 / np.sqrt(adjacency.sum(axis=1))
     parts = [bag] if name == "bag" else [bag, bag @ (scale[:, None] * adjacency * scale)]
     dense_rows = np.concatenate([part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts], axis=1)

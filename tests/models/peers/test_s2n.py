@@ -20,7 +20,7 @@ from subgnn.models.peers.subgraph_graph import Adjacency, edges_between, meeting
 from subgnn.models.registry import MODELS
 from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT
-from tests.models.baselines.test_bag import dense
+from tests.models.dense import dense_adjacency
 from tests.models.examples import recipe
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
@@ -33,7 +33,7 @@ def dense_meetings(graph, left, right):
     members = [np.zeros((len(rows), graph.num_nodes)) for rows in (left, right)]
     for member, rows in zip(members, (left, right), strict=True):
         member[rows.row_ids, rows.values] = 1
-    return members[0] @ (dense(graph) + np.eye(graph.num_nodes)) @ members[1].T
+    return members[0] @ (dense_adjacency(graph, "sum").numpy() + np.eye(graph.num_nodes)) @ members[1].T
 
 
 def dense_weights(counts, mean, deviation, settings):
@@ -79,7 +79,7 @@ def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
         weights[:first_new, first_new:] = 0
         weights[first_new:, first_new:] *= np.eye(len(nodes))
     place = {int(node): i for i, node in enumerate(network.nodes)}
-    adjacency = dense(graph)
+    adjacency = dense_adjacency(graph, "sum").numpy()
 
     def layer(given, kind, alpha, theta, shared, number, normalize=True):
         if kind == "gcn":
