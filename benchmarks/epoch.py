@@ -86,7 +86,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from subgnn.api.train_recipe import train
-    from subgnn.config.recipes import find_recipe
+    from subgnn.models.recipes import find_recipe
     from subgnn.training.options import Callbacks
 
     case, device = CASES[name], options.device[0]

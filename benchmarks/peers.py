@@ -63,8 +63,8 @@ def run_recipe(options: argparse.Namespace) -> dict[str, Any]:
 
     from subgnn import Ragged, read_dataset
     from subgnn.api.train_recipe import train
-    from subgnn.config.recipes import find_recipe
     from subgnn.inference.predictor import Predictor
+    from subgnn.models.recipes import find_recipe
     from subgnn.models.registry import MODELS
     from subgnn.training.options import Callbacks
     from subgnn.training.run_dir import CHECKPOINT

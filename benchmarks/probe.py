@@ -31,11 +31,11 @@ from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 
 from subgnn import Graph, SubgraphSet, read_dataset
-from subgnn.config.recipes import find_recipe
 from subgnn.data.splits import NAMED_SPLITS, named_split
 from subgnn.inference.open import fit_without_labels
 from subgnn.models.kernel_machines.unsupervised import in_standard_units
 from subgnn.models.kernel_machines.views import bag_of_nodes
+from subgnn.models.recipes import find_recipe
 
 _PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _FOLDS = 5

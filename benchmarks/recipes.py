@@ -37,11 +37,11 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     from subgnn.api.train_recipe import train
-    from subgnn.config.recipes import find_recipe
     from subgnn.config.settings import ChannelSettings
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
+    from subgnn.models.recipes import find_recipe
 
     numba.set_num_threads(job["threads"])
     torch.set_num_threads(job["threads"])

@@ -46,7 +46,7 @@ def ppi_like(nodes: int = 17_080, edges: int = 316_951, subgraphs: int = 1_591, 
 def load(options: argparse.Namespace) -> tuple[Any, Any]:
     """The dataset and the recipe."""
     from subgnn import read_dataset
-    from subgnn.config.recipes import find_recipe
+    from subgnn.models.recipes import find_recipe
 
     dataset = ppi_like() if options.data is None else read_dataset(options.data)
     return dataset, find_recipe(options.recipe, [*RANDOM, *(options.set or ())])
@@ -95,7 +95,7 @@ def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
 def time_epoch(options: argparse.Namespace, *, epochs: int = 6) -> dict:
     """Median seconds of an epoch with its validation, the first ones left out."""
     from subgnn.api.train_recipe import train
-    from subgnn.config.recipes import find_recipe
+    from subgnn.models.recipes import find_recipe
     from subgnn.training.options import Callbacks
 
     dataset, _ = load(options)

@@ -27,10 +27,10 @@ from made_up_diseases import build_made_up
 import subgnn
 import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels.induced import induced_components
+from subgnn.models.recipes import find_recipe
 from subgnn.reports.drawing import draw_with_anchors, picture
 from subgnn.serve.nodes import NodeIndex
 from subgnn.training.run_dir import CHECKPOINT

@@ -22,7 +22,7 @@ from subgnn.errors import DataError, DataWarning, UserError
 from tests.training.examples import dataset
 
 FAST = {"training.epochs": 3, "embeddings.dim": 4, "model.head": [8, 8]}
-BAG = {"baseline.normalize": "none", "baseline.inverse_penalty": 1.0}
+BAG = {"bag.normalize": "none", "bag.inverse_penalty": 1.0}
 DATA = dataset()
 X = [nodes.tolist() for nodes in DATA.subgraphs.nodes]
 Y = np.array([DATA.subgraphs.label_text(i) for i in range(len(X))])
@@ -106,7 +106,7 @@ def test_cross_validation_takes_lists_and_sets():
 
 
 def test_grid_search_and_pipeline():
-    grid = GridSearchCV(bag(), {"settings": [BAG, {**BAG, "baseline.inverse_penalty": 100.0}]}, cv=2).fit(X, Y)
+    grid = GridSearchCV(bag(), {"settings": [BAG, {**BAG, "bag.inverse_penalty": 100.0}]}, cv=2).fit(X, Y)
     assert grid.best_estimator_.score(X, Y) > 0.5
     without_last = FunctionTransformer(lambda sets: [nodes[:-1] for nodes in sets])
     piped = make_pipeline(without_last, bag(), LogisticRegression()).fit(X, Y)

@@ -14,12 +14,12 @@ from fastapi.testclient import TestClient
 from subgnn import Ragged, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.channels.table import CHANNELS, SIMILARITIES, check_channels, similarity_of
-from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_program, export_run, program_inputs
 from subgnn.inference.open import open_run
+from subgnn.models.recipes import parse_recipe
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits

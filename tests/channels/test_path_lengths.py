@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from subgnn import Graph, Ragged, UserError
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Work
 from subgnn.channels.distances import check_lengths, own_hops, shared_hops
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import ChannelSettings, PrepareSettings
-from subgnn.models.registry import check_recipe
+from subgnn.models.recipes import check_recipe, find_recipe
 
 
 @st.composite

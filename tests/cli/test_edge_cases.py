@@ -27,7 +27,7 @@ SMALL = [
     "prepare.walks=2",
     "prepare.walk_length=3",
     "model.head=[4, 4]",
-    "baseline.classifier=forest",
+    "topology.classifier=forest",
 ]
 
 

@@ -76,7 +76,7 @@ def test_the_model_is_kept_for_further_subgraphs_which_may_lack_nodes(folder, tm
 
 
 def test_a_run_of_the_recipe_has_the_same_vectors_whatever_the_labels_are(folder, tmp_path):
-    given = ("--recipe", "unsupervised", *SMALL, "--set", "baseline.inverse_penalty=10")
+    given = ("--recipe", "unsupervised", *SMALL, "--set", "diffusion.inverse_penalty=10")
     lines = (folder / "data" / "subgraphs.tsv").read_text().splitlines()
     labels = [line.split("\t")[1] for line in lines]
     found = []

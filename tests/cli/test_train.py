@@ -20,8 +20,8 @@ AUTO = (
     'auto.only=["bag", "topology"]',
     "auto.folds=2",
     "auto.repeats=1",
-    "baseline.inverse_penalty=10",
-    "baseline.normalize=rows",
+    "bag.inverse_penalty=10",
+    "bag.normalize=rows",
 )
 AUTO_OPTIONS = [word for setting in AUTO for word in ("--set", setting)]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import pytest
 
-from subgnn.config.files import parse_recipe, read_recipe
-from subgnn.config.method_settings import CandidateSettings
-from subgnn.config.recipes import find_recipe, portfolio
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import CandidateSettings, Recipe
 from subgnn.errors import UserError
+from subgnn.models.recipes import find_recipe, parse_recipe, portfolio, read_recipe
+from subgnn.models.registry import MODELS
 
 PROBABILITIES = {
     "prepare.beta",
@@ -28,7 +27,7 @@ PROBABILITIES = {
 FROM_ONE = {
     *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length", "draws")),
     *(f"pretrain.{name}" for name in ("hidden", "batch_size", "epochs", "steps", "walk_length")),
-    *(f"baseline.{name}" for name in ("push_edges", "push_nodes")),
+    *(f"diffusion.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
     "training.repeats",
@@ -41,7 +40,8 @@ FROM_ONE = {
 
 def numbers():
     """Every setting that is a number, and whether it is a whole one."""
-    for section, kind in typing.get_type_hints(Recipe).items():
+    methods = {kind.section: kind for model in MODELS.values() for kind in model.settings}
+    for section, kind in (typing.get_type_hints(Recipe) | methods).items():
         if hasattr(kind, "__dataclass_fields__"):
             hints = typing.get_type_hints(kind)
             for field in fields(kind):
@@ -53,13 +53,13 @@ NUMBERS = dict(numbers())
 SIZES = """
     prepare.patch_length prepare.walks prepare.walk_length pretrain.hidden pretrain.batch_size
     pretrain.walk_length
-    baseline.push_nodes message_passing.walks message_passing.walk_length
+    diffusion.push_nodes message_passing.walks message_passing.walk_length
 """
 DEPTHS = "prepare.draws model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
 HIGHEST |= {"s2n.sub_layers": 100, "s2n.span": 1000}
-HIGHEST |= {"baseline.damping": 0.99}
+HIGHEST |= {"diffusion.damping": 0.99}
 HIGHEST |= {"training.focal": 10, "training.threshold_folds": 100}
 HIGHEST |= {"vectors.width": 2**16}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
@@ -72,8 +72,8 @@ def parse(*overrides):
 
 
 def value(recipe, path):
-    section, _, name = path.partition(".")
-    return getattr(getattr(recipe, section), name)
+    section, key = path.split(".")
+    return recipe.plain()[section][key]
 
 
 def test_the_lists_above_name_settings():
@@ -153,7 +153,7 @@ def test_settings_of_other_sections_apply_to_every_candidate_of_a_portfolio():
     assert [(name, one.name, one.method, one.training.epochs) for name, one in portfolio(recipe).items()] == [
         ("a", "a", "bag", 5)
     ]
-    assert parse_recipe(asdict(recipe), "again") == recipe
+    assert parse_recipe(recipe.plain(), "again") == recipe
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
+from subgnn.models.peers.message_passing import MessagePassingSettings
+from subgnn.models.recipes import find_recipe
 
 # aggregation, batch, layers, dropout, width, rate, pooling, factor of the rate, ratio of labels
 GLASS = """\
@@ -35,16 +37,17 @@ def plain(kind: str) -> str:
 def test_glass(line):
     name, kind, batch, layers, dropout, width, rate, pool, factor, ratio = line.split()
     found = find_recipe(f"glass_{name}")
+    messages = found.of(MessagePassingSettings)
     assert found.method == "glass"
-    assert (found.message_passing.adjacency, found.message_passing.pool) == (plain(kind), pool)
+    assert (messages.adjacency, messages.pool) == (plain(kind), pool)
     assert (found.training.batch_size, found.model.layers, found.embeddings.dim) == (
         int(batch),
         int(layers),
         int(width),
     )
     assert (found.model.dropout, found.training.lr) == (float(dropout), float(rate))
-    assert (found.training.plateau_factor, found.message_passing.ratio) == (float(factor), float(ratio))
-    assert (found.message_passing.inputs == "constant") == (name in SYNTHETIC)
+    assert (found.training.plateau_factor, messages.ratio) == (float(factor), float(ratio))
+    assert (messages.inputs == "constant") == (name in SYNTHETIC)
     assert (found.embeddings.source == "gin") == (name not in SYNTHETIC)
     assert 0 < found.published["micro_f1"] <= 1
 
@@ -53,12 +56,13 @@ def test_glass(line):
 def test_ssnp(line):
     name, kind, batch, layers, dropout, rate, pool, factor, steps, walks = line.split()
     found = find_recipe(f"ssnp_{name}")
+    messages = found.of(MessagePassingSettings)
     assert found.method == "ssnp"
-    assert (found.message_passing.adjacency, found.message_passing.pool) == (plain(kind), pool)
+    assert (messages.adjacency, messages.pool) == (plain(kind), pool)
     assert (found.training.batch_size, found.model.layers, found.embeddings.dim) == (int(batch), int(layers), 64)
     assert (found.model.dropout, found.training.lr) == (float(dropout), float(rate))
     assert (found.training.plateau_factor, found.training.select_from) == (float(factor), 50)
-    assert (found.message_passing.walk_length, found.message_passing.walks) == (int(steps), int(walks))
+    assert (messages.walk_length, messages.walks) == (int(steps), int(walks))
 
 
 @pytest.mark.parametrize(("method", "table"), [("glass", GLASS), ("ssnp", SSNP)])
@@ -71,5 +75,5 @@ def test_there_is_no_other(method, table):
 def test_training_is_as_published(name):
     training = find_recipe(name).training
     assert (training.epochs, training.schedule, training.plateau) == (300, "plateau", "train loss")
-    assert find_recipe(name).message_passing.training_labels == "batch"
-    assert find_recipe(name).message_passing.labelled_together == 1
+    messages = find_recipe(name).of(MessagePassingSettings)
+    assert (messages.training_labels, messages.labelled_together) == ("batch", 1)

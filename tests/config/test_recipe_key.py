@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe, recipe_key
+from subgnn.models.recipes import find_recipe
 
 SETTINGS = [
     (section.name, setting.name)
@@ -28,7 +28,7 @@ def test_names_and_notes_are_not():
     recipe = find_recipe("subgnn")
     renamed = replace(recipe, name="other", note="other", published={"micro_f1": 1.0})
     assert recipe_key(renamed) == recipe_key(recipe)
-    assert asdict(recipe).keys() - recipe_key(recipe).keys() == {"name", "note", "published"}
+    assert recipe.plain().keys() - recipe_key(recipe).keys() == {"name", "note", "published"}
 
 
 def test_candidates_for_graphs_with_certain_attributes_are_not():

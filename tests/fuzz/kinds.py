@@ -20,7 +20,6 @@ import torch
 
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.config.files import read_recipe
 from subgnn.embeddings.pretrain import STATE
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
@@ -35,6 +34,7 @@ from subgnn.lab.datasets.orphanet import read_orphapackets
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.search_space import find_space
+from subgnn.models.recipes import read_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import load_state, save_state, write_parts

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
 from subgnn.inference.explain import Explainer, Explanation, Subgraphs
 from subgnn.inference.predictor import Predictor
+from subgnn.models.recipes import find_recipe
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe
 
@@ -31,7 +31,7 @@ def explained(task: str = "multi-class", *, ensemble: bool = False, **model: obj
 def baseline(name: str) -> tuple[Dataset, Predictor]:
     """A baseline on the same dataset."""
     data = dataset()
-    small = {"bag": [], "topology": ["baseline.classifier=forest"]}.get(
+    small = {"bag": [], "topology": ["topology.classifier=forest"]}.get(
         name, ["embeddings.dim=8", "embeddings.source=random", "training.epochs=2"]
     )
     return data, run_of(data, find_recipe(name, small))

@@ -14,9 +14,9 @@ from pyarrow import parquet
 
 from subgnn import NodeNames, Ragged, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.inference.open import open_run
+from subgnn.models.recipes import find_recipe
 from tests.cli.command import call
 from tests.training.examples import dataset
 

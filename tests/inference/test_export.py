@@ -13,11 +13,11 @@ import torch
 
 from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.config.method_settings import BaselineSettings
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import EXPORT, open_run
+from subgnn.models.baselines.bag import BagSettings
+from subgnn.models.recipes import find_recipe
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.run_dir import CHECKPOINT
 from tests.inference.explained import PAIRED
@@ -76,7 +76,7 @@ def test_other_tasks_and_an_ensemble(tmp_path):
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology", "glass", "ssnp", "wlks", "s2n"])
 def test_baselines(method, tmp_path):
-    small = {"bag": [], "topology": ["baseline.classifier=forest"]}
+    small = {"bag": [], "topology": ["topology.classifier=forest"]}
     settings = find_recipe(
         method, small.get(method, ["embeddings.dim=4", "embeddings.source=random", "training.epochs=1"])
     )
@@ -89,7 +89,7 @@ def test_baselines(method, tmp_path):
 def correcting(tmp_path_factory) -> Path:
     """A run whose network corrects a baseline, exported; the run is beside it."""
     folder = tmp_path_factory.mktemp("correcting")
-    settings = replace(recipe(3, baseline="bag"), baseline=BaselineSettings(normalize="rows"))
+    settings = recipe(3, baseline="bag").having(BagSettings(normalize="rows"))
     run = finished(folder, settings)
     export_run(run, folder / "it", with_graph=True)
     return folder / "it"

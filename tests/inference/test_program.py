@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 from subgnn import Ragged, UserError
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import ChannelSettings
 from subgnn.inference.export import make_program, program_inputs
+from subgnn.models.baselines.bag import BagSettings
 from tests.inference.explained import baseline, explained, run_of
 from tests.training.examples import dataset, recipe
 
@@ -27,7 +25,7 @@ CHANNELS = tuple(
 def test_logits_are_equal(tmp_path):
     data = dataset()
     settings = recipe(1, channels=CHANNELS, topology=True, baseline="bag", hidden_norm="batch", layers=2)
-    predictor = run_of(data, replace(settings, baseline=BaselineSettings(normalize="rows")))
+    predictor = run_of(data, settings.having(BagSettings(normalize="rows")))
     torch.export.save(make_program(predictor), tmp_path / "it.pt2")
     program = torch.export.load(tmp_path / "it.pt2").module()
     for rows in (data.subgraphs.nodes, Ragged.from_rows([[3]])):

@@ -13,12 +13,12 @@ import pytest
 import subgnn
 from subgnn import NodeNames, Ragged, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.vectors import read_vectors
 from subgnn.errors import DataError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.search import Choice, KnownSubgraphs
+from subgnn.models.recipes import find_recipe
 from subgnn.storage.cache import cache_folder
 from tests.cli.command import call
 from tests.training.examples import dataset

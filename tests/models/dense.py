@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional
 
 from subgnn import Graph
-from subgnn.config.files import parse_recipe
 from subgnn.models.interface import TrainingData
+from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import MODELS
 
 

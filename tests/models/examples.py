@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 
 from subgnn import Graph, SubgraphSet
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.models.interface import TrainingData
+from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import MODELS
+from subgnn.models.tensor_model import PaperBaselineSettings, TensorModel
 
-NAMES = sorted(name for name, model in MODELS.items() if not (model.has_channels or model.is_portfolio))
+NAMES = sorted(name for name, model in MODELS.items() if isinstance(model, TensorModel))
 TRANSDUCTIVE = sorted(name for name, model in MODELS.items() if not model.predicts_new_subgraphs)
 INDUCTIVE = sorted(set(NAMES) - set(TRANSDUCTIVE))
-TUNED = sorted(name for name in NAMES if MODELS[name].has_tunable_settings)
+TUNED = sorted(name for name in NAMES if PaperBaselineSettings in MODELS[name].settings)
 SMALL = (
     "training.epochs=3",
     "training.batch_size=8",

@@ -13,8 +13,8 @@ import numpy as np
 
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.predictor import Predictor
+from subgnn.models.recipes import find_recipe
 from subgnn.training.run_dir import CHECKPOINT
 
 SOLVED = (
@@ -52,9 +52,9 @@ def main(path: str) -> None:
             for name in SOLVED if task == "classes" else SOLVED[:3]:
                 # Of the three classifiers of topology, the head is trained by gradient steps. A weak penalty is harder.
                 settings = {
-                    "topology": ["baseline.classifier=boosting"],
-                    "unsupervised": ["baseline.inverse_penalty=1000.0"],
-                    "diffusion-logistic": ["baseline.inverse_penalty=1000.0"],
+                    "topology": ["topology.classifier=boosting"],
+                    "unsupervised": ["diffusion.inverse_penalty=1000.0"],
+                    "diffusion-logistic": ["diffusion.inverse_penalty=1000.0"],
                 }.get(name, [])
                 run = Path(folder) / f"{task} {name}"
                 train(data, find_recipe(name, settings), run, report=False, cache=False, device="cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,10 +13,10 @@ import torch
 
 from subgnn import Dataset, NodeNames, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
+from subgnn.models.recipes import find_recipe
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.training.run_dir import CHECKPOINT, RECIPE, keep_subgraph_keys
 from tests.results import result
@@ -36,7 +36,7 @@ def members() -> dict[str, Recipe]:
     return {
         "bag": find_recipe("bag"),
         "channels": recipe(2, baseline="bag"),
-        "topology": find_recipe("topology", ["baseline.classifier=forest"]),
+        "topology": find_recipe("topology", ["topology.classifier=forest"]),
     }
 
 
@@ -60,7 +60,7 @@ def calibration(task: str, outputs: int) -> dict[str, torch.Tensor]:
 def portfolio(task: str = "multi-class", shares: dict[str, float] | None = None) -> Checkpoint:
     """A portfolio of the members that have a share, in their order."""
     shares, data = shares or SHARES, named_dataset(task)
-    spec = ModelSpec.of(find_recipe("auto"), data.graph, data.subgraphs, seed=0)
+    spec = ModelSpec.for_recipe(find_recipe("auto"), data.graph, data.subgraphs, seed=0)
     weights = {"member_weights": torch.tensor(list(shares.values())), **calibration(task, spec.num_outputs)}
     return Checkpoint(spec, weights, {name: trained(task, name) for name in shares})
 
@@ -79,7 +79,7 @@ def write_run(folder: Path, checkpoint: Checkpoint, task: str = "multi-class") -
     save_checkpoint(checkpoint, run / CHECKPOINT)
     keep_subgraph_keys(named_dataset(task).subgraphs, run)
     result(run=str(run), source=str(folder / "data"), task=task).save(run)
-    (run / RECIPE).write_text(json.dumps(asdict(find_recipe("auto")) | {"seed": 0}))
+    (run / RECIPE).write_text(json.dumps(find_recipe("auto").plain() | {"seed": 0}))
     return run
 
 

@@ -10,11 +10,10 @@ import torch
 from scipy import special
 
 from subgnn import DataError, Ragged, UserError
-from subgnn.config.method_settings import AutoSettings, CandidateSettings
-from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import AutoSettings, CandidateSettings
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import pack, save_checkpoint, unpack
-from subgnn.models.registry import check_recipe
+from subgnn.models.recipes import check_recipe, find_recipe
 from tests.models.portfolios import SHARES, named_dataset, opened, portfolio, trained
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")

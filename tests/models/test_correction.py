@@ -11,22 +11,28 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Graph, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import ModelSettings, Recipe
 from subgnn.data.splits import draw_folds
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models import correction
+from subgnn.models.baselines.bag import BagSettings
+from subgnn.models.baselines.topology import TopologySettings
 from subgnn.models.correction import scores_of
-from subgnn.models.registry import MODELS, check_recipe
+from subgnn.models.recipes import check_recipe
+from subgnn.models.registry import MODELS
 from tests.models.examples import training_data
 from tests.training.examples import dataset
 
 
 def correcting(method: str, **options: object) -> Recipe:
     settled = {"classifier": "boosting", "normalize": "none", "inverse_penalty": 2.0} | options
-    return Recipe(model=ModelSettings(baseline=method), baseline=BaselineSettings(**settled))
+    return with_choices(Recipe(model=ModelSettings(baseline=method)), **settled)
+
+
+def with_choices(recipe: Recipe, classifier: str, **bag: object) -> Recipe:
+    return recipe.having(BagSettings(**bag)).having(TopologySettings(classifier=classifier))
 
 
 def folds_of(subgraphs, seed):
@@ -121,7 +127,7 @@ def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
     data = dataset()
     open_choices = {"classifier": "auto", "normalize": "auto", "inverse_penalty": 0.0}
     checkpoint, _ = fit_baseline(data.graph, data.subgraphs, correcting(method, **open_choices), seed=0)
-    alone = Recipe(method=method, baseline=BaselineSettings(**open_choices))
+    alone = with_choices(Recipe(method=method), **open_choices)
     alone = replace(alone, training=replace(alone.training, epochs=1))
     results = train(data, alone, tmp_path / "run", report=False)
     assert checkpoint.spec.title == results.candidate
@@ -146,7 +152,7 @@ def test_a_class_that_the_other_folds_lack_has_a_score():
 
 
 def test_what_is_not_solved_in_one_go_is_refused():
-    with pytest.raises(UserError, match=r"baseline.classifier is 'head', and model.baseline 'topology'.*boosting"):
+    with pytest.raises(UserError, match=r"topology.classifier is 'head', and model.baseline 'topology'.*boosting"):
         check_recipe(correcting("topology", classifier="head"), dataset().graph)
 
 

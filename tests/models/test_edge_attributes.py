@@ -18,7 +18,6 @@ from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.table import channel_of
 from subgnn.channels.topology import direction_statistics, num_statistics, subgraph_statistics, weight_statistics
-from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler
@@ -28,7 +27,7 @@ from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
-from subgnn.models.registry import check_recipe, unused_data
+from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_data
 from tests.models.dense import dense_adjacency
 
 
@@ -155,10 +154,10 @@ def planted(name: str) -> Dataset:
 
 
 PLANTED = {
-    "weight-planted": (["diffusion"], ["bag-1hop", "baseline.weighted=true", "baseline.inverse_penalty=10"]),
+    "weight-planted": (["diffusion"], ["bag-1hop", "bag.weighted=true", "bag.inverse_penalty=10"]),
     "direction-planted": (
         ["diffusion-directed"],
-        ["bag-1hop", "baseline.directed=true", "baseline.inverse_penalty=10"],
+        ["bag-1hop", "bag.directed=true", "bag.inverse_penalty=10"],
     ),
 }
 
@@ -176,7 +175,7 @@ def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(n
         assert found.test["micro_f1"] >= 0.95
     blind = "diffusion" if name == "direction-planted" else "bag-1hop"
     for recipe in (blind, "topology"):
-        chosen = find_recipe(recipe, ["baseline.classifier=boosting", "baseline.inverse_penalty=10"])
+        chosen = find_recipe(recipe, ["topology.classifier=boosting", "bag.inverse_penalty=10"])
         assert len(unused_data(chosen, data.graph)) == 1
         found = train(data, chosen, tmp_path / recipe, device="cpu", report=False)
         assert found.test["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
@@ -284,14 +283,14 @@ def test_messages_of_pretraining_have_the_weights_of_edges(method):
 
 
 SMALL = ("training.epochs=1", "embeddings.dim=4", "embeddings.source=random", "prepare.patch_length=5")
-BOOSTED = ("baseline.classifier=boosting", "baseline.weighted=true")
+BOOSTED = ("topology.classifier=boosting", "topology.weighted=true")
 OPENED = [
     ("weight-planted", "glass", ("message_passing.weighted=true",)),
     ("weight-planted", "ssnp", ("message_passing.weighted=true",)),
     ("weight-planted", "gc", ("baseline.weighted=true",)),
     ("weight-planted", "subgnn", ("prepare.weighted_walks=true", "prepare.edge_length=inverse weight")),
     ("weight-planted", "topology", BOOSTED),
-    ("direction-planted", "topology", (*BOOSTED, "baseline.directed=true")),
+    ("direction-planted", "topology", (*BOOSTED, "topology.directed=true")),
     ("direction-planted", "diffusion-directed", ()),
 ]
 

@@ -11,12 +11,12 @@ from examples.planted import generate_planted
 
 from subgnn import Dataset, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.kernel_machines.views import Diffusing, compute_view
-from subgnn.models.registry import MODELS, check_recipe, unused_line
+from subgnn.models.kernel_machines.views import Diffusing, DiffusionSettings, compute_view
+from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_line
+from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
@@ -46,7 +46,7 @@ def test_only_types_carry_the_planted_label(tmp_path):
     assert results["diffusion-types"].test["micro_f1"] >= 0.95
     assert all(results[name].test["micro_f1"] <= 0.75 for name in ("diffusion", "bag-1hop"))
     predictor = Predictor(tmp_path / "diffusion-types" / CHECKPOINT, PLANTED.graph, device="cpu")
-    assert predictor.spec.baseline.views == ("lift:left", "lift:right")
+    assert predictor.spec.of(DiffusionSettings).views == ("lift:left", "lift:right")
     test = PLANTED.subgraphs.indices("test")
     outputs = predictor.outputs(PLANTED.subgraphs.nodes.take(test))
     assert (outputs.argmax(axis=1) == PLANTED.subgraphs.targets[test]).mean() >= 0.95
@@ -69,7 +69,7 @@ def test_the_portfolio_has_candidates_for_types_only_where_there_are_types():
     ],
 )
 def test_views_of_types_that_are_not_there_are_refused(view, graph, message):
-    recipe = find_recipe("diffusion", [f'baseline.views=["{view}"]'])
+    recipe = find_recipe("diffusion", [f'diffusion.views=["{view}"]'])
     with pytest.raises(UserError, match=message):
         check_recipe(recipe, graph)
 

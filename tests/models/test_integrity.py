@@ -11,11 +11,11 @@ import pytest
 
 from subgnn import DataError, DataWarning, Ragged, UserError
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.recipes import find_recipe
 from subgnn.result import RESULTS
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.options import Callbacks
@@ -44,7 +44,7 @@ def runs(tmp_path_factory):
         "bag": find_recipe("bag", []),
         "bag-1hop": find_recipe("bag-1hop", []),
         "s2v-n": find_recipe("s2v-n", ["embeddings.dim=4", "training.epochs=1"]),
-        "topology": find_recipe("topology", ["baseline.classifier=forest"]),
+        "topology": find_recipe("topology", ["topology.classifier=forest"]),
     }
 
     def of(name):

@@ -11,13 +11,14 @@ import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import ModelSettings
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.peers import message_passing
+from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import MODELS, names_where
 from subgnn.training import resume
 from subgnn.training.options import Callbacks
@@ -59,7 +60,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
     wrong = replace(find_recipe("avg"), method="bag-1hops")
     with pytest.raises(UserError, match=r"recipe: method is 'bag-1hops'; accepted: .*did you mean 'bag-1hop'"):
         train(dataset(), wrong, tmp_path / "run")
-    wrong = find_recipe("subgnn", ["model.baseline=topologies"])
+    wrong = replace(find_recipe("subgnn"), model=ModelSettings(baseline="topologies"))
     with pytest.raises(UserError, match=r"model.baseline is 'topologies'; accepted: .*did you mean 'topology'"):
         train(dataset(), wrong, tmp_path / "run")
     assert not (tmp_path / "run").exists()

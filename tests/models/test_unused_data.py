@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from subgnn import DataWarning, Graph, train
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats.folder import write_folder
-from subgnn.models.registry import MODELS, unused_data, unused_line
+from subgnn.models.recipes import find_recipe, unused_data, unused_line
+from subgnn.models.registry import MODELS
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 
@@ -90,7 +91,7 @@ def test_channels_by_diffusion_look_at_weights(given):
     assert unused_data(replace(found, model=replace(found.model, layers=0)), graph) == ["edge weights"]
 
 
-@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.switches])
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if getattr(model, "switches", None)])
 def test_switches_have_the_effect_they_are_named_for(name):
     for attribute, switch in MODELS[name].switches.items():
         recipe = find_recipe("subgnn" if name == "subgnn" else name, [switch])
@@ -99,7 +100,7 @@ def test_switches_have_the_effect_they_are_named_for(name):
 
 def test_one_line_says_what_would_use_it():
     line = unused_line(find_recipe("topology"), rich(features=False))
-    assert "edge weights (--set baseline.weighted=true; recipes that use them: auto, " in line
+    assert "edge weights (--set topology.weighted=true; recipes that use them: auto, " in line
     assert unused_line(find_recipe("auto"), rich()) == ""
     assert "--set" not in unused_line(find_recipe("bag"), rich())
     only_bag = unused_line(find_recipe("auto", ['auto.only=["bag"]']), rich(features=False))
@@ -111,10 +112,10 @@ def test_one_line_says_what_would_use_it():
 
 
 def test_settings_without_effect_are_named():
-    weighted = ["baseline.weighted=true", "baseline.directed=true"]
+    weighted = ["bag.weighted=true", "bag.directed=true"]
     assert unused_data(find_recipe("bag-1hop", weighted), GRAPH) == [
-        "baseline.weighted (the graph has no edge weights)",
-        "baseline.directed (the graph has no direction of edges)",
+        "bag.weighted (the graph has no edge weights)",
+        "bag.directed (the graph has no direction of edges)",
     ]
     assert unused_data(find_recipe("bag-1hop", weighted), rich(features=False)) == []
 

@@ -13,7 +13,7 @@ from subgnn.channels import distances
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import PrepareSettings, Recipe
 from subgnn.errors import UserError
-from subgnn.models.registry import check_recipe
+from subgnn.models.recipes import check_recipe
 from subgnn.parallel import progress as pacing
 from subgnn.prepare import measure as prepare
 from subgnn.prepare.measure import Plan

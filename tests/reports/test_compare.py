@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError
+from subgnn.models.recipes import find_recipe
 from subgnn.reports.compare import differing_settings, read_runs, write_comparison
 from subgnn.result import RESULTS
 from tests.cli.command import call

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.scores import leaderboard_values
 from subgnn.result import Candidate
@@ -74,7 +74,7 @@ FAST = (
     "auto.folds=2",
     "auto.repeats=2",
     "auto.time=600",
-    "baseline.inverse_penalty=1",
+    "bag.inverse_penalty=1",
 )
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.config.files import parse_recipe
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
+from subgnn.models.recipes import find_recipe, parse_recipe
 from subgnn.reports.reproduce import command, recipe_toml
 from tests.results import result
 from tests.training.examples import recipe

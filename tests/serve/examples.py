@@ -18,9 +18,9 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.strings import NodeNames
+from subgnn.models.recipes import find_recipe
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import ServedRun, open_runs

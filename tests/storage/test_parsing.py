@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.config.files import read_recipe
 from subgnn.errors import DataError, UserError
+from subgnn.models.recipes import read_recipe
 from subgnn.storage.files import MAX_DEPTH, MAX_TOML, parse_json, parse_toml, read_bounded
 from tests.cli.command import call
 from tests.data.samples import write_sample

@@ -11,11 +11,12 @@ import torch
 
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
+from subgnn.models.baselines.bag import BagSettings
+from subgnn.models.baselines.topology import TopologySettings
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.correction import scores_of
 from subgnn.models.examples import outputs_of
@@ -29,17 +30,17 @@ from .examples import CHANNELS, dataset, recipe
 
 pytestmark = pytest.mark.slow
 
-BASELINE = BaselineSettings(classifier="boosting", normalize="rows")
+BASELINE = {"topology": TopologySettings(classifier="boosting"), "bag": BagSettings(normalize="rows")}
 TASKS = ["multi-class", "multi-label", "regression"]
 CPU = torch.device("cpu")
 
 
 def correcting(method: str, epochs: int = 4, **model: object) -> Recipe:
-    return replace(recipe(epochs, channels=CHANNELS[1:4], baseline=method, **model), baseline=BASELINE)
+    return replace(recipe(epochs, channels=CHANNELS[1:4], baseline=method, **model), methods=BASELINE)
 
 
 def baseline_alone(method: str) -> Recipe:
-    return Recipe(name="alone", method=method, baseline=BASELINE)
+    return Recipe(name="alone", method=method, methods=BASELINE)
 
 
 def lines(run) -> list[dict]:
@@ -171,7 +172,7 @@ def test_scores_are_picked_with_their_subgraphs():
     inputs, rows = examples.inputs, np.array([7, 2, 2])
     expected = inputs.whole.baseline_scores[[7, 2, 2]]
     assert torch.equal(inputs.batch(rows).baseline_scores, expected)
-    filled = inputs.pick(inputs.choose(rows, inputs.room(rows)))
+    filled = inputs.pick(inputs.choose(rows, inputs.shape_of(rows)))
     assert torch.equal(filled.baseline_scores, expected)
     assert filled.spare == 1
 

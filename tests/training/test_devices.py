@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.recipes import find_recipe
 from subgnn.training.devices import Ranks, current_ranks
 from subgnn.training.options import RunOptions
 from subgnn.training.run import check_ranks

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from subgnn.api.train_recipe import train
 from subgnn.cli.app import app
-from subgnn.config.recipes import find_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
@@ -22,10 +21,10 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
-from subgnn.models.registry import unused_line
+from subgnn.models.recipes import find_recipe, unused_line
 from tests.training.examples import dataset
 
-BAG = find_recipe("bag-1hop", ["baseline.inverse_penalty=1", "baseline.normalize=rows"])
+BAG = find_recipe("bag-1hop", ["bag.inverse_penalty=1", "bag.normalize=rows"])
 
 
 def dated():
@@ -121,7 +120,7 @@ def test_the_command_line_splits_by_time_and_refuses_to_look_ahead(tmp_path):
     assert found.exit_code == 0, found.output
     subgraphs = read_dataset(tmp_path / "by_time").subgraphs
     np.testing.assert_array_equal(subgraphs.splits, data.subgraphs.splits)
-    options = ("--recipe", "bag-1hop", "--set", "baseline.inverse_penalty=1", "--out", tmp_path / "run", "--json")
+    options = ("--recipe", "bag-1hop", "--set", "bag.inverse_penalty=1", "--out", tmp_path / "run", "--json")
     refused = call("train", tmp_path / "by_time", *options)
     assert isinstance(refused.exception, DataError)
     first = first_held_out(subgraphs)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.recipes import find_recipe
 from subgnn.training.fit import HELD_OUT, FitHooks, Stopped, fit
 from subgnn.training.run_dir import CHECKPOINT
 

@@ -10,11 +10,13 @@ import torch
 
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.embeddings.sources import node_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of
+from subgnn.models.recipes import find_recipe
+from subgnn.models.tensor_model import PaperBaselineSettings
 from subgnn.training import fit as fits
 from subgnn.training.run_dir import CHECKPOINT
 
@@ -123,7 +125,7 @@ def check(recipe, tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("name", INDUCTIVE)
 def test_training_is_the_same_without_test_subgraphs(name, tmp_path, monkeypatch):
     recipe = find_recipe(name, SMALL)
-    if recipe.baseline.tune_embeddings:
+    if recipe.of(PaperBaselineSettings).tune_embeddings:
         recipe = find_recipe(name, [*SMALL, "baseline.tune_embeddings=false", "embeddings.trainable=true"])
     check(recipe, tmp_path, monkeypatch)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn.config.recipes import find_recipe
 from subgnn.metrics.significance import score_terms
+from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import model_of
 from subgnn.training.label_signal import Judged, signal_of
 

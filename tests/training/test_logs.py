@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.errors import MissingExtra
+from subgnn.models.recipes import find_recipe
 from subgnn.result import RESULTS
 from subgnn.training import resume
 from subgnn.training.options import Callbacks

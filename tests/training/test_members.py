@@ -13,13 +13,12 @@ import torch
 from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.estimator import SubgraphClassifier
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice
-from subgnn.models.registry import check_recipe
+from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import build
 from subgnn.reports import run_report

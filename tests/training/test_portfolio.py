@@ -10,10 +10,10 @@ import pytest
 
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.recipes import find_recipe, portfolio
 from subgnn.result import RESULTS
 from subgnn.training import portfolio as judging
 from subgnn.training import portfolio_run
@@ -26,7 +26,7 @@ from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow
 
-SMALL = ("training.epochs=2", "embeddings.dim=4", "baseline.inverse_penalty=10", "baseline.normalize=rows")
+SMALL = ("training.epochs=2", "embeddings.dim=4", "bag.inverse_penalty=10", "bag.normalize=rows")
 
 
 @pytest.fixture(autouse=True)

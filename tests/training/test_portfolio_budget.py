@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.training import portfolio_run
 from subgnn.training.portfolio import Budget
 from tests.training.examples import dataset

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import subgnn
-from subgnn.config.recipes import find_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
@@ -19,6 +18,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.lab.tuning.trial import run_trial, without_test
 from subgnn.metrics.thresholds import count_alerts
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
+from subgnn.models.recipes import find_recipe
 from subgnn.reports import run_report
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -195,7 +195,7 @@ def test_a_checkpoint_whose_thresholds_do_not_fit_is_refused(folder):
 def test_class_weights_and_focal_loss_in_runs():
     data, recalls = rings(), {}
     for weights in ("false", "balanced", "fraud=30"):
-        recipe = find_recipe("bag", [f"training.class_weights={weights}", "baseline.inverse_penalty=1"])
+        recipe = find_recipe("bag", [f"training.class_weights={weights}", "bag.inverse_penalty=1"])
         run = subgnn.train(data, recipe=recipe, device="cpu")
         predicted = run.predict([data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")])
         recalls[weights] = (predicted["label"] == "fraud").sum()
@@ -207,9 +207,7 @@ def test_class_weights_and_focal_loss_in_runs():
 
 
 def test_a_search_maximises_the_metric_of_selection():
-    recipe = find_recipe(
-        "bag", ["training.select_by=recall@5", "baseline.inverse_penalty=1", "baseline.normalize=none"]
-    )
+    recipe = find_recipe("bag", ["training.select_by=recall@5", "bag.inverse_penalty=1", "bag.normalize=none"])
     found = run_trial(without_test(rings()), recipe, folds=0, device="cpu")
     run = subgnn.train(without_test(rings()), recipe=recipe, device="cpu")
     assert found.score == run.result.val["recall@5"]
@@ -219,7 +217,7 @@ def test_the_estimator_uses_thresholds():
     data = rings()
     sets = [data.subgraphs.nodes[row].tolist() for row in range(len(data.subgraphs))]
     labels = np.array(data.subgraphs.classes)[np.asarray(data.subgraphs.targets)]
-    settings = {"training.threshold": "recall=1", "baseline.inverse_penalty": 1.0}
+    settings = {"training.threshold": "recall=1", "bag.inverse_penalty": 1.0}
     fitted = subgnn.SubgraphClassifier(graph=data.graph, recipe="bag", settings=settings, device="cpu").fit(
         sets, labels
     )

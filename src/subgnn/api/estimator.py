@@ -26,7 +26,6 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.models.registry import model_of
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -86,7 +85,7 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             time=self.time,
             seed=int(seed),
             device=self.device,
-            cache=model_of(recipe).is_portfolio,  # whose folds share what is prepared
+            cache=recipe.is_portfolio,  # whose folds share what is prepared
             report=False,
             progress=None if self.verbose else False,
         )

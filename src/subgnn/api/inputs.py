@@ -12,7 +12,7 @@ import numpy as np
 
 from subgnn.api.options import TableOptions, with_options
 from subgnn.config.plugins import allow_plugins
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions
@@ -24,6 +24,7 @@ from subgnn.data.read_tables import read_graph, read_graph_of
 from subgnn.data.read_tables import read_tables as read_dataset_tables
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, DataWarning, UserError, excerpt
+from subgnn.models.recipes import find_recipe
 from subgnn.ragged import Ragged
 
 Settings = Mapping[str, Any] | Sequence[str]
@@ -45,7 +46,7 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
         if settings:
             hint = "give the name of the recipe, or leave the settings out"
             raise UserError("settings beside a Recipe object", where="settings", hint=hint)
-        allow_plugins(recipe)
+        allow_plugins(recipe.plain())
         return recipe
     if isinstance(settings, Mapping):
         settings = [f"{key}={_toml(value)}" for key, value in settings.items()]

@@ -19,7 +19,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataWarning
-from subgnn.models.registry import unused_line
+from subgnn.models.recipes import unused_line
 from subgnn.training.train_options import TrainOptions
 
 

@@ -14,7 +14,6 @@ from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
 from subgnn.data.values import time_text
 from subgnn.errors import DataWarning, UserError
-from subgnn.models.registry import model_of
 from subgnn.result import RunResult
 from subgnn.training.devices import Ranks
 from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun
@@ -80,7 +79,7 @@ def train(
 def _with_options(recipe: Recipe, options: TrainOptions) -> Recipe:
     """The recipe with the time budget and the threshold's aim of the options."""
     if options.time is not None:
-        if not model_of(recipe).is_portfolio:
+        if not recipe.is_portfolio:
             hint = "leave it out; training.epochs decides how long a recipe is trained"
             raise UserError(f"the recipe {recipe.name} has no time budget", where="--time", hint=hint)
         recipe = replace(recipe, auto=replace(recipe.auto, time=options.time))

@@ -277,4 +277,4 @@ def diffusion(work: Work, components: Ragged, anchors: list[Any]) -> list[Simila
     return [Similarities(lifts_at(work, components, one.nodes)) for one in anchors]
 
 
-DIFFUSION = Similarity(measure={NodeAnchors: diffusion, OwnAnchors: diffusion})
+DIFFUSION = Similarity(measure={NodeAnchors: diffusion, OwnAnchors: diffusion}, diffuses=True)

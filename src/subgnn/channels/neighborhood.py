@@ -77,7 +77,12 @@ def _border_similarity(settings: PrepareSettings) -> str:
 
 SIDES = {
     "internal": Channel(similarity="constant", sample_own=sample_components, output="state"),
-    "border": Channel(similarity=_border_similarity, sample_own=sample_border, output="state"),
+    "border": Channel(
+        similarity=_border_similarity,
+        sample_own=sample_border,
+        output="state",
+        diffuses=lambda settings: settings.border_anchors == "lift",
+    ),
 }
 
 

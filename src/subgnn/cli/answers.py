@@ -149,8 +149,8 @@ def embed_subgraphs(
     if recipe is None:
         count, width = write_embeddings(run, files)
     else:
-        from subgnn.config.recipes import find_recipe
         from subgnn.data.read_tables import read_graph_of
+        from subgnn.models.recipes import find_recipe
 
         chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
         count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)

@@ -68,7 +68,8 @@ def list_recipes(json: JsonFlag = False) -> None:
 
     Example: subgnn recipes
     """
-    from subgnn.config.recipes import find_recipe, recipe_groups
+    from subgnn.config.recipes import recipe_groups
+    from subgnn.models.recipes import find_recipe
 
     groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
     if json:
@@ -111,11 +112,11 @@ def _needs(recipe: Recipe) -> list[str]:
 
 def _cost(recipe: Recipe) -> str:
     """The work of a run: its time, or the fits and epochs."""
-    from subgnn.models.registry import model_of
+    from subgnn.models.registry import trainable_model_of
 
-    model = model_of(recipe)
-    if model.is_portfolio:
+    if recipe.is_portfolio:
         return f"up to {recipe.auto.time / 60:g} minutes"
+    model = trainable_model_of(recipe)
     fits, epochs = model.num_fits(recipe), recipe.training.epochs
     if model.is_fitted_in_one_go:
         return f"solved, {fits} {'fit' if fits == 1 else 'fits'}"

@@ -43,17 +43,18 @@ def prepare_dataset(
 
     Example: subgnn prepare my_folder --recipe subgnn --seed 0
     """
-    from subgnn.config.recipes import find_recipe
+    from subgnn.config.recipes import check_recipe_early
     from subgnn.data.formats import read_dataset
 
-    chosen = find_recipe(recipe, settings or ())
+    check_recipe_early(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
 
     import numpy as np
 
-    from subgnn.models.registry import unused_data, unused_line
+    from subgnn.models.recipes import find_recipe, unused_data, unused_line
     from subgnn.prepare.measure import prepare_draws_cached
 
+    chosen = find_recipe(recipe, settings or ())
     begin, graph = time.perf_counter(), dataset.graph.undirected()
     touched, components, in_cache, files = np.empty(0, np.int32), 0, [], []
     with progress_bar() as bar, engine.open() as workers:
@@ -132,8 +133,8 @@ def pretrain_nodes(
 
     Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
     """
-    from subgnn.config.files import parse_recipe
     from subgnn.data.formats import read_dataset
+    from subgnn.models.recipes import parse_recipe
     from subgnn.parallel.locks import locked_file
     from subgnn.storage.files import refuse_existing
 

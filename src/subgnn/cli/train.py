@@ -62,20 +62,21 @@ def train_run(
 
     subgnn train my_folder --recipe subgnn --out runs/second --seed 0
     """
-    from subgnn.config.recipes import find_recipe
+    from subgnn.config.recipes import check_recipe_early
 
-    chosen = find_recipe(recipe, settings or ())
+    check_recipe_early(recipe, settings or ())
 
     from subgnn.data.describe import task_line
 
     dataset = data.read(path, "subgnn train EDGES MEMBERS --out RUN", seed=options.seed)
 
     from subgnn.api.train_recipe import train
-    from subgnn.models.registry import unused_line
+    from subgnn.models.recipes import find_recipe, unused_line
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
 
     quiet_lightning()
+    chosen = find_recipe(recipe, settings or ())
     prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
         print_notes(data.notes)

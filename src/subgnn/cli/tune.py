@@ -63,10 +63,10 @@ def tune_recipe(
 
     Example: subgnn tune my_folder --recipe subgnn --space paper --trials 50 --out tuned
     """
-    from subgnn.config.recipes import find_recipe
     from subgnn.data.formats import read_dataset
     from subgnn.lab.tuning.search_space import find_space
     from subgnn.lab.tuning.study import require_optuna
+    from subgnn.models.recipes import find_recipe
 
     require_optuna()
     chosen = find_recipe(recipe, options.settings or ())

@@ -1,19 +1,4 @@
-"""Reader of settings in TOML; unknown keys are refused, with the nearest known one as a hint.
-
-A recipe file has a table for each section of :class:`~subgnn.config.settings.Recipe` and a list of channels:
-
-.. code-block:: toml
-
-    [[channels]]
-    kind = "structure"
-    side = "internal"
-    num_anchors = 15
-
-    [model]
-    layers = 4
-
-Any setting is overridden by ``--set section.key=value``.
-"""
+"""Dataclasses from TOML, JSON and text; unknown keys are refused, with the nearest known one as a hint."""
 
 from __future__ import annotations
 
@@ -21,99 +6,19 @@ import numbers
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from subgnn.config.method_settings import AutoSettings
 from subgnn.config.numbers import with_bounds
-from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt, shortened
 from subgnn.storage.files import MAX_TOML, parse_toml, read_bounded
 
 Where = Callable[[str], str]
 Table = typing.TypeVar("Table")
 _UNIONS = (types.UnionType, typing.Union)
-
-
-def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe from a mapping, checked.
-
-    Args:
-        overrides: ``section.key=value``, with the value as in TOML; plain words need no quotes. For a portfolio, those
-            of other sections than ``auto`` apply to every candidate.
-    """
-    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
-    overridden = {path for override in overrides for path in _override(merged, override)}
-
-    def place(path: str) -> str:
-        return "--set" if path.partition("[")[0] in overridden else where
-
-    recipe = typing.cast("Recipe", _build(Recipe, merged, place, ""))
-    names = [channel.name for channel in recipe.channels]
-    for name in names:
-        if names.count(name) > 1:
-            hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
-            raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
-    for_candidates = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
-    return replace(recipe, auto=_with_overrides(recipe.auto, for_candidates, place))
-
-
-def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where) -> AutoSettings:
-    """A portfolio whose candidates all have the overrides, after their own.
-
-    Raises:
-        UserError: for two candidates of one name, or the name of none.
-    """
-    names = [candidate.name for candidate in auto.candidates]
-    for name in names:
-        if names.count(name) > 1 or not name or any(letter in name for letter in "/\\\0") or name.startswith("."):
-            what = f"auto.candidates has the name {excerpt(name)}" + (" twice" if names.count(name) > 1 else "")
-            hint = "accepted: a different name for each, without / or \\"
-            raise UserError(what, where=where("auto.candidates"), hint=hint)
-    for name in auto.only:
-        if name not in names:
-            raise UserError(f"auto.only has {excerpt(name)}", where=where("auto.only"), hint=choices(name, names))
-    return replace(auto, candidates=tuple(replace(one, set=one.set + overrides) for one in auto.candidates))
-
-
-TUNABLE = (
-    "training.lr",
-    "training.batch_size",
-    "training.weight_decay",
-    "training.clip",
-    "training.epochs",
-    "model.head",
-    "model.dropout",
-)
-"""Settings of the head and its training, in which candidates may differ: they share everything before the head."""
-
-
-def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe with each of its ``baseline.tune_settings``, by the settings; without any, itself under no name.
-
-    Raises:
-        UserError: for a setting that cannot be tuned.
-    """
-    where, choice = "baseline.tune_settings", recipe.baseline.tune_settings
-    if not choice:
-        return {"": recipe}
-    for override in (text for overrides in choice for text in overrides):
-        key = override.partition("=")[0].strip()
-        if key not in TUNABLE:
-            raise UserError(excerpt(override), where=where, hint=choices(key, TUNABLE))
-    plain = asdict(replace(recipe, baseline=replace(recipe.baseline, tune_settings=())))
-    found = {", ".join(overrides): parse_recipe(plain, where, overrides) for overrides in choice}
-    if len(found) < len(choice):
-        raise UserError("the same settings occur twice", where=where, hint="give each list of settings once")
-    return found
-
-
-def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe file."""
-    return parse_recipe({"name": path.stem} | read_toml(path, "recipe"), str(path), overrides)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -134,9 +39,18 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     return parse_toml(text.replace("\r\n", "\n"), str(path))
 
 
-def parse_table(kind: type[Table], content: Any, where: str, path: str = "") -> Table:
-    """A dataclass from a mapping, checked by the rules of recipes; ``path`` is its place in the file."""
-    return typing.cast("Table", _build(kind, content, lambda _: where, path))
+def parse_table(
+    kind: type[Table], content: Any, where: str | Where, path: str = "", *, also_known: Collection[str] = ()
+) -> Table:
+    """A dataclass from a mapping, checked.
+
+    Args:
+        where: for errors, the file; or a function from the path of a setting to where it was given.
+        path: the place of the table in the file.
+        also_known: names that stand beside those of the fields in the hint about an unknown one.
+    """
+    place = (lambda _: where) if isinstance(where, str) else where
+    return typing.cast("Table", _build(kind, content, place, path, also_known))
 
 
 def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
@@ -185,8 +99,15 @@ def _from_text(text: str, annotated: Any = None) -> Any:
         return text.strip()
 
 
-def _override(content: dict[str, Any], override: str) -> list[str]:
-    """Change a setting; returns what changed: the setting, and its section if that is new."""
+def with_overrides(content: Mapping[str, Any], where: str, overrides: Sequence[str]) -> tuple[dict[str, Any], Where]:
+    """Content with overrides, ``section.key=value``, and a function from a setting's path to where it was given."""
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
+    overridden = {path for override in overrides for path in apply_override(merged, override)}
+    return merged, lambda path: "--set" if path.partition("[")[0] in overridden else where
+
+
+def apply_override(content: dict[str, Any], override: str) -> list[str]:
+    """Change a setting by ``section.key=value``; returns what changed: the setting, and its section if that is new."""
     key, sign, text = override.partition("=")
     section, dot, name = (part.strip() for part in key.partition("."))
     if not sign or not dot:
@@ -205,16 +126,17 @@ def _types(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=True)
 
 
-def _build(kind: type, content: Any, where: Where, path: str) -> Any:
+def _build(kind: type, content: Any, where: Where, path: str, also_known: Collection[str] = ()) -> Any:
     if not isinstance(content, Mapping):
         what = f"{path or 'the file'} is {excerpt(str(content))}"
         raise UserError(what, where=where(path), hint="a table is accepted")
     hints = _types(kind)
-    names = [f.name for f in fields(kind)]
+    names = [f.name for f in fields(kind) if not f.metadata.get("derived")]
     for key in content:
         if key not in names:
             full = f"{path}.{key}" if path else key
-            raise UserError(f"unknown setting '{shortened(full)}'", where=where(full), hint=choices(str(key), names))
+            hint = choices(str(key), [*names, *also_known])
+            raise UserError(f"unknown setting '{shortened(full)}'", where=where(full), hint=hint)
     needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     missing = [name for name in needed if name not in content]
     if missing:

@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from subgnn.errors import UserError, choices, excerpt
-
-if TYPE_CHECKING:
-    from subgnn.config.settings import Recipe
 
 VARIABLE = "SUBGNN_PLUGINS"
 Group = Literal["subgnn.models", "subgnn.channels"]
@@ -34,10 +32,12 @@ def allow_plugin(name: str) -> None:
         os.environ[VARIABLE] = ",".join([*_allowed(), module])
 
 
-def allow_plugins(recipe: Recipe) -> None:
-    """Allow the plug-ins that a user's own recipe names."""
-    for name in (recipe.method, *(channel.kind for channel in recipe.channels)):
-        if is_plugin(name):
+def allow_plugins(recipe: Mapping[str, Any]) -> None:
+    """Allow the plug-ins that a user's own recipe names; its content is not checked yet."""
+    channels = recipe.get("channels")
+    entries = [one for one in channels if isinstance(one, Mapping)] if isinstance(channels, (list, tuple)) else []
+    for name in (recipe.get("method"), *(one.get("kind") for one in entries)):
+        if isinstance(name, str) and is_plugin(name):
             allow_plugin(name)
 
 

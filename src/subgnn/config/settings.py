@@ -1,23 +1,19 @@
 """Typed settings of a run: a dataclass for each section of a recipe.
 
-Sections of the methods beside SubGNN are in :mod:`subgnn.config.method_settings`; :mod:`subgnn.config.files` reads and
-checks them all.
+Sections of single methods are declared beside the models that use them (:class:`MethodSettings`);
+:mod:`subgnn.models.recipes` reads and checks them all.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
-from subgnn.config.method_settings import (
-    AutoSettings,
-    BaselineSettings,
-    MessagePassingSettings,
-    S2NSettings,
-    SubgraphVectorSettings,
-    WLKSSettings,
-)
-from subgnn.config.numbers import Bounds, Count, Depth, Probability, Seed, Size, Width
+from subgnn.config.numbers import LARGEST, Bounds, Count, Depth, Probability, Seed, Size, Width
+
+PORTFOLIO = "auto"
+"""The method of a portfolio of recipes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ class ModelSettings:
     components of a batch (:class:`~subgnn.models.subgnn.layer.StateNorm`).
 
     baseline names a model that is fitted before training and whose scores the network corrects: its output is added to
-    them, and starts at 0. The baseline's options are those of [baseline]. Epoch 0 is then the baseline itself.
+    them, and starts at 0. The baseline's options are those of its own section. Epoch 0 is then the baseline itself.
     """
 
     layers: Annotated[int, Bounds(0, 1000)] = 1
@@ -194,8 +190,60 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateSettings:
+    """One candidate of a portfolio: a recipe by name or file, and overrides of its settings, as after --set.
+
+    for_graphs_with names attributes of a graph (weights, direction, features): without one of them the candidate is not
+    part of the portfolio. A candidate that names none always is.
+    """
+
+    name: str
+    recipe: str
+    set: tuple[str, ...] = ()
+    for_graphs_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AutoSettings:
+    """A portfolio of recipes, judged by cross-validation (method ``auto``).
+
+    Candidates are judged on folds of the labelled subgraphs that are not test, repeats times with other folds; 0
+    repeats small sets as often as it needs for about 1,000 predictions, four times at most. time is the budget in
+    seconds. fit_on says which subgraphs are dealt into folds and fitted to at the end: those of train and val, or those
+    of train alone, with val for choices and early stopping, as in published protocols.
+
+    only names the candidates to try; without names, all of them are.
+    """
+
+    folds: Annotated[int, Bounds(2, 100)] = 5
+    repeats: Annotated[int, Bounds(0, 100)] = 0
+    time: Annotated[float, Bounds(1, LARGEST)] = 300.0
+    fit_on: Literal["train and val", "train"] = "train and val"
+    only: tuple[str, ...] = ()
+    candidates: tuple[CandidateSettings, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSettings:
+    """Settings of one method, or of a family of them: a subclass is declared beside its model, which names it.
+
+    ``section`` is the name of its table in a recipe.
+    """
+
+    section: ClassVar[str]
+
+
+Method = TypeVar("Method", bound=MethodSettings)
+
+
+def method_settings(methods: Mapping[str, MethodSettings], kind: type[Method]) -> Method:
+    """The settings of a kind among those of several methods; the defaults if they are not there."""
+    return cast("Method", methods[kind.section]) if kind.section in methods else kind()
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
-    """All settings of a run, and the published number for it."""
+    """All settings of a run, and the published number for it; ``methods`` are the settings of methods by section."""
 
     name: str = "unnamed"
     note: str = ""
@@ -206,13 +254,28 @@ class Recipe:
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    baseline: BaselineSettings = field(default_factory=BaselineSettings)
     auto: AutoSettings = field(default_factory=AutoSettings)
-    message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
-    wlks: WLKSSettings = field(default_factory=WLKSSettings)
-    s2n: S2NSettings = field(default_factory=S2NSettings)
-    vectors: SubgraphVectorSettings = field(default_factory=SubgraphVectorSettings)
+    methods: Mapping[str, MethodSettings] = field(default_factory=dict, metadata={"derived": True})
     published: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, kind: type[Method]) -> Method:
+        """The settings of a method."""
+        return method_settings(self.methods, kind)
+
+    def having(self, settings: MethodSettings) -> Recipe:
+        """The recipe with other settings of a method."""
+        return replace(self, methods={**self.methods, settings.section: settings})
+
+    @property
+    def is_portfolio(self) -> bool:
+        """Whether it names candidates, which are trained by recipes of their own."""
+        return self.method == PORTFOLIO
+
+    def plain(self) -> dict[str, Any]:
+        """All settings by section and key, as in a recipe file."""
+        found = asdict(self)
+        methods: dict[str, Any] = found.pop("methods")
+        return found | methods
 
 
 def recipe_key(recipe: Recipe) -> dict[str, Any]:
@@ -221,6 +284,6 @@ def recipe_key(recipe: Recipe) -> dict[str, Any]:
     Of the candidates of a portfolio, those for graphs with certain attributes do not enter: predictions of each are
     kept under a key of their own.
     """
-    settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
+    settings = {key: value for key, value in recipe.plain().items() if key not in ("name", "note", "published")}
     candidates = tuple(one for one in settings["auto"]["candidates"] if not one["for_graphs_with"])
     return settings | {"auto": settings["auto"] | {"candidates": candidates}}

@@ -28,8 +28,8 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
-from subgnn.config.files import parse_recipe
-from subgnn.config.settings import PretrainSettings
+from subgnn.config.files import parse_table
+from subgnn.config.settings import EmbeddingSettings, PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
@@ -157,7 +157,8 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
     # Refuses what is out of the bounds of each setting.
-    parse_recipe({"pretrain": asdict(settings), "embeddings": {"dim": dim}}, "pretrain")
+    parse_table(PretrainSettings, asdict(settings), "pretrain", "pretrain")
+    parse_table(EmbeddingSettings, {"dim": dim}, "pretrain", "embeddings")
     for name, refused in {"fraction": (0,), "dropout": (1,)}.items():
         value = getattr(settings, name)
         if value in refused:

@@ -134,8 +134,9 @@ class Explainer:
             for mine, one in zip(inputs, subgraph_inputs(*network), strict=True):
                 mine.append(one)
         compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
-        if self._member is not None:
-            compare = [self._through(whole) for whole in self.predictor.fitted.through(self._member, subgraphs)]
+        portfolio = self.predictor.portfolio
+        if portfolio is not None and self._member is not None:
+            compare = [self._through(whole) for whole in portfolio.through(self._member, subgraphs)]
         return [
             Masking(source, mine, compare=how, max_anchors=self.max_anchors)
             for mine, how in zip(inputs, compare, strict=True)
@@ -237,8 +238,9 @@ class Explainer:
                 yield "the subgraph is one component: nothing is left without it"
             elif num_components > self.max_nodes:
                 yield f"{num_components} components, more than max_nodes ({self.max_nodes}): none was left out"
-        if self._member is not None:
-            share = self.predictor.fitted.shares[self._member]
+        portfolio = self.predictor.portfolio
+        if portfolio is not None and self._member is not None:
+            share = portfolio.shares[self._member]
             yield f"channels and anchors are those of the member {self._member}, which has {share:.0%} of the weight"
         if masking is None:
             yield f"{method} has no channels and no anchors" + (", so it has no attributions" if attributions else "")

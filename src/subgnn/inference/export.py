@@ -30,6 +30,7 @@ from subgnn.errors import UserError
 from subgnn.inference.open import EXPORT, OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import pack
+from subgnn.models.interface import ChannelModel
 from subgnn.models.subgnn.batches import Batch, ChannelBatch
 from subgnn.models.subgnn.batches import Inputs as NetworkInputs
 from subgnn.models.subgnn.build import NodeTable, build_inputs, build_network
@@ -228,7 +229,7 @@ def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite:
 def _check(predictor: Predictor) -> None:
     recipe = predictor.spec
     why = None
-    if not predictor.model.has_channels:
+    if not isinstance(predictor.model, ChannelModel):
         why = f"{recipe.method} is not a network of channels"
     elif predictor.members > 1:
         why = f"its outputs are means over {predictor.members} networks"

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
@@ -30,7 +30,8 @@ from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack
 from subgnn.models.interface import TrainingData
-from subgnn.models.registry import check_edges, check_recipe, model_of, set_up_model
+from subgnn.models.recipes import check_recipe, find_recipe
+from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import Checkpoint
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
@@ -192,7 +193,7 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     known = SubgraphSet(subgraphs, splits=np.zeros(len(subgraphs), np.int8))
     data = TrainingData(graph, known, seed, torch.device("cpu"))
     candidate = set_up_model(data, recipe).candidates[0]
-    checkpoint = replace(candidate.checkpoint, weights=model.stored_weights(candidate.network.state_dict()))
+    checkpoint = replace(candidate.checkpoint, weights=candidate.network.state_dict())
     result = RunResult(
         run="",
         dataset="",

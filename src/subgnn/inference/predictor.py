@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import torch
@@ -16,9 +16,10 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
 from subgnn.errors import UserError
+from subgnn.models.auto import FittedAuto
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
-from subgnn.models.interface import CACHED_NUMBERS, Opening
+from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, Opening
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
@@ -136,15 +137,22 @@ class Predictor:
         """The predictor of one member of a portfolio; it shares the graph, and the member as it was opened."""
         found = copy(self)
         found.checkpoint = self.checkpoint.parts[name]
-        found.spec, found.fitted = found.checkpoint.spec, self.fitted.parts[name]
+        found.spec, found.fitted = found.checkpoint.spec, cast(FittedAuto, self.fitted).parts[name]
         found.model = model_of(found.spec)
         return found
 
     @property
+    def portfolio(self) -> FittedAuto | None:
+        """The fitted model, if it is a portfolio."""
+        return self.fitted if isinstance(self.fitted, FittedAuto) else None
+
+    @property
     def member_with_channels(self) -> str | None:
         """The heaviest member of a portfolio that has channels; None without any, and for other models."""
-        shares, parts = self.fitted.shares, self.checkpoint.parts
-        names = [name for name in shares if model_of(parts[name].spec).has_channels]
+        if self.portfolio is None:
+            return None
+        shares, parts = self.portfolio.shares, self.portfolio.parts
+        names = [name for name in shares if isinstance(parts[name], FittedChannelModel)]
         return max(names, key=shares.__getitem__, default=None)
 
     def with_channels(self) -> Predictor | None:
@@ -152,17 +160,17 @@ class Predictor:
         member = self.member_with_channels
         if member is not None:
             return self.part(member)
-        return self if self.model.has_channels else None
+        return self if isinstance(self.fitted, FittedChannelModel) else None
 
     def networks(self) -> list[SubGNN]:
         """The trained networks of a model with channels, over the nodes they were trained with; none for any other."""
-        return list(self.fitted.networks())
+        return list(self.fitted.networks()) if isinstance(self.fitted, FittedChannelModel) else []
 
     def measured(self, subgraphs: Ragged, *, draws: int) -> MeasuredForNetworks:
         """Subgraphs measured against the first draws of anchors, for a model with channels."""
-        found: Any = self.fitted.measured(subgraphs, draws=draws)
-        measured: MeasuredForNetworks = found
-        return measured
+        if not isinstance(self.fitted, FittedChannelModel):
+            raise TypeError("a model without channels has no anchors")
+        return cast(MeasuredForNetworks, self.fitted.measured(subgraphs, draws=draws))
 
     @torch.no_grad()
     def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:

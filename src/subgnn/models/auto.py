@@ -18,38 +18,23 @@ Which members there are, how they are judged and weighted is decided in training
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.config.recipes import portfolio
-from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError, excerpt
-from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp, TrainingData
+from subgnn.models.interface import FittedModel, Model, Opening
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.ragged import Ragged
 from subgnn.task import Scores, task_of
 
 
 class AutoModel(Model):
-    """A portfolio.
-
-    Args:
-        model_of: gives the model of a member's recipe or specification.
-    """
+    """A portfolio."""
 
     needs_edges = False
-    is_portfolio = True
-
-    def __init__(self, model_of: Callable[[Settings], Model]) -> None:
-        self._model_of = model_of
-
-    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Not for a portfolio: its members are set up, each by its recipe."""
-        raise TypeError("a portfolio has no networks of its own")
 
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedAuto:
         """The members together."""
@@ -75,28 +60,13 @@ class AutoModel(Model):
         if not bool(((thresholds >= 0) & (thresholds <= 1)).all()):
             yield "its thresholds are not between 0 and 1"
 
-    def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Refuse a portfolio without candidates, and candidates that cannot be members."""
-        if not recipe.auto.candidates:
-            hint = "list some: [[auto.candidates]] with name and recipe; or take --recipe auto"
-            raise UserError("auto.candidates is empty", where="recipe", hint=hint)
-        for name, candidate in portfolio(recipe).items():
-            model = self._model_of(candidate)
-            if model.is_portfolio or not model.predicts_new_subgraphs:
-                hint = "accepted: methods that predict new subgraphs, and are not portfolios"
-                what = f"the method of the candidate {excerpt(name)} is {candidate.method}"
-                raise UserError(what, where="auto.candidates", hint=hint)
-
-    def uses(self, recipe: Recipe) -> frozenset[str]:
-        """What some candidate uses."""
-        return frozenset().union(*(self._model_of(one).uses(one) for one in portfolio(recipe).values()))
-
 
 class FittedAuto(FittedModel):
     """A fitted portfolio. ``parts`` are its members, and ``shares`` their weights, by name."""
 
     def __init__(self, checkpoint: Checkpoint, opening: Opening) -> None:
-        self.spec, self.parts = checkpoint.spec, opening.parts
+        self.spec = checkpoint.spec
+        self.parts: Mapping[str, FittedModel] = opening.parts
         weights = {name: weight.double().numpy() for name, weight in checkpoint.weights.items()}
         self._standards = {name: part.spec.standards.get("target") for name, part in checkpoint.parts.items()}
         self._scale, self._offset = weights["scale"], weights["offset"]

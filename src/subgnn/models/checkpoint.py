@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from subgnn.channels.channel import SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.channels.topology import Standard
-from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.errors import DataError, UserError
 from subgnn.metrics.thresholds import Decision
+from subgnn.models.recipes import parse_recipe
 from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import TASKS, TaskName

@@ -36,8 +36,8 @@ from subgnn.errors import DataError
 from subgnn.models.examples import Examples, evaluate, outputs_of, validation_score
 from subgnn.models.interface import (
     Candidate,
-    Model,
     Solvable,
+    TrainableModel,
     TrainingData,
 )
 from subgnn.models.spec import Checkpoint, ModelSpec
@@ -66,11 +66,13 @@ def scores_of(outputs: NDArray[Any], task: TaskName) -> NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[Checkpoint, NDArray[np.float32]]:
+def fit_baseline(
+    baseline: TrainableModel, data: TrainingData, recipe: Recipe
+) -> tuple[Checkpoint, NDArray[np.float32]]:
     """Fit a baseline to the training split.
 
     Args:
-        recipe: of the run; its sections ``baseline`` and ``wlks`` have the baseline's options.
+        recipe: of the run, with the settings of the baseline.
 
     Shapes:
         returns: the checkpoint, titled by what was chosen on validation; b(S) of all subgraphs (n, outputs).
@@ -78,7 +80,7 @@ def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[C
     subgraphs = data.subgraphs
     data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=ignore)
     training = TrainingSettings(class_weights=recipe.training.class_weights, select_by=recipe.training.select_by)
-    alone = Recipe(method=recipe.model.baseline, baseline=recipe.baseline, wlks=recipe.wlks, training=training)
+    alone = Recipe(method=recipe.model.baseline, methods=recipe.methods, training=training)
     candidates, examples = _unfitted(baseline, data, alone)
     scores = []
     for candidate in candidates:
@@ -98,7 +100,9 @@ def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[C
     return checkpoint, scores_of(outputs, subgraphs.task)
 
 
-def _cross_fitted(baseline: Model, data: TrainingData, chosen: ModelSpec, recipe: Recipe) -> NDArray[np.float32]:
+def _cross_fitted(
+    baseline: TrainableModel, data: TrainingData, chosen: ModelSpec, recipe: Recipe
+) -> NDArray[np.float32]:
     """Outputs of the chosen baseline for each training subgraph when fitted without its fold.
 
     Shapes:
@@ -129,7 +133,7 @@ def _in_units_of(wanted: dict[str, Standard], outputs: NDArray[np.float32], own:
     return wanted["target"](outputs * own["target"].deviation + own["target"].mean)
 
 
-def _unfitted(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:
+def _unfitted(baseline: TrainableModel, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:
     """The candidates that are solved in one go, and examples to fit them to."""
     found = baseline.set_up(data, recipe)
     standards = found.candidates[0].checkpoint.spec.standards

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -45,6 +46,44 @@ class HostSource:
         """Set the device."""
         self.device = torch.device(device)
         return self
+
+
+@runtime_checkable
+class PaddableSource(Source, Protocol):
+    """Subgraphs whose batches can be padded to fixed shapes, so that a step on them can be captured and replayed."""
+
+    @property
+    def draw(self) -> int:
+        """The number of the draw of anchors."""
+
+    def padded_shape(self, rows: NDArray[np.int64]) -> Hashable:
+        """The fixed shapes that the batch of these subgraphs fits into."""
+
+    def positions(self, rows: NDArray[np.int64], shape: Any) -> Any:
+        """Positions of the chosen subgraphs, filled up to a fixed shape; the first of its ``tensors`` are the rows."""
+
+    def pick(self, positions: Any) -> Any:
+        """The batch of these positions."""
+
+
+@runtime_checkable
+class StreamingSource(Source, Protocol):
+    """Subgraphs whose batches name the rows of a table that they need; its gradients are sparse where it is learned."""
+
+    @property
+    def looks_up_rows(self) -> bool:
+        """True."""
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from subgnn.config.settings import PORTFOLIO
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, excerpt
-from subgnn.models.interface import Model
-from subgnn.models.registry import corrects_baseline, find_model, model_of
+from subgnn.models.interface import ChannelModel, Model
+from subgnn.models.registry import baseline_of, find_model, model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec
 from subgnn.prepare.measure import seen_hash
 from subgnn.task import task_of
@@ -60,9 +61,9 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     """Descriptions of anything wrong; a check may rely on those before it."""
     spec = checkpoint.spec
     model = model_of(spec)
-    yield from _wrong_parts(checkpoint, model)
+    yield from _wrong_parts(checkpoint)
     sizes = [len(spec.shared), len(spec.redrawn), len(spec.table_nodes), len(spec.component_keys)]
-    if not model.has_channels and any(sizes):
+    if not isinstance(model, ChannelModel) and any(sizes):
         yield "it has anchors or tables, and its model has none"
     yield from _wrong_nodes(spec, graph.num_nodes)
     yield from _wrong_standards(spec, model.standards(spec, graph))
@@ -82,17 +83,17 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     yield from model.problems(checkpoint, graph)
 
 
-def _wrong_parts(checkpoint: Checkpoint, model: Model) -> Iterator[str]:
+def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
     """Parts other than those that the settings need."""
     spec, parts = checkpoint.spec, checkpoint.parts
     methods = {name: part.spec.method for name, part in parts.items()}
-    if model.is_portfolio:
+    if spec.method == PORTFOLIO:
         if not parts:
             yield "it is built of other models, and holds none"
         for name, method in methods.items():
-            if find_model(method).is_portfolio or not find_model(method).predicts_new_subgraphs:
+            if method == PORTFOLIO or not find_model(method).predicts_new_subgraphs:
                 yield f"its member {excerpt(name)} is a model of the kind {method}, which is not accepted"
-    elif methods != ({BASELINE: spec.model.baseline} if corrects_baseline(spec) else {}):
+    elif methods != ({} if baseline_of(spec) is None else {BASELINE: spec.model.baseline}):
         yield "the baseline that it corrects is missing or another one, or one that is not needed is there"
     for name, part in parts.items():
         if (part.spec.task, part.spec.classes) != (spec.task, spec.classes):

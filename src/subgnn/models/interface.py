@@ -1,16 +1,21 @@
 """The interface of models: what a model needs and can do, how it is fitted, and how a fitted one predicts.
 
-A model is anything that is fitted to labelled subgraphs and predicts others: SubGNN, a baseline, a portfolio of both.
+A model is anything that predicts subgraphs from labelled ones: SubGNN, a baseline, a portfolio of both.
 :mod:`subgnn.models.registry` has a table of them by name; no other code asks which model it deals with. A model may be
 built of others, its parts: a network and the baseline whose scores it corrects, a portfolio and its members.
-:class:`~subgnn.models.tensor_model.TensorModel` implements most of the interface for models that are a dictionary of
-tensors.
+
+==================  ================================================================================================
+Model               opens checkpoints and checks them: all that a portfolio has
+TrainableModel      can be fitted; :class:`~subgnn.models.tensor_model.TensorModel` implements most of it for models
+                    that are a dictionary of tensors
+ChannelModel        a network of channels, SubGNN: explained by anchors, as an ensemble, correcting a baseline
+==================  ================================================================================================
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -20,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, used_in_pretraining
@@ -145,13 +150,10 @@ class FittedModel(ABC):
 
     An output is a function of a subgraph's nodes and the checkpoint alone: not of the batch, and not of whether the
     subgraph was in the training split. ``thresholds`` are the probabilities above which a label, or the positive one of
-    two classes, is predicted (:data:`~subgnn.task.Thresholds`). ``parts`` are the members of a portfolio, by
-    name, and ``shares`` their weights.
+    two classes, is predicted (:data:`~subgnn.task.Thresholds`).
     """
 
     thresholds: Thresholds = 0.5
-    parts: Mapping[str, FittedModel] = MappingProxyType({})
-    shares: Mapping[str, float] = MappingProxyType({})
 
     @abstractmethod
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -161,54 +163,36 @@ class FittedModel(ABC):
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """The vector of each subgraph, as the last part of the model receives it (n, width)."""
 
-    def through(self, part: str, subgraphs: Ragged) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
-        """For each subgraph, outputs of the whole by outputs of one part (k, outputs), those of others as they are."""
-        raise TypeError("only a portfolio has parts with outputs of their own")
 
+class FittedChannelModel(FittedModel):
+    """A fitted model whose predictions are explained by channels and anchors."""
+
+    @abstractmethod
     def networks(self) -> Sequence[Any]:
-        """The networks of a model that has channels, over the nodes they were fitted with; none for any other."""
-        return ()
+        """The networks, over the nodes they were fitted with."""
 
+    @abstractmethod
     def measured(self, subgraphs: Ragged, *, draws: int) -> Any:
-        """Subgraphs measured against the first draws of anchors, for a model that has channels."""
-        raise TypeError("a model without channels has no anchors")
+        """Subgraphs measured against the first draws of anchors."""
 
 
 class Model(ABC):
-    """A kind of model.
+    """A kind of model, as its checkpoints are checked and opened; one that is trained is a :class:`TrainableModel`.
 
     Attributes say what it needs and can do:
 
+    - ``settings``: the settings of its own, a dataclass for each section; their ``section`` is its name in a recipe.
     - ``needs_edges``: it cannot be fitted on a graph without edges.
     - ``extra``: the extra of this package that has to be installed for it; empty if none.
     - ``predicts_new_subgraphs``: it predicts subgraphs that were not in the dataset it was fitted to.
-    - ``uses_many_devices``: its training may be spread over several devices.
-    - ``has_tunable_settings``: ``baseline.tune_settings`` may list settings of its head and training.
-    - ``has_ensembles``: several networks may be fitted, and their outputs averaged (``training.members``).
-    - ``corrects_baselines``: it may correct the scores of a baseline (``model.baseline``).
-    - ``is_fitted_in_one_go``: a network may correct its scores; it is not fitted by gradient steps.
-    - ``is_portfolio``: it is built of other models, which are fitted by recipes of their own (``auto.candidates``).
     - ``vectors_need_labels``: its vectors are learned from labels; without, they are known when it is set up.
-    - ``has_channels``: its predictions are explained by channels and anchors, and its network is exported as a program.
-    - ``switches``: settings, as after --set, with which it uses an attribute of the graph that it otherwise ignores.
     """
 
+    settings: tuple[type[MethodSettings], ...] = ()
     needs_edges: bool = True
     extra: str = ""
     predicts_new_subgraphs: bool = True
-    uses_many_devices: bool = False
-    has_tunable_settings: bool = False
-    has_ensembles: bool = False
-    corrects_baselines: bool = False
-    is_fitted_in_one_go: bool = False
-    is_portfolio: bool = False
     vectors_need_labels: bool = True
-    has_channels: bool = False
-    switches: Mapping[str, str] = MappingProxyType({})
-
-    @abstractmethod
-    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Make what is to be fitted; it may read all node sets, but labels of the training split alone."""
 
     @abstractmethod
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
@@ -225,10 +209,6 @@ class Model(ABC):
         The checkpoint is that of one network, its weights of any content.
         """
 
-    def stored_weights(self, state: Weights) -> Weights:
-        """The part of a fitted network's ``state_dict`` that a checkpoint has."""
-        return state
-
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Descriptions of anything wrong with a checkpoint that was read from a file, beyond :meth:`expected_weights`.
 
@@ -244,20 +224,31 @@ class Model(ABC):
         """Whether the model starts from node embeddings."""
         return False
 
+
+class TrainableModel(Model):
+    """A model that is trained by one fit.
+
+    - ``trains_on_many_devices``: its training may be spread over several devices.
+    - ``is_fitted_in_one_go``: a network may correct its scores; it is not fitted by gradient steps.
+    - ``switches``: settings, as after --set, with which it uses an attribute of the graph that it otherwise ignores.
+    """
+
+    trains_on_many_devices: bool = False
+    is_fitted_in_one_go: bool = False
+    switches: Mapping[str, str] = MappingProxyType({})
+
+    @abstractmethod
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """Make what is to be fitted; it may read all node sets, but labels of the training split alone."""
+
     def sees(self, settings: Settings) -> View:
         """What the model sees of a subgraph, for a verdict on what labels depend on."""
         return "everything"
 
-    def check(self, recipe: Recipe, graph: Graph) -> None:  # noqa: B027
+    def check(self, recipe: Recipe, graph: Graph) -> None:
         """Raise :class:`~subgnn.errors.UserError` for settings that do not fit together, or do not fit the graph."""
 
-    def check_inputs(self, recipe: Recipe) -> None:  # noqa: B027
-        """Raise :class:`~subgnn.errors.UserError` if the model would see nothing of a subgraph.
-
-        A search may start from such a recipe: only the settings of its trials count.
-        """
-
-    def check_as_baseline(self, recipe: Recipe) -> None:  # noqa: B027
+    def check_as_baseline(self, recipe: Recipe) -> None:
         """Raise :class:`~subgnn.errors.UserError` for settings with which it is not fitted in one go."""
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
@@ -265,8 +256,8 @@ class Model(ABC):
         return {"": recipe}
 
     def num_fits(self, recipe: Recipe) -> int:
-        """How many networks are fitted."""
-        return len(self.candidates(recipe))
+        """How many networks are fitted: one for each candidate, or for each member of an ensemble."""
+        return recipe.training.members * len(self.candidates(recipe))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """What fits take, by the sizes of the data and the settings alone."""
@@ -285,7 +276,22 @@ class Model(ABC):
         """What the model uses of a graph that has it, beside nodes and edges: keys of ``ATTRIBUTES``.
 
         A model that starts from pretrained embeddings uses what pretraining uses. The baseline that a network corrects
-        is not counted here (:func:`~subgnn.models.registry.used_attributes`).
+        is not counted here (:func:`~subgnn.models.recipes.used_attributes`).
         """
         pretrained = self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
         return used_in_pretraining(recipe.pretrain) if pretrained else frozenset()
+
+
+class ChannelModel(TrainableModel):
+    """A network of channels.
+
+    Its predictions are explained by channels and anchors, and it can be exported as a program. It may be an ensemble
+    (``training.members``), and may correct the scores of a baseline (``model.baseline``).
+    """
+
+    @abstractmethod
+    def check_inputs(self, recipe: Recipe) -> None:
+        """Raise :class:`~subgnn.errors.UserError` if the network would see nothing of a subgraph.
+
+        A search may start from such a recipe: only the settings of its trials count.
+        """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -13,20 +13,16 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import SharedAnchors
 from subgnn.channels.topology import Standard
-from subgnn.config.method_settings import (
-    BaselineSettings,
-    MessagePassingSettings,
-    S2NSettings,
-    SubgraphVectorSettings,
-    WLKSSettings,
-)
 from subgnn.config.settings import (
     ChannelSettings,
     EmbeddingSettings,
+    Method,
+    MethodSettings,
     ModelSettings,
     PrepareSettings,
     PretrainSettings,
     Recipe,
+    method_settings,
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -72,11 +68,7 @@ class ModelSpec:
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
-    baseline: BaselineSettings = field(default_factory=BaselineSettings)
-    message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
-    wlks: WLKSSettings = field(default_factory=WLKSSettings)
-    s2n: S2NSettings = field(default_factory=S2NSettings)
-    vectors: SubgraphVectorSettings = field(default_factory=SubgraphVectorSettings)
+    methods: Mapping[str, MethodSettings] = field(default_factory=dict)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)
@@ -87,7 +79,7 @@ class ModelSpec:
     decision: Decision | None = None
 
     @classmethod
-    def of(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:
+    def for_recipe(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:
         """The specification of a recipe's model for a dataset.
 
         Real-valued targets are standardised by the training split.
@@ -111,6 +103,10 @@ class ModelSpec:
             **arrays,
         )
 
+    def of(self, kind: type[Method]) -> Method:
+        """The settings of a method."""
+        return method_settings(self.methods, kind)
+
     def with_settings(self, recipe: Recipe) -> ModelSpec:
         """The same model with the settings of another recipe."""
         return replace(self, **settings_of(recipe))
@@ -123,28 +119,18 @@ class ModelSpec:
     def recipe(self) -> dict[str, Any]:
         """The settings as a recipe has them; of training, the number of members alone."""
         found: dict[str, Any] = {"name": self.title, "training": {"members": self.members}}
-        for name in ("note", "method"):
-            found[name] = getattr(self, name)
+        found |= {name: getattr(self, name) for name in ("note", "method")}
         found["channels"] = [asdict(channel) for channel in self.channels]
-        return found | {name: asdict(getattr(self, name)) for name in _SECTIONS}
+        sections = {name: getattr(self, name) for name in _SECTIONS} | dict(self.methods)
+        return found | {name: asdict(settings) for name, settings in sections.items()}
 
 
-_SECTIONS = (
-    "prepare",
-    "embeddings",
-    "pretrain",
-    "model",
-    "baseline",
-    "message_passing",
-    "wlks",
-    "s2n",
-    "vectors",
-)
+_SECTIONS = ("prepare", "embeddings", "pretrain", "model")
 
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:
     """Those settings of a recipe that are part of a specification, by field."""
-    same = {name: getattr(recipe, name) for name in ("note", "method", "channels", *_SECTIONS)}
+    same = {name: getattr(recipe, name) for name in ("note", "method", "channels", *_SECTIONS, "methods")}
     return {"title": recipe.name} | same
 
 

@@ -1,4 +1,4 @@
-"""Models whose knowledge is a dictionary of tensors: most of the interface, implemented once.
+"""Models whose state is a dictionary of tensors: most of the interface, implemented once.
 
 Such a model is a few functions. ``start`` makes the tensors that exist before training; ``network`` makes a network
 from tensors, whose ``state_dict`` has all of them again, beside what was learned: that is what a checkpoint holds. So
@@ -14,27 +14,36 @@ training loop. A network that needs the whole graph at once gets it from its bat
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.config.files import tuned_recipes
-from subgnn.config.settings import Recipe
+from subgnn.config.files import apply_override, parse_table
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
+from subgnn.errors import UserError, choices, excerpt
 from subgnn.models.examples import Source, in_batches
 from subgnn.models.head import Head
-from subgnn.models.interface import BATCH, Candidate, FittedModel, Model, Opening, SetUp, TrainingData, Vectors
+from subgnn.models.interface import (
+    BATCH,
+    Candidate,
+    FittedModel,
+    Opening,
+    SetUp,
+    TrainableModel,
+    TrainingData,
+    Vectors,
+)
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
 
-class TensorModel(Model):
+class TensorModel(TrainableModel):
     """A model that is a dictionary of tensors."""
 
     @abstractmethod
@@ -58,7 +67,7 @@ class TensorModel(Model):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """A network for each candidate; all share the tensors of the start, and the inputs."""
-        spec = ModelSpec.of(recipe, data.graph, data.subgraphs, seed=data.seed)
+        spec = ModelSpec.for_recipe(recipe, data.graph, data.subgraphs, seed=data.seed)
         checkpoint = Checkpoint(spec, self.start(data, recipe))
         candidates = []
         for name, resolved in self.candidates(recipe).items():
@@ -155,6 +164,60 @@ def make_head(spec: ModelSpec, width: int) -> Head:
     return Head(width, spec.num_outputs, hidden=spec.model.head, dropout=spec.model.dropout)
 
 
+@dataclass(frozen=True, slots=True)
+class PaperBaselineSettings(MethodSettings):
+    """Settings of the paper's baselines (avg, mn, s2v, gc).
+
+    tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says, and
+    tune_settings with each of several lists of overrides, as after --set, of the head and its training. weighted has
+    the weights of edges in messages, where the graph has weights (gc).
+    """
+
+    section: ClassVar[str] = "baseline"
+    tune_embeddings: bool = False
+    tune_settings: tuple[tuple[str, ...], ...] = ()
+    weighted: bool = False
+
+
+TUNABLE = (
+    "training.lr",
+    "training.batch_size",
+    "training.weight_decay",
+    "training.clip",
+    "training.epochs",
+    "model.head",
+    "model.dropout",
+)
+"""Settings of the head and its training, in which candidates may differ: they share everything before the head."""
+
+
+def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe with each of its ``baseline.tune_settings``, by the settings; without any, itself under no name.
+
+    Raises:
+        UserError: for a setting that cannot be tuned.
+    """
+    where, settings = "baseline.tune_settings", recipe.of(PaperBaselineSettings)
+    if not settings.tune_settings:
+        return {"": recipe}
+    plain, found = recipe.having(replace(settings, tune_settings=())), {}
+    for overrides in settings.tune_settings:
+        sections: dict[str, Any] = {}
+        for override in overrides:
+            key = override.partition("=")[0].strip()
+            if key not in TUNABLE:
+                raise UserError(excerpt(override), where=where, hint=choices(key, TUNABLE))
+            apply_override(sections, override)
+        changed = {
+            name: parse_table(type(getattr(recipe, name)), asdict(getattr(recipe, name)) | values, where, name)
+            for name, values in sections.items()
+        }
+        found[", ".join(overrides)] = replace(plain, **changed)
+    if len(found) < len(settings.tune_settings):
+        raise UserError("the same settings occur twice", where=where, hint="give each list of settings once")
+    return found
+
+
 def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
     """Frozen and trainable embeddings, or the one the recipe names, with each of the settings it leaves open."""
     return {
@@ -163,7 +226,7 @@ def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
         )
         for settings, tuned in tuned_recipes(recipe).items()
         for name, trainable in {"frozen": False, "trainable": True}.items()
-        if recipe.baseline.tune_embeddings or trainable == recipe.embeddings.trainable
+        if recipe.of(PaperBaselineSettings).tune_embeddings or trainable == recipe.embeddings.trainable
     }
 
 

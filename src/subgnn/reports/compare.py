@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -237,7 +237,7 @@ def _settings(run: ComparedRun) -> dict[str, str]:
     """All settings of a run by their names in recipes, and what else decides its scores."""
     found: dict[str, str] = {key: str(getattr(run.result, key)) for key in ("recipe", "dataset", "seed", "split")}
     found["version of subgnn"] = run.result.versions.get("subgnn", "")
-    for key, value in asdict(run.recipe).items():
+    for key, value in run.recipe.plain().items():
         if key in _NOT_SETTINGS:
             continue
         if key == "channels":

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.result import RunResult
 
 _SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
@@ -17,11 +18,11 @@ _SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_facto
 
 def recipe_toml(recipe: Recipe) -> str:
     """All settings of a recipe, as a file for ``--recipe``."""
-    content = asdict(recipe)
+    content = recipe.plain()
     lines = [f"{key} = {setting_text(content[key])}" for key in ("name", "note", "method")]
     for channel in content["channels"]:
         lines += ["", "[[channels]]", *_pairs(channel)]
-    for section in (*_SECTIONS, "published"):
+    for section in (*_SECTIONS, *recipe.methods, "published"):
         if content[section]:
             lines += ["", f"[{section}]", *_pairs(content[section])]
     return "\n".join(lines) + "\n"
@@ -50,12 +51,12 @@ def _changes(recipe: Recipe) -> list[str] | None:
     packaged = find_recipe(recipe.name)
     if (recipe.channels, recipe.method) != (packaged.channels, packaged.method):
         return None
-    ours, theirs = asdict(recipe), asdict(packaged)
+    ours, theirs = recipe.plain(), packaged.plain()
     return [
         f"{section}.{key}={setting_text(value)}"
-        for section in _SECTIONS
+        for section in (*_SECTIONS, *recipe.methods)
         for key, value in ours[section].items()
-        if value != theirs[section][key]
+        if section not in theirs or value != theirs[section][key]
     ]
 
 

@@ -14,11 +14,10 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
-from subgnn.models.examples import Examples, Source, evaluate
+from subgnn.models.examples import Examples, Source, StreamingSource, evaluate
 from subgnn.models.interface import Candidate, Solvable, TrainingData
 from subgnn.models.registry import check_edges, set_up_model
 from subgnn.models.spec import BASELINE
-from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch
@@ -87,7 +86,7 @@ def _check_table(network: nn.Module, examples: Examples) -> None:
         UserError: if the table is so large that it is learned by rows.
     """
     table = getattr(network, "table", None)
-    if isinstance(examples.inputs, StreamedInputs) and table is not None and table.requires_grad:
+    if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
         hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or start one process"
         raise UserError(what, where="torchrun", hint=hint)

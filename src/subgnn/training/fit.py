@@ -33,7 +33,7 @@ from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import source_vectors
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.models.examples import Examples, evaluate, judged_outputs, validation_score, vectors_of
-from subgnn.models.interface import Candidate, Solvable, TrainingData, Vectors
+from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
 from subgnn.models.registry import model_of, set_up_model
 from subgnn.models.spec import Checkpoint, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
@@ -172,7 +172,7 @@ def fit(
         split: judged_outputs(found.network, examples, some, size)[0] for split, some in rows.items() if len(some)
     }
     # With cross-fitted scores of a corrected baseline, vectors of training are not those of predictions.
-    alike = embed and model.has_channels and not checkpoint.parts and checkpoint.spec.members == 1
+    alike = embed and isinstance(model, ChannelModel) and not checkpoint.parts and checkpoint.spec.members == 1
     seconds = found.progress.seconds or [ended - prepared_at]
     return FitResult(
         recipe=found.recipe,
@@ -235,7 +235,7 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
     place = best_of(fitted)
     chosen, progress = candidates[place], fitted[place]
     chosen.network.to(examples.targets.device).load_state_dict(progress.best_state)
-    checkpoint = replace(chosen.checkpoint, weights=_stored_weights(chosen.checkpoint, progress))
+    checkpoint = replace(chosen.checkpoint, weights=progress.best_state)
     selection: dict[str, Any] = {}
     if chosen.name:
         selection["candidate"] = chosen.name
@@ -243,10 +243,6 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
         embeddings = chosen.name.partition(",")[0]
         selection["embeddings"] = embeddings if embeddings in ("frozen", "trainable") else ""
     return _Fitted(chosen.network, checkpoint, progress, examples, chosen.recipe, selection)
-
-
-def _stored_weights(checkpoint: Checkpoint, progress: Progress) -> dict[str, Tensor]:
-    return model_of(checkpoint.spec).stored_weights(progress.best_state)
 
 
 class Ensemble(nn.Module):
@@ -268,7 +264,7 @@ class Ensemble(nn.Module):
 def _join(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
     """The fitted networks as an ensemble; the selected epoch is that of the first."""
     checkpoint = candidates[0].checkpoint
-    checkpoint = replace(checkpoint, weights=join_weights([_stored_weights(checkpoint, one) for one in fitted]))
+    checkpoint = replace(checkpoint, weights=join_weights([one.best_state for one in fitted]))
     for candidate, progress in zip(candidates, fitted, strict=True):
         candidate.network.load_state_dict(progress.best_state)
     network = Ensemble([candidate.network for candidate in candidates]).to(examples.targets.device)
@@ -301,7 +297,7 @@ def _solved(recipe: Recipe, data: TrainingData, progress: Progress) -> _Fitted:
     network = first.network.to(data.device)
     cast(Solvable, network).solve(examples)
     state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
-    checkpoint = replace(first.checkpoint, weights=model_of(recipe).stored_weights(state))
+    checkpoint = replace(first.checkpoint, weights=state)
     return _Fitted(network, checkpoint, progress, examples, recipe)
 
 

@@ -22,7 +22,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,7 @@ class RunLoggers:
     def _open(self, lines: Sequence[str]) -> None:
         options = self._options
         self._opened = [_OPEN[name](options.out) for name in options.loggers]
-        settings = asdict(options.recipe) | {"seed": options.seed, "split": options.split, "source": options.source}
+        settings = options.recipe.plain() | {"seed": options.seed, "split": options.split, "source": options.source}
         for opened in self._opened:
             opened.logger.log_hyperparams(settings)
         for record in map(json.loads, lines):

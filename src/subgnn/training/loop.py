@@ -24,8 +24,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
-from subgnn.models.examples import evaluate, validation_score
-from subgnn.models.subgnn.batches import Inputs
+from subgnn.models.examples import PaddableSource, evaluate, validation_score
 from subgnn.rng import stream, stream_key
 from subgnn.training.global_batch import outputs_over_ranks
 from subgnn.training.optimizer import adam, set_rate
@@ -79,7 +78,7 @@ def run_epochs(
             between candidates, a model that was fitted in one go is preferred to the best of many epochs.
     """
     examples, settings, fabric = fitting.examples, fitting.settings, fitting.fabric
-    graphed = fabric.device.type == "cuda" and isinstance(examples.inputs, Inputs) and fabric.world_size == 1
+    graphed = fabric.device.type == "cuda" and isinstance(examples.inputs, PaddableSource) and fabric.world_size == 1
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
     plain = Steps(wrapped, optimizer, fitting)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.models.registry import model_of, unused_data
+from subgnn.models.recipes import unused_data
 from subgnn.models.spec import Checkpoint
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Candidate, RunResult
@@ -95,7 +95,7 @@ class RunOptions(TrainOptions):
     @property
     def fitted_to(self) -> tuple[str, ...]:
         """The splits that the model learns from."""
-        both = model_of(self.recipe).is_portfolio and self.recipe.auto.fit_on != "train"
+        both = self.recipe.is_portfolio and self.recipe.auto.fit_on != "train"
         return ("train", "val") if both else ("train",)
 
     def about(self, dataset: Dataset, device: torch.device, devices: int = 1) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe, recipe_key
+from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import draw_folds, split_units
@@ -32,7 +31,8 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source, source_vectors
 from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.models.interface import Cost, Sizes, Vectors
-from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
+from subgnn.models.recipes import check_recipe, used_attributes
+from subgnn.models.registry import check_edges, estimated_cost, model_of
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import json_digest
 from subgnn.task import task_of
@@ -257,7 +257,6 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
     model = model_of(recipe)
     try:
         check_recipe(recipe, graph)
-        model.check_inputs(recipe)
         check_edges(recipe, graph)
         if model.uses_embeddings(recipe):
             check_source(recipe)

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.config.recipes import portfolio
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
@@ -24,7 +23,8 @@ from subgnn.metrics.weighting import Weighting
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
-from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
+from subgnn.models.recipes import portfolio
+from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model_of
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.result import Alerts, Candidate, Interval, RunResult, Seconds
@@ -212,11 +212,11 @@ class _Training:
     def _cannot_win(self, row: Row) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
         judged = {one.name: self.scores.of(one) for one in self.finished}
-        if not judged or model_of(row.recipe).is_fitted_in_one_go:
+        if not judged or trainable_model_of(row.recipe).is_fitted_in_one_go:
             return ""
         best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
         score, corrected = cast(float, judged[best]["score"]), row.recipe.model.baseline
-        corrects = corrects_baseline(row.recipe) and corrected in judged
+        corrects = baseline_of(row.recipe) is not None and corrected in judged
         if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
             return f"left out: it corrects {corrected}, which is clearly behind {best}"
         if 1 - score < NEARLY_PERFECT * (1 - cast(float, self.scores.constant()["score"])):
@@ -236,7 +236,7 @@ class _Training:
         return _REFITS * sum(row.refit for row in self.finished)
 
     def _check(self, row: Row, interrupt: Interrupt) -> Check:
-        first, trained = not self.finished, not model_of(row.recipe).is_fitted_in_one_go
+        first, trained = not self.finished, not trainable_model_of(row.recipe).is_fitted_in_one_go
 
         def check(rest: float, rows: NDArray[np.int64], predictions: NDArray[np.float32]) -> None:
             if interrupt.pressed:
@@ -294,7 +294,7 @@ class _Training:
         if len(calibration.thresholds):
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
         subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
-        spec = ModelSpec.of(self.options.recipe, self.fits.graph, subgraphs, seed=self.options.seed)
+        spec = ModelSpec.for_recipe(self.options.recipe, self.fits.graph, subgraphs, seed=self.options.seed)
         spec = replace(spec, decision=answer.decision)
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
 
@@ -355,7 +355,7 @@ class _Training:
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         judged = [
             Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
-            for row, model in ((row, model_of(row.recipe)) for row in self.rows)
+            for row, model in ((row, trainable_model_of(row.recipe)) for row in self.rows)
             if (terms := self.scores.terms(row))
         ]
         untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
@@ -398,7 +398,9 @@ class _Training:
         members = {row.name: fit for row, fit in fits}
         simple = {}
         for row in self.finished:
-            if model_of(row.recipe).is_fitted_in_one_go and (row.name in members or self.budget.left > row.refit):
+            if trainable_model_of(row.recipe).is_fitted_in_one_go and (
+                row.name in members or self.budget.left > row.refit
+            ):
                 found = (members.get(row.name) or self._fit(row)).checkpoint
                 of_row = open_checkpoint(found, graph, Opening(device)).outputs(test.nodes)
                 simple[row.name] = output_metrics(of_row, test, found.spec, select_by=metric)[metric]

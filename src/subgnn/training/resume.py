@@ -13,7 +13,7 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from subgnn.errors import DataError, DataWarning
-from subgnn.models.registry import model_of
+from subgnn.models.registry import trainable_model_of
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.training.devices import any_rank
@@ -53,7 +53,7 @@ class Recorder:
     def fitting(self) -> Iterator[State | None]:
         """Give the saved progress, if there is any, and note interrupts until the end of the block."""
         options, fabric, first = self._options, self._fabric, self._fabric.is_global_zero
-        fits = model_of(options.recipe).num_fits(options.recipe)
+        fits = trainable_model_of(options.recipe).num_fits(options.recipe)
         before: State | None = fabric.broadcast(
             _saved_progress(options.out, fabric.world_size, fits) if options.resume and first else None
         )

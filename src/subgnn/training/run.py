@@ -16,7 +16,8 @@ from subgnn.errors import UserError
 from subgnn.metrics.significance import headline_interval
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.registry import check_recipe, model_of, names_where
+from subgnn.models.recipes import check_recipe
+from subgnn.models.registry import model_of, names_where, trainable_model_of
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.result import CorrectedBaseline, RunResult, read_result
@@ -55,7 +56,6 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     fabric = make_fabric(options.device, ranks)
     check_recipe(recipe, dataset.graph)
     model = model_of(recipe)
-    model.check_inputs(recipe)
     if ranks is not None:
         check_ranks(options, ranks)
     first = fabric.is_global_zero
@@ -69,7 +69,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     if model.uses_embeddings(recipe):
         check_source(recipe)
     check_threshold(recipe.training, dataset.subgraphs.task, devices=fabric.world_size)
-    if model.is_portfolio:
+    if recipe.is_portfolio:
         Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
     else:
         check_labels(dataset.subgraphs)
@@ -82,7 +82,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
             keep_subgraph_keys(dataset.subgraphs, out)
         with with_loggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
-            portfolio = model.is_portfolio
+            portfolio = recipe.is_portfolio
             result = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
             loggers.log_result(result)
     if ranks is not None:
@@ -98,8 +98,8 @@ def check_ranks(options: RunOptions, ranks: Ranks) -> None:
             without a cache, through which the ranks share them.
     """
     recipe = options.recipe
-    if not model_of(recipe).uses_many_devices:
-        names = ", ".join(names_where("uses_many_devices"))
+    if recipe.is_portfolio or not trainable_model_of(recipe).trains_on_many_devices:
+        names = ", ".join(names_where("trains_on_many_devices"))
         hint = f"with several devices: {names}; start one process for the others, they are small"
         raise UserError(f"the method {recipe.method} is fitted on one device", where="torchrun", hint=hint)
     gpus = torch.cuda.device_count()

@@ -19,14 +19,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.files import parse_recipe
-from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe, recipe_key
+from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.errors import DataError
+from subgnn.models.recipes import parse_recipe
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
@@ -69,7 +68,7 @@ def claim_run(options: RunOptions) -> Iterator[None]:
                 raise _existing(out)
             until = {} if options.edges_until is None else {"edges_until": options.edges_until}
             given = {"seed": options.seed, "split": options.split, **until}
-            write_json(asdict(options.recipe) | given, out / RECIPE)
+            write_json(options.recipe.plain() | given, out / RECIPE)
         try:
             yield
         except Exception:
@@ -98,7 +97,8 @@ def can_resume(options: RunOptions) -> bool:
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
     """All settings but the budget of a portfolio, which may be another one when a run is resumed."""
-    return recipe_key(replace(recipe, auto=replace(recipe.auto, time=AutoSettings().time)))
+    resolved = parse_recipe(recipe.plain(), "recipe")  # with the defaults of its method, if it was made in Python
+    return recipe_key(replace(resolved, auto=replace(recipe.auto, time=AutoSettings().time)))
 
 
 def read_run_recipe(out: Path) -> Recipe:

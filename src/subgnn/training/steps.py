@@ -8,7 +8,7 @@ subgraphs fit, and a second graph is for those that do not.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +21,7 @@ from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
-from subgnn.models.examples import Examples, outputs_of
-from subgnn.models.subgnn import Inputs
-from subgnn.models.subgnn.batches import BatchPositions, PaddedShape
-from subgnn.models.subgnn.patch_encoder import single_precision
+from subgnn.models.examples import Examples, PaddableSource, outputs_of, single_precision
 from subgnn.task import task_of
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
@@ -106,12 +103,12 @@ class GraphedSteps:
         self.steps = steps
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.seen: dict[tuple[int, int], int] = {}
-        self.captured: dict[tuple[int, int, PaddedShape], _Captured] = {}
+        self.captured: dict[tuple[int, int, Hashable], _Captured] = {}
         self.refused = False
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
-        kind, shape = (inputs.whole.draw, len(rows)), inputs.padded_shape(rows)
+        kind, shape = (inputs.draw, len(rows)), inputs.padded_shape(rows)
         key = (*kind, shape)
         if key not in self.captured:
             self.seen[kind] = self.seen.get(kind, 0) + 1
@@ -128,14 +125,14 @@ class GraphedSteps:
         captured.graph.replay()
         return captured.loss.clone()
 
-    def _run_directly(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
+    def _run_directly(self, inputs: PaddableSource, rows: NDArray[np.int64]) -> Tensor:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             value = self.steps(inputs, rows)
         torch.cuda.current_stream().wait_stream(self.stream)
         return value
 
-    def _capture(self, inputs: Inputs, rows: NDArray[np.int64], shape: PaddedShape) -> _Captured:
+    def _capture(self, inputs: PaddableSource, rows: NDArray[np.int64], shape: Hashable) -> _Captured:
         fitting = self.steps.fitting
         positions = inputs.positions(rows, shape).to(fitting.fabric.device)
         graph = torch.cuda.CUDAGraph()
@@ -149,7 +146,7 @@ class GraphedSteps:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Captured:
     graph: torch.cuda.CUDAGraph
-    positions: BatchPositions
+    positions: Any
     loss: Tensor
 
 
@@ -169,7 +166,7 @@ class GraphedOutputs:
     @torch.no_grad()
     def __call__(self, network: Any, inputs: Any, rows: NDArray[np.int64], batch_size: int) -> Tensor:
         """As :func:`~subgnn.models.examples.outputs_of`."""
-        key = (inputs.whole.draw, rows.tobytes())
+        key = (inputs.draw, rows.tobytes())
         if key in self.captured:
             self.captured[key].graph.replay()
             return self.captured[key].outputs.clone()

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import TrainingSettings
+from subgnn.config.settings import AutoSettings, TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.metrics.thresholds import NONE, Decision, check_aim

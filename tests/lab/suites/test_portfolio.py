@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.lab.suites import job as jobs
 from subgnn.lab.suites.plan import Request, plan_jobs
 from subgnn.lab.suites.results import predicted
 from subgnn.lab.suites.spec import parse_suite
 from subgnn.metrics.significance import score_terms
+from subgnn.models.recipes import find_recipe
 from tests.lab.suites.examples import folder, run, tiny
 from tests.training.examples import dataset
 
@@ -40,7 +40,7 @@ MODELS = [
 def ran(tmp_path_factory):
     parent = tmp_path_factory.mktemp("portfolio")
     suite = tiny(models=MODELS, compare=["bag"])
-    overrides = ("auto.folds=2", "auto.repeats=1", "baseline.classifier=forest")
+    overrides = ("auto.folds=2", "auto.repeats=1", "topology.classifier=forest")
     return parent / "out", run(suite, folder(parent, "multi-label"), parent / "out", seeds=1, overrides=overrides)
 
 
@@ -86,7 +86,7 @@ def test_answers_have_the_thresholds_of_the_run(ran):
 
 def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):
     suite, data = tiny(models=MODELS[:1]), folder(tmp_path)
-    given = {"seeds": 1, "overrides": ("auto.folds=2", "auto.repeats=1", "baseline.classifier=forest")}
+    given = {"seeds": 1, "overrides": ("auto.folds=2", "auto.repeats=1", "topology.classifier=forest")}
 
     def interrupted(*arguments, **options):
         result = replace(train(*arguments, **options), interrupted=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from subgnn import Graph
-from subgnn.config.files import tuned_recipes
-from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.lab.datasets.catalog import CATALOG
@@ -17,6 +15,8 @@ from subgnn.lab.suites import suite_names
 from subgnn.lab.suites.plan import Request, plan_jobs, with_split
 from subgnn.lab.suites.run import _locate
 from subgnn.lab.suites.spec import find_suite
+from subgnn.models.recipes import find_recipe, portfolio
+from subgnn.models.tensor_model import tuned_recipes
 from tests.lab.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 

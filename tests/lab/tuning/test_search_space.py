@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import UserError
 from subgnn.lab.tuning.search_space import (
@@ -20,6 +20,7 @@ from subgnn.lab.tuning.search_space import (
     recipe_parameters,
     space_names,
 )
+from subgnn.models.recipes import find_recipe
 from tests.training.examples import recipe
 
 TEXT = """

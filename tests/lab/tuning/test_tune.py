@@ -15,8 +15,6 @@ import pytest
 
 from subgnn import Graph
 from subgnn.api.train_recipe import train
-from subgnn.config.files import read_recipe
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.lab.tuning import study as studies
@@ -25,6 +23,7 @@ from subgnn.lab.tuning.search_space import parse_space, space_names
 from subgnn.lab.tuning.study import Pruner
 from subgnn.lab.tuning.trial import TrialResult, max_epochs, run_trial, without_test
 from subgnn.lab.tuning.tune import FILES, tune
+from subgnn.models.recipes import find_recipe, read_recipe
 from tests.lab.tuning.searches import SPACE, made_up
 from tests.pages import ROOT
 from tests.reports.reading import read

@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 
 from subgnn import SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.config.recipes import find_recipe
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.bag import Bags, LinearBag, features
 from subgnn.models.kernel_machines.views import bag_of_nodes
+from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import MODELS
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.dense import dense_adjacency
@@ -59,14 +59,14 @@ def test_open_choices_are_all_tried_and_settled_ones_are_not():
     assert len(MODELS["bag"].candidates(find_recipe("bag"))) == 2 * (4 + 5)
     weighted = find_recipe("bag", ["training.class_weights=balanced"])
     assert len(MODELS["bag"].candidates(weighted)) == 2 * 4  # all classes count the same already
-    settled = find_recipe("bag", ["baseline.normalize=none", "baseline.inverse_penalty=2.0"])
+    settled = find_recipe("bag", ["bag.normalize=none", "bag.inverse_penalty=2.0"])
     assert list(MODELS["bag"].candidates(settled)) == ["normalize=none, inverse_penalty=2"]
 
 
 @pytest.mark.parametrize("name", ["bag", "bag-1hop"])
 def test_a_run_answers_as_scikit_learn_on_the_dense_features(tmp_path, name):
     data = dataset()
-    train(data, recipe(name, "baseline.normalize=rows", "baseline.inverse_penalty=10.0"), tmp_path / "run")
+    train(data, recipe(name, "bag.normalize=rows", "bag.inverse_penalty=10.0"), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
     bag, adjacency = bag_of_nodes(data.subgraphs.nodes, 24).toarray(), dense_adjacency(data.graph, "sum").numpy()
     scale = 1 / np.sqrt(adjacency.sum(axis=1))

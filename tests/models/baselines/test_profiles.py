@@ -49,7 +49,7 @@ def test_a_class_without_subgraphs_has_the_common_profile():
 @pytest.mark.parametrize("way", ["exact", "push"])
 def test_scores_are_those_of_the_formula(way):
     data = dataset()
-    outputs, examples = solved(data, f"baseline.diffusion={way}", "baseline.push_edges=1000000000")
+    outputs, examples = solved(data, f"diffusion.algorithm={way}", "diffusion.push_edges=1000000000")
     walk = dense_ratios(data.graph, data.subgraphs.nodes, 0.3) * dense_walk(data.graph)[1]
     known, y = examples.train, examples.targets.numpy()
     q = walk[known].mean(axis=0)

@@ -80,7 +80,7 @@ def test_a_column_that_does_not_vary_is_left_at_its_own_value():
 @pytest.mark.parametrize("way", ["boosting", "forest"])
 def test_trees_that_are_stored_and_grown_again_answer_alike(tmp_path, way, task):
     data = dataset(task)
-    train(data, recipe("topology", f"baseline.classifier={way}"), tmp_path / "run", seed=2)
+    train(data, recipe("topology", f"topology.classifier={way}"), tmp_path / "run", seed=2)
     stored = load_checkpoint(tmp_path / "run" / CHECKPOINT)
     assert "trees.feature" in stored.weights
     table_alone = {name: value for name, value in stored.weights.items() if not name.startswith("trees.")}
@@ -97,6 +97,6 @@ def test_trees_that_are_stored_and_grown_again_answer_alike(tmp_path, way, task)
 def test_trees_of_many_nodes_are_not_stored(tmp_path, monkeypatch):
     monkeypatch.setattr(topology, "_MAX_NODES", 5)
     data = dataset()
-    train(data, recipe("topology", "baseline.classifier=boosting"), tmp_path / "run")
+    train(data, recipe("topology", "topology.classifier=boosting"), tmp_path / "run")
     assert "trees.feature" not in load_checkpoint(tmp_path / "run" / CHECKPOINT).weights
     assert np.isfinite(Predictor(tmp_path / "run" / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes)).all()

@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.channels.topology import Standard, subgraph_statistics
-from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.kernel_machines import kernel_machine, views
-from subgnn.models.registry import MODELS, check_recipe
+from subgnn.models.recipes import check_recipe, find_recipe
+from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios, dense_walk
@@ -73,7 +73,9 @@ def with_task(data, task):
 def test_values_are_those_of_kernel_ridge_regression(names, kernel):
     data = with_task(dataset(), "regression")
     quoted = ", ".join(f'"{name}"' for name in names)
-    outputs, examples = solved(data, f"baseline.views=[{quoted}]", f"baseline.kernel={kernel}", "baseline.damping=0.6")
+    outputs, examples = solved(
+        data, f"diffusion.views=[{quoted}]", f"diffusion.kernel={kernel}", "diffusion.damping=0.6"
+    )
     compared = [dense_view(data, name) for name in names if name != "topology"]
     cosine = np.mean([rows @ rows.T for rows in compared], axis=0)
     known, y = examples.train, examples.targets.numpy()[examples.train].astype(float)
@@ -89,8 +91,8 @@ def test_values_are_those_of_kernel_ridge_regression(names, kernel):
 @pytest.mark.parametrize("way", ["exact", "push"])
 def test_a_linear_logistic_machine_answers_as_scikit_learn_on_the_dense_rows(tmp_path, way):
     data = dataset()
-    chosen = ("baseline.kernel=linear", "baseline.loss=logistic", "baseline.damping=0.6")
-    push = (f"baseline.diffusion={way}", "baseline.push_edges=1000000000")
+    chosen = ("diffusion.kernel=linear", "diffusion.loss=logistic", "diffusion.damping=0.6")
+    push = (f"diffusion.algorithm={way}", "diffusion.push_edges=1000000000")
     train(data, recipe("diffusion", *chosen, *push), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
     rows, known = dense_view(data, "lift"), data.subgraphs.indices("train")
@@ -99,7 +101,7 @@ def test_a_linear_logistic_machine_answers_as_scikit_learn_on_the_dense_rows(tmp
 
 
 def test_a_run_that_is_opened_gives_the_outputs_of_training(tmp_path):
-    data, views = dataset(), 'baseline.views=["bag", "lift", "topology"]'
+    data, views = dataset(), 'diffusion.views=["bag", "lift", "topology"]'
     train(data, recipe("diffusion", views), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
     outputs, _ = solved(data, views)
@@ -109,14 +111,14 @@ def test_a_run_that_is_opened_gives_the_outputs_of_training(tmp_path):
 
 def test_more_training_subgraphs_than_landmarks(monkeypatch):
     data = dataset()
-    whole, examples = solved(data, "baseline.inverse_penalty=1.0")
+    whole, examples = solved(data, "diffusion.inverse_penalty=1.0")
     monkeypatch.setattr(kernel_machine, "_LANDMARKS", len(examples.train) - 1)
     monkeypatch.setattr(views, "PRODUCT_ROWS", 1)
-    some, _ = solved(data, "baseline.inverse_penalty=1.0")
+    some, _ = solved(data, "diffusion.inverse_penalty=1.0")
     np.testing.assert_allclose(special.softmax(some, axis=1), special.softmax(whole, axis=1), atol=0.1)
     assert not np.array_equal(some, whole)
     monkeypatch.setattr(views, "ROWS_AT_A_TIME", 3)
-    in_blocks, _ = solved(data, "baseline.inverse_penalty=1.0")
+    in_blocks, _ = solved(data, "diffusion.inverse_penalty=1.0")
     np.testing.assert_allclose(in_blocks, some, rtol=1e-6, atol=1e-6)
 
 
@@ -140,8 +142,8 @@ def test_exact_diffusions_beyond_the_memory_are_refused():
 
 @pytest.mark.parametrize("given", ["[]", '["lift", "lift"]', '["lifts"]', '["topology"]'])
 def test_views_that_do_not_exist_are_refused(given):
-    with pytest.raises(UserError, match=r"baseline\.views"):
-        check_recipe(recipe("diffusion", f"baseline.views={given}"), dataset().graph)
+    with pytest.raises(UserError, match=r"diffusion\.views"):
+        check_recipe(recipe("diffusion", f"diffusion.views={given}"), dataset().graph)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_damaged_training_subgraphs_are_found(tmp_path, damage):
 @pytest.mark.parametrize("way", ["exact", "push"])
 def test_diffusions_of_the_training_subgraphs_are_stored(tmp_path, monkeypatch, way):
     data, diffused = dataset(), []
-    train(data, recipe("diffusion", f"baseline.diffusion={way}"), tmp_path / "run")
+    train(data, recipe("diffusion", f"diffusion.algorithm={way}"), tmp_path / "run")
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(views, "_FEW_NUMBERS", 0)
     compute = views._diffuse

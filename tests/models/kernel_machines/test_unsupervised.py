@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged, SubgraphSet
 from subgnn.channels.topology import Standard, subgraph_statistics
-from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import fit_without_labels
 from subgnn.inference.predictor import Predictor
 from subgnn.models.kernel_machines import unsupervised
 from subgnn.models.kernel_machines.unsupervised import fix_directions
-from subgnn.models.registry import check_recipe
+from subgnn.models.recipes import check_recipe, find_recipe
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import two_triangles
 from tests.training.examples import dataset
@@ -114,7 +113,7 @@ def test_a_vector_depends_on_the_nodes_and_the_references_alone():
 
 def test_more_subgraphs_than_references_and_local_push(monkeypatch):
     data = dataset()
-    options = ("baseline.diffusion=push", "baseline.push_edges=1000000")
+    options = ("diffusion.algorithm=push", "diffusion.push_edges=1000000")
     monkeypatch.setattr(unsupervised, "REFERENCES", 12)
     exact = vectors(data.graph, data.subgraphs.nodes)
     pushed = vectors(data.graph, data.subgraphs.nodes, *options)
@@ -142,8 +141,8 @@ def test_settings_that_do_not_fit_are_refused():
     graph = two_triangles()
     with pytest.raises(UserError, match=r"vectors\.width is 18; accepted: a whole number from 19"):
         find_recipe("unsupervised", ["vectors.width=18"])
-    with pytest.raises(UserError, match=r"baseline\.views has 'topology'"):
-        check_recipe(find_recipe("unsupervised", ['baseline.views=["topology"]']), graph)
+    with pytest.raises(UserError, match=r"diffusion\.views has 'topology'"):
+        check_recipe(find_recipe("unsupervised", ['diffusion.views=["topology"]']), graph)
     with pytest.raises(UserError, match="the recipe bag learns its vectors from labels; accepted: unsupervised"):
         fit_without_labels(graph, Ragged.from_rows([[0]]), find_recipe("bag"))
 

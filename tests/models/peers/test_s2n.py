@@ -12,11 +12,17 @@ from torch_geometric.nn import GCN2Conv, GCNConv
 
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
-from subgnn.config.method_settings import S2NSettings
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
-from subgnn.models.peers.subgraph_graph import Adjacency, edges_between, meetings, standard_of, without_loops
+from subgnn.models.peers.subgraph_graph import (
+    Adjacency,
+    S2NSettings,
+    edges_between,
+    meetings,
+    standard_of,
+    without_loops,
+)
 from subgnn.models.registry import MODELS
 from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT
@@ -69,7 +75,7 @@ def directed(edges):
 def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
     """Outputs for subgraphs by dense matrices and the layers of PyTorch Geometric."""
     spec = checkpoint.spec
-    settings, width = spec.s2n, spec.embeddings.dim
+    settings, width = spec.of(S2NSettings), spec.embeddings.dim
     known = dense_meetings(graph, train_nodes, train_nodes)
     standard = known.mean(), known.std()
     every = Ragged.from_rows([*train_nodes, *nodes])
@@ -153,7 +159,7 @@ def test_training_is_on_the_graph_of_the_training_subgraphs():
     # The same as the dense graph of the training subgraphs, which are all new to an empty one.
     nodes = data.subgraphs.nodes.take(examples.train)
     known = dense_meetings(data.graph, nodes, nodes)
-    edges = dense_weights(known, known.mean(), known.std(), chosen.s2n)
+    edges = dense_weights(known, known.mean(), known.std(), chosen.of(S2NSettings))
     np.testing.assert_allclose(examples.inputs.train_edges.toarray(), edges * (1 - np.eye(len(nodes))), atol=1e-6)
     np.testing.assert_allclose(examples.inputs.train_own, np.diag(edges), atol=1e-6)
 

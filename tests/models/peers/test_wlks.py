@@ -21,7 +21,7 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.peers import wlks
 from subgnn.models.peers.support_vectors import Fit, machine_scores
-from subgnn.models.peers.wlks import graph_colours, subgraph_colours, table_of, table_rows
+from subgnn.models.peers.wlks import WLKSSettings, graph_colours, subgraph_colours, table_of, table_rows
 from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
@@ -152,7 +152,7 @@ def test_every_combination_is_a_candidate(tmp_path):
     results = train(dataset(), found, tmp_path / "run")
     assert len(results.candidates) == 8
     assert "normalize=rows, rounds=1, mix=0.5, inverse_penalty=1" in results.candidates
-    chosen = load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.wlks
+    chosen = load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.of(WLKSSettings)
     assert len(chosen.rounds) == len(chosen.mix) == 1
 
 

@@ -14,21 +14,21 @@ empty, that of the plain recipe holds. The others are the published ``micro_f1``
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from subgnn.config.files import parse_recipe, read_recipe
-from subgnn.config.plugins import allow_plugins
+from subgnn.config.files import parse_table, read_toml, with_overrides
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices
 
 _FOLDER = Path(__file__).parent
 _TABLE = _FOLDER / "alsentzer2020.tsv"
 _KINDS = {"P": "position", "N": "neighborhood", "S": "structure"}
-_EMBEDDINGS = {"gin-untrained": "gin", "graphsaint": "graphsaint"}
-"""The column of the published numbers, by source: the authors' "GIN" embeddings are those of an untrained GIN."""
+_EMBEDDINGS = {"gin-untrained": ("gin", "GIN"), "graphsaint": ("graphsaint", "GraphSAINT")}
+"""Column and name of the published numbers, by source: the authors' "GIN" embeddings are those of an untrained GIN."""
 
 
 def recipe_names() -> list[str]:
@@ -45,42 +45,43 @@ def recipe_groups() -> dict[str, list[str]]:
     }
 
 
-def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A packaged recipe by name, or a recipe file by its path.
+@dataclass(frozen=True, slots=True)
+class PackagedRecipe:
+    """The content of a packaged recipe: its file, and settings of its row in a table, as after ``--set``.
 
-    Args:
-        overrides: ``section.key=value``.
+    ``published`` are the published numbers by the source of node embeddings they were measured with; under no name, for
+    any source.
     """
-    if name.endswith(".toml"):
-        recipe = read_recipe(Path(name), overrides)
-        allow_plugins(recipe)
-        return recipe
-    if name not in recipe_names():
-        raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
+
+    path: Path
+    content: dict[str, Any]
+    settings: tuple[str, ...] = ()
+    published: dict[str, dict[str, float | str]] = field(default_factory=dict)
+
+
+def packaged_recipe(name: str) -> PackagedRecipe:
+    """A packaged recipe by name."""
     if name in _published_rows():
-        return _published_recipe(name, overrides)
+        return _published_recipe(name)
     if name in _peer_rows():
-        return _peer_recipe(name, overrides)
-    return read_recipe(_FOLDER / f"{name}.toml", overrides)
+        return _peer_recipe(name)
+    path = _FOLDER / f"{name}.toml"
+    if name not in _plain_names():
+        raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
+    content = {"name": name} | read_toml(path, "recipe")
+    return PackagedRecipe(path, content, published={"": content.get("published", {})})
 
 
-def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict[str, Recipe]:
-    """The recipes of a portfolio by the names of its candidates: those of ``auto.only``, or all.
-
-    Args:
-        attributes: of the graph; candidates for graphs with another one are left out. None leaves out none.
-
-    Raises:
-        UserError: where a candidate's recipe or settings are unknown, or all candidates are for other graphs.
-    """
-    auto = recipe.auto
-    wanted = [one for one in auto.candidates if not auto.only or one.name in auto.only]
-    chosen = [one for one in wanted if attributes is None or set(one.for_graphs_with) <= set(attributes)]
-    if wanted and not chosen:
-        needed = ", ".join(sorted({name for one in wanted for name in one.for_graphs_with}))
-        what = f"{', '.join(one.name for one in wanted)}: for graphs with {needed}, and this one has none"
-        raise UserError(what, where="auto.candidates", hint="name other candidates, or none, in auto.only")
-    return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
+def check_recipe_early(name: str, overrides: Sequence[str]) -> None:
+    """Refuse an unknown recipe, and wrong values of settings that all methods share, before models are imported."""
+    if name.endswith(".toml"):
+        path, content = name, read_toml(Path(name), "recipe")
+    else:
+        packaged = packaged_recipe(name)
+        path, content = str(packaged.path), packaged.content
+    merged, place = with_overrides(content, path, overrides)
+    known = {one.name for one in fields(Recipe)}
+    parse_table(Recipe, {key: value for key, value in merged.items() if key in known}, place)
 
 
 @cache
@@ -109,21 +110,21 @@ def _peer_rows() -> dict[str, tuple[str, dict[str, str]]]:
     return found
 
 
-def _peer_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+def _peer_recipe(name: str) -> PackagedRecipe:
     """The plain recipe with the settings of a row."""
     plain, row = _peer_rows()[name]
-    settings = [f"{column}={value}" for column, value in row.items() if "." in column and value]
     published: dict[str, float | str] = {
         column: float(row[column]) for column in ("micro_f1", "std") if row.get(column)
     }
     if published:
         published["source"] = row["source"]
-    read = asdict(read_recipe(_FOLDER / f"{plain}.toml", settings)) | {"name": name}
-    read["note"] = f"{plain.upper()}, with the settings that its authors published for this dataset. {read['note']}"
-    return replace(parse_recipe(read, str(_FOLDER / f"{plain}.tsv"), overrides), published=published)
+    content = read_toml(_FOLDER / f"{plain}.toml", "recipe")
+    note = f"{plain.upper()}, with the settings that its authors published for this dataset. {content['note']}"
+    settings = tuple(f"{column}={value}" for column, value in row.items() if "." in column and value)
+    return PackagedRecipe(_FOLDER / f"{plain}.tsv", content | {"name": name, "note": note}, settings, {"": published})
 
 
-def _published_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+def _published_recipe(name: str) -> PackagedRecipe:
     """The recipe of a row; its published number is that of the embeddings it uses, if there is one."""
     row = _published_rows()[name]
     kinds = [_KINDS[letter] for letter in row["channels"]]
@@ -138,15 +139,15 @@ def _published_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         ],
         "embeddings": {"source": "gin-untrained", "trainable": True},
     }
-    settings = [f"{column}={value}" for column, value in row.items() if "." in column]
-    recipe = parse_recipe(asdict(parse_recipe(content, str(_TABLE), settings)), str(_TABLE), overrides)
-    return replace(recipe, published=_published(row, recipe.embeddings.source))
-
-
-def _published(row: dict[str, str], source: str) -> dict[str, float | str]:
-    column = _EMBEDDINGS.get(source, "")
-    if not row.get(column):
-        return {}
-    named = {"gin": "GIN", "graphsaint": "GraphSAINT"}[column]
-    where = f"Alsentzer et al., NeurIPS 2020, Table {row['table']}, with {named} embeddings"
-    return {"micro_f1": float(row[column]), "std": float(row[f"{column}_std"]), "source": where}
+    where = f"Alsentzer et al., NeurIPS 2020, Table {row['table']}, with"
+    published: dict[str, dict[str, float | str]] = {
+        source: {
+            "micro_f1": float(row[column]),
+            "std": float(row[f"{column}_std"]),
+            "source": f"{where} {named} embeddings",
+        }
+        for source, (column, named) in _EMBEDDINGS.items()
+        if row.get(column)
+    }
+    settings = tuple(f"{column}={value}" for column, value in row.items() if "." in column)
+    return PackagedRecipe(_TABLE, content, settings, published)

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from subgnn.api.train_recipe import train
-from subgnn.config.files import parse_recipe
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
@@ -42,6 +41,8 @@ from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.plan import with_split
 from subgnn.metrics.significance import score_terms
+from subgnn.models.interface import ChannelModel
+from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_draws_cached
@@ -112,7 +113,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         result = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
-        vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
+        vectors = job["seed"] == 0 and isinstance(find_model(recipe.method), ChannelModel)
         calibration_error = _save_predictions(folder, dataset, result.device, vectors=vectors)
         outcome = {
             **{name: job[name] for name in _FROM_JOB},

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from subgnn.config.recipes import portfolio
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import Method, draw_folds, exchange_val_and_test, named_split, split_subgraphs
@@ -23,6 +22,7 @@ from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
 from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite
+from subgnn.models.recipes import portfolio
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
 from subgnn.storage.files import json_digest
@@ -130,7 +130,7 @@ def plan_jobs(
                 "rule": rule,
                 "set": list(request.overrides),
                 # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
-                "recipe": asdict(replace(recipe, note="", published={})),
+                "recipe": replace(recipe, note="", published={}).plain(),
                 "device": request.device,
                 "cache": request.cache,
                 "id_base": request.id_base,

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from subgnn.config.files import parse_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
@@ -26,6 +25,8 @@ from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, has_test_score
 from subgnn.lab.suites.plan import Request, plan_jobs
 from subgnn.lab.suites.report import write_suite_report
 from subgnn.lab.suites.spec import DatasetSpec, Suite, parse_suite
+from subgnn.models.interface import ChannelModel
+from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import find_model
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
@@ -123,7 +124,7 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
             # By the graph, which two datasets may share.
             parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, plain["pretrain"]]
             pretrain.setdefault(json_digest({"of": parts}), {**job, "share": "pretrain"})
-        if model.has_channels:
+        if isinstance(model, ChannelModel):
             settings = [plain["channels"], plain["prepare"], recipe.model.layers]
             prepare.setdefault(json_digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
     _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)

@@ -29,12 +29,13 @@ from typing import Any, Literal
 from subgnn.channels.table import check_channels
 from subgnn.config.files import parse_table, read_toml
 from subgnn.config.numbers import Count, Seed
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.lab.suites import FOLDER, suite_names
-from subgnn.models.registry import check_tunable
+from subgnn.models.recipes import check_tunable, find_recipe
+from subgnn.models.tensor_model import PaperBaselineSettings
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
 Splitting = Literal["random", "stored", "published", "folds"]
@@ -185,7 +186,7 @@ class Suite:
         if model.channels:
             found = replace(found, channels=model.channels)
         if model.tune:
-            found = replace(found, baseline=replace(found.baseline, tune_settings=model.tune))
+            found = found.having(replace(found.of(PaperBaselineSettings), tune_settings=model.tune))
             check_tunable(found)
         check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
         return _with_anchors(found, change, self.name) if anchors else found

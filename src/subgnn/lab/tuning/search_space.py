@@ -26,9 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.channels.table import CHANNELS, channel_names
-from subgnn.config.files import parse_recipe, parse_table, read_toml
+from subgnn.config.files import parse_table, read_toml
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt
+from subgnn.models.interface import ChannelModel
+from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import find_model
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
@@ -158,7 +160,7 @@ def _table(content: Any, path: str, where: str) -> Mapping[str, Any]:
 
 def _of_setting(section: str, key: str, entry: Any, where: str) -> Dimension:
     """A setting's dimension; each of its ends or choices must be a value that a recipe accepts."""
-    default: Any = getattr(getattr(Recipe(), section), key, None)
+    default: Any = parse_recipe({section: {}}, where).plain()[section].get(key)
     if default is None:
         parse_recipe({section: {key: 0}}, where)  # refuses the unknown name, with a hint
     several = isinstance(default, tuple)
@@ -219,7 +221,11 @@ def draw_recipe(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> Recipe:
     A subchannel that the recipe does not have, and that the space does not switch on, stays off; nothing is drawn for
     it, nor for the anchors of one that is off. Baselines have no subchannels.
     """
-    content = asdict(recipe)
+    where = f"search space {space.name}"
+    sections: dict[str, Any] = {
+        path.partition(".")[0]: {} for path in space.dimensions if path.partition(".")[0] != "channels"
+    }
+    content = parse_recipe(sections | recipe.plain(), where).plain()
     for path, dimension in space.dimensions.items():
         section, _, key = path.partition(".")
         if section == "channels":
@@ -229,9 +235,9 @@ def draw_recipe(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> Recipe:
             content[section][key] = [suggest(f"{path}[{i}]", dimension, value) for i, value in enumerate(current)]
         else:
             content[section][key] = suggest(path, dimension, current)
-    if find_model(recipe.method).has_channels:
+    if isinstance(find_model(recipe.method), ChannelModel):
         content["channels"] = _draw_channels(space, recipe, suggest)
-    return parse_recipe(content, f"search space {space.name}")
+    return parse_recipe(content, where)
 
 
 def _draw_channels(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> list[dict[str, Any]]:

@@ -12,12 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from subgnn.api.train_recipe import train
-from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError
-from subgnn.models.registry import model_of
+from subgnn.models.registry import trainable_model_of
 from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
@@ -117,7 +116,7 @@ def _best_so_far(metric: str, finished: Sequence[float], on_step: OnStep, *, ste
 
 def max_epochs(recipe: Recipe) -> int:
     """The most epochs of one training: those of all candidates, or of all networks (training.members)."""
-    return recipe.training.epochs * model_of(recipe).num_fits(recipe)
+    return recipe.training.epochs * trainable_model_of(recipe).num_fits(recipe)
 
 
 def score_kind(folds: int) -> str:

@@ -23,8 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe, recipe_key
+from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, UserError
@@ -47,7 +46,9 @@ from subgnn.lab.tuning.study import (
 )
 from subgnn.lab.tuning.trial import FOLDS, Splitting, score_kind, split_at_random, without_test
 from subgnn.lab.tuning.tune_page import tune_page
-from subgnn.models.registry import check_recipe, find_model
+from subgnn.models.interface import ChannelModel
+from subgnn.models.recipes import check_recipe
+from subgnn.models.registry import find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.locks import LOCK, names_in
 from subgnn.parallel.progress import OnProgress, ignore
@@ -125,7 +126,7 @@ def tune(
         raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0, for the validation split, or 2 and more")
     if folds and split == "random":
         raise UserError("split is 'random' with folds", where="tune", hint="leave it out, or set folds to 0")
-    space = space or find_space("paper" if find_model(recipe.method).has_channels else "paper_baselines")
+    space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
     seen = without_test(dataset)
     _check(seen, recipe, folds, split)
     inputs = {
@@ -193,8 +194,8 @@ def _search(
 
 def _check(seen: Dataset, recipe: Recipe, folds: int, split: Splitting) -> None:
     """Refuse, before there is a study, what every trial would fail with or ignore."""
-    check_recipe(recipe, seen.graph)
-    if find_model(recipe.method).is_portfolio:
+    check_recipe(recipe, seen.graph, complete=False)
+    if recipe.is_portfolio:
         hint = f"tune one of its recipes, as --recipe {recipe.auto.candidates[-1].recipe}"
         raise UserError(f"the recipe '{recipe.name}' is a portfolio, which chooses by itself", where="tune", hint=hint)
     if find_model(recipe.method).uses_embeddings(recipe):

@@ -4,7 +4,7 @@ The views ``bag`` and ``one-hop`` of ``kernel_machines/views.py``, side by side,
 regression with an L2 penalty, several labels one against the rest, real values by ridge regression. Everything is
 sparse: nothing of size N x N, and no column for a node that no training subgraph gives a value.
 
-With ``baseline.weighted`` the bag is spread by the weights of edges, and with ``baseline.directed`` it is spread twice,
+With ``bag.weighted`` the bag is spread by the weights of edges, and with ``bag.directed`` it is spread twice,
 along edges and against them, where the graph has these.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from subgnn.channels.diffusion import walks_of
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
@@ -42,11 +42,29 @@ _SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
 _INVERSE_PENALTIES = {"none": (1.0, 10.0, 100.0, 1_000.0), "classes": (0.01, 0.1, 1.0, 10.0, 100.0)}
 
 
+@dataclass(frozen=True, slots=True)
+class BagSettings(MethodSettings):
+    """Settings of bag and bag-1hop; ``auto``, and 0 of inverse_penalty, select among all values on validation.
+
+    normalize scales the rows of a bag to length one, balance lets all classes count the same, and inverse_penalty is C
+    of the regression. weighted and directed say whether the bag is spread by the weights and the direction of edges,
+    where the graph has these (bag-1hop).
+    """
+
+    section: ClassVar[str] = "bag"
+    normalize: Literal["auto", "rows", "none"] = "auto"
+    balance: Literal["auto", "classes", "none"] = "auto"
+    inverse_penalty: float = 0.0
+    weighted: bool = False
+    directed: bool = False
+
+
 class BagModel(TensorModel):
     """BAG; with ``one_hop``, the bag spread one hop stands beside it."""
 
     is_fitted_in_one_go = True
-    switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
+    settings = (BagSettings,)
+    switches = MappingProxyType({"weights": "bag.weighted=true", "direction": "bag.directed=true"})
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
@@ -55,12 +73,13 @@ class BagModel(TensorModel):
         return "surroundings" if self.one_hop else "nodes"
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        given = {"weights": recipe.baseline.weighted, "direction": recipe.baseline.directed}
+        settings = recipe.of(BagSettings)
+        given = {"weights": settings.weighted, "direction": settings.directed}
         return frozenset(name for name, used in given.items() if used and self.one_hop)
 
     def _ways(self, settings: Settings, graph: Graph) -> tuple[str, ...]:
         """The ways that the bag is spread over edges; an empty one is that of both directions."""
-        directed = settings.baseline.directed and graph.oriented is not None
+        directed = settings.of(BagSettings).directed and graph.oriented is not None
         return (WAYS if directed else ("",)) if self.one_hop else ()
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
@@ -78,12 +97,12 @@ class BagModel(TensorModel):
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
         columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
-        ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.baseline.weighted
+        ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.of(BagSettings).weighted
         values, unit = features(graph, nodes, ways=ways, weighted=weighted)
         return Bags(values[:, columns], unit[:, columns])
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
-        settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
+        settings, columns = checkpoint.spec.of(BagSettings), checkpoint.weights["columns"]
         unit, balanced = settings.normalize == "rows", settings.balance == "classes"
         outputs, penalty = checkpoint.spec.num_outputs, settings.inverse_penalty
         return LinearBag(columns, outputs, unit=unit, balanced=balanced, inverse_penalty=penalty)
@@ -94,7 +113,7 @@ class BagModel(TensorModel):
         The bias is not penalised. Where classes are of different sizes, a strong penalty therefore predicts the
         largest; if all classes count the same, strong penalties are often the best.
         """
-        given, found = recipe.baseline, {}
+        given, found = recipe.of(BagSettings), {}
         ways: tuple[Literal["rows", "none"], ...]
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         balances: tuple[Literal["none", "classes"], ...]
@@ -105,7 +124,7 @@ class BagModel(TensorModel):
             for c in (given.inverse_penalty,) if given.inverse_penalty else _INVERSE_PENALTIES[balance]:
                 chosen = replace(given, normalize=way, balance=balance, inverse_penalty=c)
                 name = f"normalize={way}, inverse_penalty={c:g}{', balanced' if balance == 'classes' else ''}"
-                found[name] = replace(recipe, baseline=chosen)
+                found[name] = recipe.having(chosen)
         return found
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:

@@ -20,7 +20,14 @@ from subgnn.errors import DataError
 from subgnn.models.head import Head
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, head_candidates, make_head
+from subgnn.models.tensor_model import (
+    HeadedNetwork,
+    PaperBaselineSettings,
+    Rows,
+    TensorModel,
+    head_candidates,
+    make_head,
+)
 from subgnn.ragged import Ragged
 
 
@@ -50,7 +57,7 @@ class KnownSubgraphsModel(TensorModel):
     """A model with a vector for each subgraph of the dataset that it was fitted to."""
 
     predicts_new_subgraphs = False
-    has_tunable_settings = True
+    settings = (PaperBaselineSettings,)
 
     @abstractmethod
     def embed(self, data: TrainingData, recipe: Recipe, nodes: Ragged) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import gin_layers
 from subgnn.embeddings.link_prediction import Adjacency
@@ -31,7 +31,14 @@ from subgnn.models.head import Head
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
-from subgnn.models.tensor_model import HeadedNetwork, TensorModel, head_candidates, is_sorted_below, make_head
+from subgnn.models.tensor_model import (
+    HeadedNetwork,
+    PaperBaselineSettings,
+    TensorModel,
+    head_candidates,
+    is_sorted_below,
+    make_head,
+)
 from subgnn.ragged import Ragged
 
 
@@ -121,8 +128,8 @@ class GraphClassifier(HeadedNetwork):
 class NodePooling(TensorModel):
     """A model with a table of embeddings of the nodes that subgraphs have; it grows in prediction."""
 
-    uses_many_devices = True
-    has_tunable_settings = True
+    trains_on_many_devices = True
+    settings: tuple[type[MethodSettings], ...] = (PaperBaselineSettings,)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes``, sorted, and ``table``, their embeddings."""
@@ -187,10 +194,10 @@ class GraphClassificationModel(NodePooling):
     switches = MappingProxyType({"weights": "baseline.weighted=true"})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return super().uses(recipe) | ({"weights"} if recipe.baseline.weighted else frozenset())
+        return super().uses(recipe) | ({"weights"} if recipe.of(PaperBaselineSettings).weighted else frozenset())
 
     def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
-        return induced_graphs(graph, nodes, weighted=settings.baseline.weighted)
+        return induced_graphs(graph, nodes, weighted=settings.of(PaperBaselineSettings).weighted)
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
         spec, weights = checkpoint.spec, checkpoint.weights

@@ -29,9 +29,9 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
-from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_diffusion
+from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
 from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
-from subgnn.models.kernel_machines.views import Matrix, multiply
+from subgnn.models.kernel_machines.views import DiffusionSettings, Matrix, multiply
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
@@ -49,23 +49,24 @@ class ProfileModel(TensorModel):
 
     is_fitted_in_one_go = True
     needs_edges = False
+    settings = (DiffusionSettings,)
 
     def sees(self, settings: Settings) -> View:
         return "surroundings"
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        baseline = replace(resolve_diffusion(recipe.baseline, data), views=_WALK)
-        return super().set_up(data, replace(recipe, baseline=baseline))
+        settings = replace(resolve_algorithm(recipe.of(DiffusionSettings), data), views=_WALK)
+        return super().set_up(data, recipe.having(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends."""
-        source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
-        walks = source.views(recipe.baseline.damping, on_progress=data.on_prepare)["walk"]
+        source = ViewSource(data.graph, data.subgraphs.nodes, recipe.of(DiffusionSettings), keep=True)
+        walks = source.views(recipe.of(DiffusionSettings).damping, on_progress=data.on_prepare)["walk"]
         ends = _mean(walks.values[data.subgraphs.indices("train")]) > 0
         return {"columns": torch.from_numpy(np.flatnonzero(ends))}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
-        return ViewSource(graph, nodes, checkpoint.spec.baseline)
+        return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
 
     def network(self, checkpoint: Checkpoint) -> ProfileNetwork:
         return ProfileNetwork(checkpoint)
@@ -74,8 +75,8 @@ class ProfileModel(TensorModel):
         return frozenset({"weights"})
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.baseline
-        if settings.diffusion == "auto" or settings.views != _WALK:
+        columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.of(DiffusionSettings)
+        if settings.algorithm == "auto" or settings.views != _WALK:
             yield "its view, or the way that it is computed, is left open or unknown"
         if not is_sorted_below(columns, graph.num_nodes, np.int64):
             yield "the columns of its profiles are not in order, or not of nodes of the graph"
@@ -126,7 +127,7 @@ class ProfileNetwork(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         spec, columns = checkpoint.spec, checkpoint.weights["columns"]
-        self.damping, self.seed = spec.baseline.damping, spec.seed
+        self.damping, self.seed = spec.of(DiffusionSettings).damping, spec.seed
         self.register_buffer("columns", columns)
         self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))

@@ -12,16 +12,16 @@ scikit-learn and numpy grow the same trees.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from subgnn.channels.topology import Standard, num_statistics, subgraph_statistics
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
@@ -40,23 +40,38 @@ _TREES = "trees."
 _MAX_NODES = 2**16  # of trees that are stored
 
 
+@dataclass(frozen=True, slots=True)
+class TopologySettings(MethodSettings):
+    """Settings of topology: what is fitted to the statistics; ``auto`` tries all and selects on validation.
+
+    With weighted and directed, the statistics have further columns by the weights and the direction of edges, where the
+    graph has these.
+    """
+
+    section: ClassVar[str] = "topology"
+    classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
+    weighted: bool = False
+    directed: bool = False
+
+
 class TopologyModel(TensorModel):
     """TOPOLOGY."""
 
     is_fitted_in_one_go = True
-    switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
+    settings = (TopologySettings,)
+    switches = MappingProxyType({"weights": "topology.weighted=true", "direction": "topology.directed=true"})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return used_by_view(TOPOLOGY, recipe.baseline)
+        return used_by_view(TOPOLOGY, **_attributes(recipe))
 
     def sees(self, settings: Settings) -> View:
         return "shape"
 
     def check_as_baseline(self, recipe: Recipe) -> None:
         """The head is fitted by gradient steps."""
-        if recipe.baseline.classifier == "head":
+        if recipe.of(TopologySettings).classifier == "head":
             hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
-            raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
+            raise UserError("topology.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The training table, and the mean and deviation of its columns."""
@@ -81,7 +96,7 @@ class TopologyModel(TensorModel):
 
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         spec, weights = checkpoint.spec, checkpoint.weights
-        classifier, outputs = spec.baseline.classifier, spec.num_outputs
+        classifier, outputs = spec.of(TopologySettings).classifier, spec.num_outputs
         if classifier == "head":
             return StatisticsHead(weights, make_head(spec, len(weights["standardise.mean"])))
         boosting = classifier == "boosting"
@@ -89,14 +104,13 @@ class TopologyModel(TensorModel):
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
+        given = recipe.of(TopologySettings)
         return {
-            name: replace(recipe, baseline=replace(recipe.baseline, classifier=name))
-            for name in ways
-            if recipe.baseline.classifier in ("auto", name)
+            name: recipe.having(replace(given, classifier=name)) for name in ways if given.classifier in ("auto", name)
         }
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        ways = [resolved.baseline.classifier for resolved in self.candidates(recipe).values()]
+        ways = [resolved.of(TopologySettings).classifier for resolved in self.candidates(recipe).values()]
         boosting, forest = 0.1 + 5e-4 * sizes.subgraphs * sizes.outputs, 0.2 + 1.5e-3 * sizes.subgraphs
         head = 0.3 + recipe.training.epochs * (0.01 + 7e-5 * sizes.subgraphs)
         trees = (boosting if "boosting" in ways else 0) + (forest if "forest" in ways else 0)
@@ -108,7 +122,7 @@ class TopologyModel(TensorModel):
         width = num_statistics(**_attributes(checkpoint.spec))
         if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
             yield "the means and deviations of its statistics are of another shape, or not above 0"
-        if checkpoint.spec.baseline.classifier == "head":
+        if checkpoint.spec.of(TopologySettings).classifier == "head":
             return
         features, targets = weights["features"], weights["targets"]
         shape = (len(features), outputs) if task.several else (len(features),)
@@ -132,7 +146,8 @@ class TopologyModel(TensorModel):
 
 
 def _attributes(settings: Settings) -> dict[str, bool]:
-    return {"weighted": settings.baseline.weighted, "directed": settings.baseline.directed}
+    given = settings.of(TopologySettings)
+    return {"weighted": given.weighted, "directed": given.directed}
 
 
 class Standardise(nn.Module):

@@ -10,7 +10,7 @@ With the view ``topology``, a Gaussian kernel is multiplied by exp(-.003 |z_S - 
 standardised on the training subgraphs and at most 4 deviations from their mean.
 
 Outputs are sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or logistic regression with an L2 penalty
-(``baseline.loss``, ``regression.py``). With K = U L U^T on the training subgraphs, the rows U L^1/2 stand
+(``diffusion.loss``, ``regression.py``). With K = U L U^T on the training subgraphs, the rows U L^1/2 stand
 for them: their columns are principal components, and one decomposition serves all penalties and labels. Of more than
 4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
 
@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import Standard, num_statistics
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
@@ -46,6 +45,7 @@ from subgnn.models.kernel_machines.views import (
     PRODUCT_ROWS,
     TOPOLOGY,
     Diffusing,
+    DiffusionSettings,
     Rows,
     are_known,
     check_views,
@@ -65,31 +65,33 @@ _LANDMARKS = 4096
 
 
 class KernelMachine(TensorModel):
-    """A kernel machine on the views that ``baseline.views`` lists."""
+    """A kernel machine on the views that ``diffusion.views`` lists."""
 
     is_fitted_in_one_go = True
     needs_edges = False
+    settings = (DiffusionSettings,)
 
     def sees(self, settings: Settings) -> View:
-        views = set(settings.baseline.views)
+        views = set(settings.of(DiffusionSettings).views)
         if "topology" in views:
             return "everything" if views - {"topology"} else "shape"
         return "nodes" if views == {"bag"} else "surroundings"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        check_views(recipe.baseline.views, graph)
-        if TOPOLOGY in recipe.baseline.views and recipe.baseline.kernel == "linear":
-            hint = 'topology needs baseline.kernel = "gaussian"'
-            raise UserError("baseline.views has topology, and the kernel is linear", where="recipe", hint=hint)
+        settings = recipe.of(DiffusionSettings)
+        check_views(settings.views, graph)
+        if TOPOLOGY in settings.views and settings.kernel == "linear":
+            hint = 'topology needs diffusion.kernel = "gaussian"'
+            raise UserError("diffusion.views has topology, and the kernel is linear", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        baseline = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
-        recipe = replace(recipe, baseline=resolve_diffusion(baseline, data))
-        _check_memory(recipe.baseline, data)
-        for damping in _dampings(recipe.baseline):
-            source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
+        given = recipe.of(DiffusionSettings)
+        settings = resolve_algorithm(replace(given, views=expand_views(given.views, data.graph)), data)
+        _check_memory(settings, data)
+        for damping in _dampings(settings):
+            source = ViewSource(data.graph, data.subgraphs.nodes, settings, keep=True)
             source.views(damping, on_progress=data.on_prepare)
-        return super().set_up(data, recipe)
+        return super().set_up(data, recipe.having(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
@@ -97,7 +99,7 @@ class KernelMachine(TensorModel):
         return {"nodes": torch.from_numpy(nodes.values), "offsets": torch.from_numpy(nodes.offsets)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
-        return ViewSource(graph, nodes, checkpoint.spec.baseline)
+        return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
 
     def network(self, checkpoint: Checkpoint) -> KernelNetwork:
         return KernelNetwork(checkpoint)
@@ -108,52 +110,52 @@ class KernelMachine(TensorModel):
         network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=opening.cache), slice(None)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        given = recipe.baseline
+        given = recipe.of(DiffusionSettings)
         found = {}
         for a, c in product(_dampings(given), inverse_penalties(given)):
             chosen = replace(given, inverse_penalty=c, damping=a)
-            found[f"damping={a:g}, inverse_penalty={c:g}"] = replace(recipe, baseline=chosen)
+            found[f"damping={a:g}, inverse_penalty={c:g}"] = recipe.having(chosen)
         return found
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return used_by_views(recipe.baseline)
+        return used_by_views(recipe.of(DiffusionSettings))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.baseline))
+        rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.of(DiffusionSettings)))
         diffusion = sizes.subgraphs * min(2e-3 + 3e-9 * sizes.edges, 0.05)
-        walks = sum(sizes.types if view.endswith(f":{ALL_TYPES}") else 1 for view in recipe.baseline.views)
+        walks = sum(sizes.types if view.endswith(f":{ALL_TYPES}") else 1 for view in recipe.of(DiffusionSettings).views)
         return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), walks * dampings * diffusion)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        settings, weights = checkpoint.spec.baseline, checkpoint.weights
-        if settings.damping == 0 or settings.diffusion == "auto" or not are_known(settings.views, graph):
+        settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
+        if settings.damping == 0 or settings.algorithm == "auto" or not are_known(settings.views, graph):
             yield "its views, its damping or the way that diffusions are computed are left open or unknown"
         yield from wrong_node_sets(weights, graph)
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
 
 
-def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
+def resolve_algorithm(settings: DiffusionSettings, data: TrainingData) -> DiffusionSettings:
     """The settings with diffusions exact or by local push, as the size of the data says; views of types count each."""
-    if settings.diffusion != "auto":
+    if settings.algorithm != "auto":
         return settings
     walks = max(1, sum(":" in view for view in settings.views))
     small = walks * len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
-    return replace(settings, diffusion="exact" if small else "push")
+    return replace(settings, algorithm="exact" if small else "push")
 
 
-def _check_memory(settings: BaselineSettings, data: TrainingData) -> None:
+def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
     """Refuse views of more edge types than fit in half of the memory limit, with their inner products."""
     walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
-    numbers = data.graph.num_nodes if settings.diffusion == "exact" else 2 * settings.push_nodes
+    numbers = data.graph.num_nodes if settings.algorithm == "exact" else 2 * settings.push_nodes
     size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
     if size > share(0.5):
         what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
-        hint = 'name some types, as ["lift:TYPE"], set baseline.diffusion to "push", or raise --memory'
-        raise UserError(what, where="baseline.views", hint=hint)
+        hint = 'name some types, as ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
+        raise UserError(what, where="diffusion.views", hint=hint)
 
 
-def inverse_penalties(settings: BaselineSettings) -> tuple[float, ...]:
+def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
     """C of the regression: the one that is set, or those that are tried."""
     return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
 
@@ -173,7 +175,7 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
         yield "its training subgraphs hold a node that is not in the graph"
 
 
-def _dampings(settings: BaselineSettings) -> tuple[float, ...]:
+def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
     return _DAMPINGS if settings.damping == 0 else (settings.damping,)
 
 
@@ -184,7 +186,7 @@ class ViewSource(HostSource):
     """
 
     def __init__(
-        self, graph: Graph, nodes: Ragged, settings: BaselineSettings, *, keep: bool = False, stored: bool = False
+        self, graph: Graph, nodes: Ragged, settings: DiffusionSettings, *, keep: bool = False, stored: bool = False
     ) -> None:
         self.graph, self.nodes, self.settings, self._keep, self._stored = graph, nodes, settings, keep, stored
         self._views: dict[float, dict[str, Rows]] = {}
@@ -236,7 +238,7 @@ class KernelNetwork(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         spec, weights = checkpoint.spec, checkpoint.weights
-        self.settings, self.seed = spec.baseline, spec.seed
+        self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
         self.statistics = TOPOLOGY in self.settings.views
         for name in ("nodes", "offsets"):
             self.register_buffer(name, weights[name])

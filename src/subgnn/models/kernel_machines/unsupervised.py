@@ -19,9 +19,9 @@ equal, by the order of the references.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
-from subgnn.config.method_settings import BaselineSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.numbers import Bounds
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
@@ -42,6 +42,7 @@ from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
     VIEWS,
     Diffusing,
+    DiffusionSettings,
     Rows,
     are_known,
     check_views,
@@ -80,9 +81,17 @@ SPACE = ("nodes", "offsets", "with_mean", "lengths", "mean", "deviation", "basis
 """Names of the tensors of a vector space in a checkpoint."""
 
 
+@dataclass(frozen=True, slots=True)
+class VectorSettings(MethodSettings):
+    """Vectors that no label is needed for; width is the length of a vector, 18 numbers of which are statistics."""
+
+    section: ClassVar[str] = "vectors"
+    width: Annotated[int, Bounds(19, 65_536)] = 256
+
+
 def fit_space(graph: Graph, references: Ragged, recipe: Recipe) -> Weights:
     """The tensors of a :class:`VectorSpace`; ``with_mean`` and ``lengths`` are as in ``view_kernel.cosines``."""
-    settings, components = recipe.baseline, recipe.vectors.width - SUBGRAPH_STATISTICS
+    settings, width = recipe.of(DiffusionSettings), recipe.of(VectorSettings).width
     views = reference_views(graph, references, settings)
     every = np.arange(len(references))
     products, squared = [rows.products(every, every) for rows in views], [rows.squared for rows in views]
@@ -90,7 +99,7 @@ def fit_space(graph: Graph, references: Ragged, recipe: Recipe) -> Weights:
     whole = kernel(products, squared, None)
     own = whole.mean(axis=0)
     values, vectors = np.linalg.eigh(whole - own - own[:, None] + own.mean())
-    values, vectors = fix_directions(values[::-1], vectors[:, ::-1], components)
+    values, vectors = fix_directions(values[::-1], vectors[:, ::-1], width - SUBGRAPH_STATISTICS)
     basis, standard = vectors / np.sqrt(values), Standard.of(subgraph_statistics(graph, references))
     arrays: list[NDArray[Any]] = [references.values, references.offsets, kernel.with_mean, kernel.lengths]
     arrays += [standard.mean, standard.deviation, basis, own @ basis]
@@ -98,7 +107,7 @@ def fit_space(graph: Graph, references: Ragged, recipe: Recipe) -> Weights:
 
 
 def reference_views(
-    graph: Graph, references: Ragged, settings: BaselineSettings, *, stored: bool = False
+    graph: Graph, references: Ragged, settings: DiffusionSettings, *, stored: bool = False
 ) -> list[Rows]:
     """The views of the references, from this process's cache if they are there."""
     diffusing = Diffusing.of(settings)
@@ -116,8 +125,8 @@ class VectorSpace:
         spec, arrays = checkpoint.spec, (checkpoint.weights[name].cpu().numpy() for name in SPACE)
         nodes, offsets, with_mean, lengths, mean, deviation, self.basis, self.centre = arrays
         self.references, self.standard = Ragged(nodes, offsets), Standard(mean, deviation)
-        self.kernel = Reference(spec.baseline.kernel, with_mean, lengths, sharpness=_SHARPNESS)
-        self.settings, self.width = spec.baseline, spec.vectors.width
+        self.kernel = Reference(spec.of(DiffusionSettings).kernel, with_mean, lengths, sharpness=_SHARPNESS)
+        self.settings, self.width = spec.of(DiffusionSettings), spec.of(VectorSettings).width
 
     def __call__(self, graph: Graph, nodes: Ragged) -> NDArray[np.float32]:
         """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
@@ -181,20 +190,22 @@ class UnsupervisedModel(TensorModel):
     is_fitted_in_one_go = True
     needs_edges = False
     vectors_need_labels = False
+    settings = (DiffusionSettings, VectorSettings)
 
     def sees(self, settings: Settings) -> View:
         return "everything"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Refuse views that do not exist, and statistics among them, as they are there anyway."""
-        check_views(recipe.baseline.views, graph, [view for view in VIEWS if view != TOPOLOGY])
+        check_views(recipe.of(DiffusionSettings).views, graph, [view for view in VIEWS if view != TOPOLOGY])
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        settings = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
-        if settings.diffusion == "auto":
+        given = recipe.of(DiffusionSettings)
+        settings = replace(given, views=expand_views(given.views, data.graph))
+        if settings.algorithm == "auto":
             exact = REFERENCES * data.graph.num_nodes <= _EXACT_NUMBERS
-            settings = replace(settings, diffusion="exact" if exact else "push")
-        return super().set_up(data, replace(recipe, baseline=settings))
+            settings = replace(settings, algorithm="exact" if exact else "push")
+        return super().set_up(data, recipe.having(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The vector space of the references; labels are not read."""
@@ -214,12 +225,12 @@ class UnsupervisedModel(TensorModel):
         reference_views(graph, space.references, space.settings, stored=opening.cache)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        given = recipe.baseline
+        given = recipe.of(DiffusionSettings)
         tried = {c: replace(given, inverse_penalty=c) for c in inverse_penalties(given)}
-        return {f"inverse_penalty={c:g}": replace(recipe, baseline=chosen) for c, chosen in tried.items()}
+        return {f"inverse_penalty={c:g}": recipe.having(chosen) for c, chosen in tried.items()}
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return used_by_views(recipe.baseline)
+        return used_by_views(recipe.of(DiffusionSettings))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         references = min(sizes.subgraphs, REFERENCES)
@@ -227,11 +238,11 @@ class UnsupervisedModel(TensorModel):
         return Cost(0.1 + 1e-4 * sizes.subgraphs, (sizes.subgraphs + references) * each + 1e-10 * references**3)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        settings, weights = checkpoint.spec.baseline, checkpoint.weights
-        if settings.diffusion == "auto" or not are_known(settings.views, graph):
+        settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
+        if settings.algorithm == "auto" or not are_known(settings.views, graph):
             yield "its views, or the way that diffusions are computed, are left open or unknown"
         yield from wrong_node_sets(weights, graph)
-        components = checkpoint.spec.vectors.width - SUBGRAPH_STATISTICS
+        components = checkpoint.spec.of(VectorSettings).width - SUBGRAPH_STATISTICS
         per_view = (len(settings.views), len(weights["offsets"]) - 1)
         shapes: dict[str, tuple[int, ...]] = {"with_mean": per_view, "lengths": per_view}
         shapes |= dict.fromkeys(("mean", "deviation"), (SUBGRAPH_STATISTICS,))
@@ -271,14 +282,15 @@ class Probe(nn.Module):
         spec, weights = checkpoint.spec, checkpoint.weights
         for name in SPACE:
             self.register_buffer(name, weights[name])
-        self.register_buffer("weight", torch.zeros(spec.vectors.width, spec.num_outputs, dtype=torch.float64))
+        size = spec.of(VectorSettings).width, spec.num_outputs
+        self.register_buffer("weight", torch.zeros(size, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
     def solve(self, examples: Examples) -> None:
         rows = in_standard_units(examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64))
         _, turn = np.linalg.eigh(rows.T @ rows)  # the regression takes principal components
         targets = examples.targets.cpu().numpy()[examples.train]
-        settings = self.checkpoint.spec.baseline
+        settings = self.checkpoint.spec.of(DiffusionSettings)
         options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
         options["weights"] = examples.train_weights
         weight, bias = fit_outputs(rows @ turn, targets, examples.task, len(self.bias), **options)

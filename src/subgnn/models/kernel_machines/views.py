@@ -4,7 +4,7 @@
 name     the row of a subgraph S
 ======== ==================================================================================
 bag      B: 1 for each node of S
-one-hop  B D^-1/2 A D^-1/2: the bag spread one hop; with weights of edges if ``baseline.weighted``
+one-hop  B D^-1/2 A D^-1/2: the bag spread one hop; with weights of edges if ``diffusion.weighted``
 walk     p_S: where a random walk from S ends (its diffusion), with weights of edges
 root     sqrt(p_S), whose inner products are Hellinger's affinities
 lift     l_S = log(1 + p_S / pi): how much more often it ends at a node than chance
@@ -31,7 +31,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy
@@ -39,7 +39,8 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes, walks_of
 from subgnn.channels.topology import subgraph_statistics
-from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.numbers import Count, Damping, Size
+from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.parallel.memory import share
@@ -57,7 +58,7 @@ OVER_EDGES = ("one-hop", *DIFFUSED)
 """Views that also exist along and against the edges of a directed graph, and for each edge type."""
 ALL_TYPES = "*"
 EXACT_NUMBERS = 2**28
-"""Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
+"""Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
 PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 ROWS_AT_A_TIME = 8192
@@ -65,6 +66,34 @@ ROWS_AT_A_TIME = 8192
 _FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffusionSettings(MethodSettings):
+    """Settings of models of random walks (diffusion, profiles, unsupervised).
+
+    views, kernel and loss are those of a kernel machine (``kernel_machines/kernel_machine.py``), and inverse_penalty is
+    C of its regression. damping is the probability that the walk of a subgraph goes on. 0 of inverse_penalty and
+    damping tries several values and selects the best on validation. algorithm says how diffusions are computed: exact,
+    at all nodes, or push, which follows at most push_edges edges and keeps the push_nodes nodes with the largest lifts;
+    auto is exact up to 2^28 pairs of a subgraph and a node.
+
+    weighted and directed say whether the views that count edges, one-hop and topology, use their weights and their
+    direction, where the graph has these. Diffusions always use weights; along and against edges they are views of
+    their own.
+    """
+
+    section: ClassVar[str] = "diffusion"
+    views: tuple[str, ...] = ("lift",)
+    kernel: Literal["linear", "gaussian"] = "gaussian"
+    loss: Literal["squared", "logistic"] = "squared"
+    inverse_penalty: float = 0.0
+    damping: Damping = 0.6
+    algorithm: Literal["auto", "exact", "push"] = "auto"
+    push_edges: Count = 1_000_000
+    push_nodes: Size = 2_000
+    weighted: bool = False
+    directed: bool = False
 
 
 def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tuple[str, ...]:
@@ -99,20 +128,21 @@ def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def used_by_view(view: str, settings: BaselineSettings) -> frozenset[str]:
+def used_by_view(view: str, *, weighted: bool, directed: bool) -> frozenset[str]:
     """Attributes of a graph that a view uses."""
     kind, way, of_type = split_view(view)
     used = {
-        "weights": kind in DIFFUSED or (settings.weighted and kind in ("one-hop", TOPOLOGY)),
-        "direction": bool(way) or (settings.directed and kind == TOPOLOGY),
+        "weights": kind in DIFFUSED or (weighted and kind in ("one-hop", TOPOLOGY)),
+        "direction": bool(way) or (directed and kind == TOPOLOGY),
         "types": bool(of_type),
     }
     return frozenset(name for name, is_used in used.items() if is_used)
 
 
-def used_by_views(settings: BaselineSettings) -> frozenset[str]:
+def used_by_views(settings: DiffusionSettings) -> frozenset[str]:
     """Attributes of a graph that the listed views use."""
-    return frozenset().union(*(used_by_view(view, settings) for view in settings.views))
+    given = {"weighted": settings.weighted, "directed": settings.directed}
+    return frozenset().union(*(used_by_view(view, **given) for view in settings.views))
 
 
 def are_known(views: tuple[str, ...], graph: Graph) -> bool:
@@ -130,20 +160,20 @@ def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = 
         kind, way, of_type = split_view(view)
         plain, known = f"{kind}-{way}" if way else kind, known_views(accepted, typed=bool(of_type))
         if plain not in known:
-            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
+            raise UserError(f"diffusion.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
         if way and not (graph.directed or graph.oriented is not None):
             hint = f"accepted for an undirected graph: {', '.join(accepted)}; or read the edges with --directed"
-            raise UserError(f"baseline.views has {view}, and the graph is undirected", where="recipe", hint=hint)
+            raise UserError(f"diffusion.views has {view}, and the graph is undirected", where="recipe", hint=hint)
         if of_type and not graph.types:
-            what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
+            what = f"diffusion.views has {excerpt(view)}, and the edges of the graph have no types"
             raise UserError(what, where="recipe", hint=f"leave ':{of_type}' out, or give edges a column of types")
         if of_type and of_type not in (ALL_TYPES, *graph.types):
             hint = choices(of_type, (ALL_TYPES, *graph.types))
-            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
+            raise UserError(f"diffusion.views has {excerpt(view)}", where="recipe", hint=hint)
     if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
         alone = ", and not topology alone" if TOPOLOGY in accepted else ""
         hint = f"accepted: one or more of {', '.join(accepted)}, each once{alone}"
-        raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
+        raise UserError(f"diffusion.views is {list(views)}", where="recipe", hint=hint)
 
 
 def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
@@ -201,9 +231,9 @@ class Diffusing:
     directed: bool = field(default=False, repr=False)
 
     @classmethod
-    def of(cls, settings: BaselineSettings, damping: float | None = None) -> Diffusing:
+    def of(cls, settings: DiffusionSettings, damping: float | None = None) -> Diffusing:
         damping = settings.damping if damping is None else damping
-        exact = settings.diffusion == "exact"
+        exact = settings.algorithm == "exact"
         return cls(damping, exact, settings.push_edges, settings.push_nodes, settings.weighted, settings.directed)
 
     def key(self, view: str) -> str:
@@ -318,7 +348,7 @@ def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnP
         if size > share(0.5):
             what = f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes"
             hint = 'set it to "push", or raise --memory'
-            raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="baseline.diffusion", hint=hint)
+            raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
         return diffuse(walks, nodes, diffusing.damping, on_progress=on_progress)
     options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
     found, ratios = diffuse_nearby(walks, nodes, diffusing.damping, **options)

@@ -36,7 +36,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.models.interface import TrainingData
-from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, Pass, pool
+from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, MessagePassingSettings, Pass, pool
 from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import is_sorted_below
@@ -56,7 +56,7 @@ class GLASS(MessagePassing):
     reference: Tensor
 
     def __init__(self, start: Weights, spec: ModelSpec) -> None:
-        settings = spec.message_passing
+        settings = spec.of(MessagePassingSettings)
         super().__init__(start, spec, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
         self.register_buffer("reference", start["reference"])
         self.pool, self.training_labels = settings.pool, settings.training_labels
@@ -223,7 +223,7 @@ class GLASSModel(MessagePassingModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``, and ``reference``: the nodes of a batch of training subgraphs, if training labels batches."""
         nodes, train = data.subgraphs.nodes, data.subgraphs.indices("train")
-        size = recipe.training.batch_size if recipe.message_passing.training_labels == "batch" else 0
+        size = recipe.training.batch_size if recipe.of(MessagePassingSettings).training_labels == "batch" else 0
         chosen = stream(data.seed, "glass/reference").permutation(train)[:size]
         reference = np.unique(nodes.take(chosen).values).astype(np.int32)
         return super().start(data, recipe) | {"reference": torch.from_numpy(reference)}

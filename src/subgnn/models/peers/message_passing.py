@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -34,7 +34,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as recompute
 
-from subgnn.config.settings import Recipe
+from subgnn.config.numbers import Bounds, Count, Size
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
@@ -52,6 +53,42 @@ _T = TypeVar("_T")
 
 Moments = tuple[Tensor, Tensor]
 """What GraphNorm subtracts, and what it then multiplies by; (d,) each."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePassingSettings(MethodSettings):
+    """Message passing over the whole graph (glass, ssnp); the width is embeddings.dim, layers and dropout of [model].
+
+    inputs says what nodes start from: their embeddings, or one learned vector for all. adjacency is its normalisation:
+    D^-1 A, A, or D^-1/2 A D^-1/2. pool is the readout over a set of nodes; size is the sum over the root of its size.
+
+    ratio is the weight of a node's own set of weights, of members or of others, beside the other set (glass).
+    training_labels says which nodes are labelled in a training step: those of all subgraphs of the batch, as published,
+    or those of each subgraph by itself. labelled_together is the number of subgraphs labelled together in prediction;
+    with more than one, as published, a prediction depends on the others (glass).
+
+    typed gives messages a learned scale for each type of edges, where edges have types; without it, or without types,
+    an edge is an edge.
+
+    walks of walk_length steps from each member find the border nodes. views is the number of fixed draws of walks that
+    training takes turns over; 0 walks anew in every step (ssnp).
+
+    weighted has the weights of edges in the adjacency, D being the sums of their magnitudes, and draws the steps of
+    walks by weight, where the graph has weights.
+    """
+
+    section: ClassVar[str] = "message_passing"
+    inputs: Literal["embeddings", "constant"] = "embeddings"
+    adjacency: Literal["mean", "sum", "symmetric"] = "mean"
+    pool: Literal["sum", "mean", "max", "size"] = "size"
+    ratio: Annotated[float, Bounds(0.5, 1)] = 0.8
+    training_labels: Literal["batch", "subgraph"] = "batch"
+    labelled_together: Count = 1
+    walks: Size = 1
+    walk_length: Size = 5
+    views: int = 0
+    weighted: bool = False
+    typed: bool = False
 
 
 class GraphNorm(nn.Module):
@@ -199,7 +236,7 @@ class MessagePassing(nn.Module, ABC):
         super().__init__()
         table = start["table"]
         dim, dropout, count = table.shape[1], spec.model.dropout, spec.model.layers
-        constant = spec.message_passing.inputs == "constant"
+        constant = spec.of(MessagePassingSettings).inputs == "constant"
         self.table = nn.Parameter(table.clone(), requires_grad=constant or spec.embeddings.trainable)
         scales = start.get("type_scales")
         self.type_scales = None if scales is None else nn.Parameter(scales.clone())
@@ -289,16 +326,17 @@ def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean",
 class MessagePassingModel(TensorModel):
     """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
 
+    settings = (MessagePassingSettings,)
     switches = MappingProxyType({"types": "message_passing.typed=true", "weights": "message_passing.weighted=true"})
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
         number, settings, found = data.graph.num_nodes, recipe.embeddings, {}
-        if recipe.message_passing.typed and data.graph.types:
+        if recipe.of(MessagePassingSettings).typed and data.graph.types:
             size = recipe.model.layers, len(data.graph.types), settings.dim
             drawn = stream(data.seed, "message passing/types").standard_normal(size)
             found["type_scales"] = drawn.astype(np.float32)
-        if recipe.message_passing.inputs == "constant":
+        if recipe.of(MessagePassingSettings).inputs == "constant":
             vector = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim))
             found["table"] = vector.astype(np.float32)
         else:
@@ -307,16 +345,16 @@ class MessagePassingModel(TensorModel):
         return {name: torch.from_numpy(array) for name, array in found.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
-        settings = checkpoint.spec.message_passing
+        settings = checkpoint.spec.of(MessagePassingSettings)
         whole = WholeGraph(graph, settings.adjacency, typed=settings.typed, weighted=settings.weighted)
         return NodeSetSource(whole, nodes)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        used = {"types": recipe.message_passing.typed, "weights": recipe.message_passing.weighted}
+        used = {"types": recipe.of(MessagePassingSettings).typed, "weights": recipe.of(MessagePassingSettings).weighted}
         return super().uses(recipe) | {name for name, is_used in used.items() if is_used}
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        return settings.message_passing.inputs == "embeddings"
+        return settings.of(MessagePassingSettings).inputs == "embeddings"
 
     def sees(self, settings: Settings) -> View:
         return "everything" if self.uses_embeddings(settings) else "shape"
@@ -337,6 +375,6 @@ class MessagePassingModel(TensorModel):
             yield f"its table is {tuple(table.shape)}, not {(rows, spec.embeddings.dim)}"
         wanted = spec.model.layers, len(graph.types), spec.embeddings.dim
         scales = checkpoint.weights.get("type_scales")
-        typed = bool(spec.message_passing.typed and graph.types)
+        typed = bool(spec.of(MessagePassingSettings).typed and graph.types)
         if (scales is not None) != typed or (scales is not None and tuple(scales.shape) != wanted):
             yield "its scales of edge types are not those of the types of the graph"

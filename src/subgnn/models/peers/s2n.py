@@ -33,14 +33,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.config.method_settings import S2NSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
-from subgnn.models.peers.subgraph_graph import Adjacency, edge_weights, edges_between, standard_of, without_loops
+from subgnn.models.peers.subgraph_graph import (
+    Adjacency,
+    S2NSettings,
+    edge_weights,
+    edges_between,
+    standard_of,
+    without_loops,
+)
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
 from subgnn.ragged import Ragged
@@ -51,12 +57,12 @@ _OF_TRAINING = ("train_nodes", "train_offsets", "edge_offsets", "edge_sources", 
 class S2NModel(NodePooling):
     """S2N."""
 
-    uses_many_devices = False
-    has_tunable_settings = False
+    trains_on_many_devices = False
+    settings = (S2NSettings,)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes`` and ``table`` as of any model that pools nodes, and the graph of the training subgraphs."""
-        graph, settings, subgraphs = data.graph, recipe.s2n, data.subgraphs
+        graph, settings, subgraphs = data.graph, recipe.of(S2NSettings), data.subgraphs
         nodes = np.unique(subgraphs.nodes.values)
         if settings.constant:
             table = np.full((len(nodes), recipe.embeddings.dim), settings.constant, np.float32)
@@ -84,7 +90,7 @@ class S2NModel(NodePooling):
 
     def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Members:
         """The nodes of subgraphs as places in the table, their weights, and the edges among them."""
-        settings = checkpoint.spec.s2n
+        settings = checkpoint.spec.of(S2NSettings)
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
         weights = np.ones(len(places), np.float32)
         if settings.weighted:
@@ -99,7 +105,7 @@ class S2NModel(NodePooling):
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they had before training, or the constant."""
-        found, constant = super().extend(checkpoint, graph, nodes, vectors), checkpoint.spec.s2n.constant
+        found, constant = super().extend(checkpoint, graph, nodes, vectors), checkpoint.spec.of(S2NSettings).constant
         if not constant or found is checkpoint:
             return found
         return replace(found, weights=found.weights | {"table": torch.full_like(found.weights["table"], constant)})
@@ -108,13 +114,13 @@ class S2NModel(NodePooling):
         return {"": recipe}
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        return not settings.s2n.constant
+        return not settings.of(S2NSettings).constant
 
     def sees(self, settings: Settings) -> View:
-        return "everything" if settings.s2n.sub_layers else "surroundings"
+        return "everything" if settings.of(S2NSettings).sub_layers else "surroundings"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        inside = 5e-9 * (1 + 4 * recipe.s2n.sub_layers) * recipe.embeddings.dim * sizes.memberships
+        inside = 5e-9 * (1 + 4 * recipe.of(S2NSettings).sub_layers) * recipe.embeddings.dim * sizes.memberships
         epoch = 0.005 + 5e-6 * recipe.model.layers * sizes.subgraphs + inside
         return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * epoch)
 
@@ -159,7 +165,8 @@ class JoinedSubgraphs:
     """Subgraphs beside the training subgraphs, in one graph of subgraphs."""
 
     def __init__(self, model: S2NModel, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
-        settings, stored = checkpoint.spec.s2n, {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
+        settings = checkpoint.spec.of(S2NSettings)
+        stored = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
         train, standard = Ragged(stored["train_nodes"], stored["train_offsets"]), stored["standard"]
         parts = stored["edge_weights"].astype(np.float64), stored["edge_sources"], stored["edge_offsets"]
         self.train_edges, self.train_own = without_loops(scipy.sparse.csr_array(parts, shape=(len(train), len(train))))
@@ -233,7 +240,7 @@ class S2N(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         spec, weights = checkpoint.spec, checkpoint.weights
-        settings: S2NSettings = spec.s2n
+        settings = spec.of(S2NSettings)
         kind, width = settings.convolution, weights["table"].shape[1]
         self.dropout, self.edge_dropout = spec.model.dropout, settings.edge_dropout
         self.sub_normalized = settings.sub_normalized

@@ -28,7 +28,7 @@ from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.walks import Steps, walk_from_members
 from subgnn.models.interface import Settings, View
-from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, in_blocks
+from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, MessagePassingSettings, in_blocks
 from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.ragged import Ragged
@@ -46,7 +46,7 @@ class SSNP(MessagePassing):
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
-        self.settings, self.seed = spec.message_passing, spec.seed
+        self.settings, self.seed = spec.of(MessagePassingSettings), spec.seed
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """The vectors of subgraphs (n, 2 L d)."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy
@@ -22,12 +23,47 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from subgnn.config.method_settings import S2NSettings
+from subgnn.config.numbers import Bounds, Probability
+from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.ragged import Ragged
 
 _ROWS = 1024  # of W at a time
+
+
+@dataclass(frozen=True, slots=True)
+class S2NSettings(MethodSettings):
+    """S2N (:mod:`subgnn.models.peers.s2n`); model.layers is the number of layers on the graph of subgraphs.
+
+    convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
+    (min(w, t + d) - t) / d; those at or below 0 are dropped. sub_layers is the number of layers inside subgraphs before
+    their nodes are summed: none is S2N+0, more S2N+A. edge_dropout leaves out edges of the graph of subgraphs in
+    training. batch_norm and skip (a linear layer beside each convolution) are of the layers on that graph. alpha, theta
+    and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs, where sub_normalized
+    says whether a node takes the mean of its neighbours or their sum. weighted sums nodes by the root of their share of
+    the degrees. constant, if above 0, replaces embeddings by that number. test_graph says
+    whether a subgraph that is predicted is joined to the training subgraphs alone, or with all others of its batch.
+    """
+
+    section: ClassVar[str] = "s2n"
+    convolution: Literal["gcn", "gcnii"] = "gcn"
+    threshold: float = 2.0
+    span: Annotated[float, Bounds(1e-3, 1000)] = 1.0
+    sub_layers: Annotated[int, Bounds(0, 100)] = 0
+    edge_dropout: Probability = 0.3
+    batch_norm: bool = False
+    skip: bool = False
+    alpha: Probability = 0.5
+    theta: float = 0.5
+    shared: bool = True
+    sub_alpha: Probability = 0.5
+    sub_theta: float = 0.5
+    sub_shared: bool = True
+    sub_normalized: bool = True
+    weighted: bool = False
+    constant: float = 0.0
+    test_graph: Literal["alone", "batch"] = "alone"
 
 
 def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse.csr_array]:

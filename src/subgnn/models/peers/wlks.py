@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy
@@ -38,7 +38,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.config.settings import Recipe
+from subgnn.config.numbers import Bounds, Probability
+from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.baselines.induced_graphs import induced_graphs
@@ -117,20 +118,39 @@ def table_of(rows: Ragged) -> Table:
     return {text[ends[i] : ends[i + 1]]: i for i in range(len(rows))}
 
 
+@dataclass(frozen=True, slots=True)
+class WLKSSettings(MethodSettings):
+    """WLKS (:mod:`subgnn.models.peers.wlks`).
+
+    Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
+    rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
+    (``auto``: both are tried). mix is the share of the whole graph's kernel. inverse_penalty is C of the support vector
+    machines.
+    """
+
+    section: ClassVar[str] = "wlks"
+    rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2)
+    cumulative: bool = False
+    normalize: Literal["auto", "rows", "none"] = "auto"
+    mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
+    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
+
+
 class WLKSModel(TensorModel):
     """WLKS."""
 
     is_fitted_in_one_go = True
+    settings = (WLKSSettings,)
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         for name in ("rounds", "mix", "inverse_penalty"):
-            if not getattr(recipe.wlks, name):
-                hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(Recipe().wlks, name))}"
+            if not getattr(recipe.of(WLKSSettings), name):
+                hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(WLKSSettings(), name))}"
                 raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
-        graph, settings, subgraphs = data.graph, recipe.wlks, data.subgraphs
+        graph, settings, subgraphs = data.graph, recipe.of(WLKSSettings), data.subgraphs
         train = subgraphs.nodes.take(subgraphs.indices("train"))
         last, found = max(settings.rounds), dict[str, NDArray[Any]]()
         if max(settings.mix) > 0:
@@ -164,17 +184,17 @@ class WLKSModel(TensorModel):
         return WLKS(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        given = recipe.wlks
+        given = recipe.of(WLKSSettings)
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         found = {}
         for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
             options: dict[str, Any] = {"normalize": way, "rounds": (i,), "mix": (a,), "inverse_penalty": (c,)}
             chosen = replace(given, **options)
-            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = replace(recipe, wlks=chosen)
+            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = recipe.having(chosen)
         return found
 
     def sees(self, settings: Settings) -> View:
-        return "everything" if max(settings.wlks.mix) > 0 else "shape"
+        return "everything" if max(settings.of(WLKSSettings).mix) > 0 else "shape"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships
@@ -250,7 +270,8 @@ class WLKS(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         spec, given = checkpoint.spec, checkpoint.weights
-        self.settings, self.seed, self.task, self.outputs = spec.wlks, spec.seed, spec.task, spec.num_outputs
+        self.settings, self.seed = spec.of(WLKSSettings), spec.seed
+        self.task, self.outputs = spec.task, spec.num_outputs
         by_pairs = task_of(spec.task).one_class
         machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
         last, a = self.settings.rounds[-1], self.settings.mix[-1]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -176,6 +176,11 @@ class Inputs:
             self._hold(self.whole.to(device))
         return self
 
+    @property
+    def draw(self) -> int:
+        """The number of the draw of anchors."""
+        return self.whole.draw
+
     def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
         """The same subgraphs, measured against another draw of anchors; everything else is shared."""
         other = copy.copy(self)
@@ -333,6 +338,7 @@ class StreamedInputs:
         draw: which draw of anchors this is.
     """
 
+    looks_up_rows: ClassVar[bool] = True
     prepared: Prepared
     anchor_nodes: NDArray[np.int32]
     table: NDArray[np.int32] | None = None

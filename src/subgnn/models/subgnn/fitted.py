@@ -29,8 +29,8 @@ from subgnn.models.examples import in_batches
 from subgnn.models.interface import (
     BATCH,
     Candidate,
-    FittedModel,
-    Model,
+    ChannelModel,
+    FittedChannelModel,
     Opening,
     Settings,
     SetUp,
@@ -128,7 +128,7 @@ class MeasuredForNetworks:
                 yield one.network, inputs, prepared
 
 
-class FittedSubGNN(FittedModel):
+class FittedSubGNN(FittedChannelModel):
     """SubGNN: one network, or an ensemble of them, each with one draw of anchors or more."""
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> None:
@@ -204,14 +204,11 @@ class FittedSubGNN(FittedModel):
         return self._cached
 
 
-class SubGNNModel(Model):
+class SubGNNModel(ChannelModel):
     """SubGNN (paper, section 4); also as an ensemble, or correcting a baseline."""
 
     needs_edges = False
-    uses_many_devices = True
-    has_ensembles = True
-    corrects_baselines = True
-    has_channels = True
+    trains_on_many_devices = True
     switches = MappingProxyType(
         {
             "weights": "prepare.weighted_walks=true",
@@ -227,7 +224,7 @@ class SubGNNModel(Model):
         )
         draws = [found.prepared for found in cached]
         table = table_for_training(draws, subgraphs.indices("train"), recipe.embeddings)
-        spec = ModelSpec.of(
+        spec = ModelSpec.for_recipe(
             recipe,
             graph,
             subgraphs,
@@ -266,10 +263,6 @@ class SubGNNModel(Model):
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedSubGNN:
         return FittedSubGNN(checkpoint, graph, opening)
 
-    def stored_weights(self, state: Weights) -> Weights:
-        """All but places in the table, which follow from anchors."""
-        return {name: value for name, value in state.items() if not name.startswith("anchors.")}
-
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         spec = checkpoint.spec
         no_anchors: list[Any] = [[None for _ in row] for row in spec.shared]
@@ -279,7 +272,7 @@ class SubGNNModel(Model):
             # Frozen embeddings of many nodes are drawn or read again, and not stored.
             if has_embeddings(spec) and (spec.embeddings.trainable or "table" in checkpoint.weights):
                 found["table"] = torch.empty(len(spec.table_nodes), spec.embeddings.dim)
-        return self.stored_weights(found)
+        return found
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         spec = checkpoint.spec
@@ -325,17 +318,13 @@ class SubGNNModel(Model):
             hint = "give it [[channels]] and a layer; or set model.initial or model.topology to true"
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
-    def num_fits(self, recipe: Recipe) -> int:
-        return recipe.training.members
-
     def uses(self, recipe: Recipe) -> frozenset[str]:
         """As for any model; and what channels by diffusion, hops and walks use, as well as features.
 
         Hops are measured for position and for drawn border anchors of neighborhood; structure has walks.
         """
         prepare, channels = recipe.prepare, recipe.channels if recipe.model.layers else ()
-        by_lift = prepare.border_anchors == "lift" and any(c.name == "neighborhood/border" for c in channels)
-        diffuses = by_lift or any(c.similarity == "diffusion" for c in channels)
+        diffuses = any(channel_of(c).diffuses(prepare) or similarity_of(c, prepare).diffuses for c in channels)
         walks = any(channel_of(c).patches for c in channels)
         hops = any(similarity_of(c, prepare).searches for c in channels)
         by_weight = (prepare.weighted_walks and walks) or (prepare.edge_length != "one" and hops)

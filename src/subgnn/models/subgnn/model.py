@@ -50,7 +50,7 @@ class AnchorPlaces(nn.Module):
                     patches.append(anchors)
                 elif anchors is not None:
                     places = np.searchsorted(table_nodes, anchors.touched).astype(np.int64)
-                    self.register_buffer(f"nodes_{layer}_{channel}", torch.from_numpy(places))
+                    self.register_buffer(f"nodes_{layer}_{channel}", torch.from_numpy(places), persistent=False)
         self.walks: Walks | None = None
         if patches:
             # All patches, in the order of layers and channels.

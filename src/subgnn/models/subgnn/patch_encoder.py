@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -31,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
+from subgnn.models.examples import single_precision
 from subgnn.ragged import Ragged
 
 
@@ -79,9 +79,9 @@ class Walks(nn.Module):
         steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
         nodes, places = np.unique(_joined(steps), return_inverse=True)
         self.picking = Picking.of(places.astype(np.int64), len(nodes))
-        self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)))
-        self.register_buffer("places", torch.from_numpy(self.picking.rows))
-        self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch))
+        self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)), persistent=False)
+        self.register_buffer("places", torch.from_numpy(self.picking.rows), persistent=False)
+        self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch), persistent=False)
         by_node, first_of_node = self.picking.by_row or (np.empty(0, np.int64), np.zeros(1, np.int64))
         self.register_buffer("by_node", torch.from_numpy(by_node), persistent=False)
         self.register_buffer("node_starts", torch.from_numpy(first_of_node[:-1]), persistent=False)
@@ -276,17 +276,6 @@ def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
 def _pool() -> ThreadPoolExecutor:
     """Threads whose own matrix products use one thread each."""
     return ThreadPoolExecutor(_MAX_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
-
-
-@contextmanager
-def single_precision() -> Iterator[None]:
-    """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.allow_tf32 = before
 
 
 def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:

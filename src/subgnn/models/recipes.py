@@ -1,0 +1,250 @@
+"""Recipes: read from TOML files and the packaged ones, checked; what a recipe uses of a graph, and what it ignores.
+
+A recipe file has a table for each section of :class:`~subgnn.config.settings.Recipe`, one for its method where that has
+settings of its own (:class:`~subgnn.config.settings.MethodSettings`), and a list of channels:
+
+.. code-block:: toml
+
+    [[channels]]
+    kind = "structure"
+    side = "internal"
+    num_anchors = 15
+
+    [model]
+    layers = 4
+
+Any setting is overridden by ``--set section.key=value``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from subgnn.config.files import Where, parse_table, read_toml, with_overrides
+from subgnn.config.plugins import allow_plugins
+from subgnn.config.recipes import packaged_recipe, recipe_groups
+from subgnn.config.settings import AutoSettings, MethodSettings, Recipe
+from subgnn.data.graph import ATTRIBUTES, Graph
+from subgnn.errors import UserError, choices, excerpt
+from subgnn.models.interface import ChannelModel, Model
+from subgnn.models.registry import MODELS, baseline_of, find_model, model_of, trainable_model_of
+from subgnn.models.tensor_model import PaperBaselineSettings, tuned_recipes
+
+
+def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe from a mapping, checked.
+
+    Args:
+        overrides: ``section.key=value``, with the value as in TOML; plain words need no quotes. For a portfolio, those
+            of other sections than ``auto`` apply to every candidate.
+    """
+    merged, place = with_overrides(content, where, overrides)
+    sections = _sections(merged)
+    tables = {name: merged.pop(name) for name in sections if name in merged}
+    recipe = parse_table(Recipe, merged, place, also_known=sections)
+    own = [kind.section for model in _models(recipe) for kind in model.settings]
+    methods = {
+        name: parse_table(kind, tables.get(name, {}), place, name)
+        for name, kind in sections.items()
+        if name in tables or name in own
+    }
+    names = [channel.name for channel in recipe.channels]
+    for name in names:
+        if names.count(name) > 1:
+            hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
+            raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
+    for_candidates = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
+    return replace(recipe, methods=methods, auto=_with_overrides(recipe.auto, for_candidates, place))
+
+
+def _sections(content: Mapping[str, Any]) -> dict[str, type[MethodSettings]]:
+    """The settings of the methods that are known, and of the method of this recipe, by section."""
+    method = content.get("method")
+    models = [*MODELS.values(), *([find_model(method)] if isinstance(method, str) else [])]
+    return {kind.section: kind for model in models for kind in model.settings}
+
+
+def _models(recipe: Recipe) -> list[Model]:
+    """The model of a recipe, and the baseline that it corrects."""
+    return [model for model in (model_of(recipe), baseline_of(recipe)) if model is not None]
+
+
+def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where) -> AutoSettings:
+    """A portfolio whose candidates all have the overrides, after their own.
+
+    Raises:
+        UserError: for two candidates of one name, or the name of none.
+    """
+    names = [candidate.name for candidate in auto.candidates]
+    for name in names:
+        if names.count(name) > 1 or not name or any(letter in name for letter in "/\\\0") or name.startswith("."):
+            what = f"auto.candidates has the name {excerpt(name)}" + (" twice" if names.count(name) > 1 else "")
+            hint = "accepted: a different name for each, without / or \\"
+            raise UserError(what, where=where("auto.candidates"), hint=hint)
+    for name in auto.only:
+        if name not in names:
+            raise UserError(f"auto.only has {excerpt(name)}", where=where("auto.only"), hint=choices(name, names))
+    return replace(auto, candidates=tuple(replace(one, set=one.set + overrides) for one in auto.candidates))
+
+
+def read_recipe(path: Path, overrides: Sequence[str] = (), *, allow: bool = False) -> Recipe:
+    """Read a recipe file.
+
+    Args:
+        allow: the file is the user's own, so that the plug-ins it names may be imported.
+    """
+    content = {"name": path.stem} | read_toml(path, "recipe")
+    if allow:
+        allow_plugins(content)
+    return parse_recipe(content, str(path), overrides)
+
+
+def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """A packaged recipe by name, or a recipe file by its path.
+
+    Args:
+        overrides: ``section.key=value``.
+    """
+    if name.endswith(".toml"):
+        return read_recipe(Path(name), overrides, allow=True)
+    packaged = packaged_recipe(name)
+    recipe = parse_recipe(packaged.content, str(packaged.path), [*packaged.settings, *overrides])
+    published = packaged.published.get("") or packaged.published.get(recipe.embeddings.source, {})
+    return replace(recipe, published=published)
+
+
+def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict[str, Recipe]:
+    """The recipes of a portfolio by the names of its candidates: those of ``auto.only``, or all.
+
+    Args:
+        attributes: of the graph; candidates for graphs with another one are left out. None leaves out none.
+
+    Raises:
+        UserError: where a candidate's recipe or settings are unknown, or all candidates are for other graphs.
+    """
+    auto = recipe.auto
+    wanted = [one for one in auto.candidates if not auto.only or one.name in auto.only]
+    chosen = [one for one in wanted if attributes is None or set(one.for_graphs_with) <= set(attributes)]
+    if wanted and not chosen:
+        needed = ", ".join(sorted({name for one in wanted for name in one.for_graphs_with}))
+        what = f"{', '.join(one.name for one in wanted)}: for graphs with {needed}, and this one has none"
+        raise UserError(what, where="auto.candidates", hint="name other candidates, or none, in auto.only")
+    return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
+
+
+def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None:
+    """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work.
+
+    Args:
+        complete: the recipe is to be trained as it is; a search may start from a network that sees nothing.
+    """
+    model, members = model_of(recipe), recipe.training.members
+    channels = [name for name, one in MODELS.items() if isinstance(one, ChannelModel)]
+    if members > 1 and not isinstance(model, ChannelModel):
+        hint = f"several networks are fitted for {', '.join(channels)} alone: leave training.members out"
+        raise UserError(f"training.members is {members}, and the method {recipe.method}", where="recipe", hint=hint)
+    check_tunable(recipe)
+    if recipe.is_portfolio:
+        _check_portfolio(recipe)
+        return
+    trainable, baseline = trainable_model_of(recipe), baseline_of(recipe)
+    trainable.candidates(recipe)
+    trainable.check(recipe, graph)
+    if baseline is not None:
+        baseline.check_as_baseline(recipe)
+    if complete and isinstance(trainable, ChannelModel):
+        trainable.check_inputs(recipe)
+
+
+def _check_portfolio(recipe: Recipe) -> None:
+    """Refuse a portfolio without candidates, and candidates that cannot be members."""
+    if not recipe.auto.candidates:
+        hint = "list some: [[auto.candidates]] with name and recipe; or take --recipe auto"
+        raise UserError("auto.candidates is empty", where="recipe", hint=hint)
+    for name, candidate in portfolio(recipe).items():
+        if candidate.is_portfolio or not model_of(candidate).predicts_new_subgraphs:
+            hint = "accepted: methods that predict new subgraphs, and are not portfolios"
+            what = f"the method of the candidate {excerpt(name)} is {candidate.method}"
+            raise UserError(what, where="auto.candidates", hint=hint)
+
+
+def check_tunable(recipe: Recipe) -> None:
+    """Raise :class:`UserError` for ``baseline.tune_settings`` that the model does not have, or of a wrong form."""
+    settings = recipe.of(PaperBaselineSettings)
+    if settings.tune_settings and PaperBaselineSettings not in model_of(recipe).settings:
+        accepted = ", ".join(name for name, model in MODELS.items() if PaperBaselineSettings in model.settings)
+        hint = f"accepted for {accepted}; subgnn tune searches the settings of any recipe"
+        raise UserError(f"the method is {recipe.method}", where="baseline.tune_settings", hint=hint)
+    tuned_recipes(recipe)
+
+
+def used_attributes(recipe: Recipe) -> frozenset[str]:
+    """What a recipe uses of a graph beside nodes and edges, with what the baseline uses that it corrects.
+
+    A portfolio uses what some candidate uses.
+    """
+    if recipe.is_portfolio:
+        return frozenset().union(*(used_attributes(one) for one in portfolio(recipe).values()))
+    baseline = baseline_of(recipe)
+    return trainable_model_of(recipe).uses(recipe) | (frozenset() if baseline is None else baseline.uses(recipe))
+
+
+def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
+    """What a graph has and a recipe does not use, as ``edge weights``, after settings of it that have no effect.
+
+    Args:
+        graph: as it was read, directed if it is.
+    """
+    found = list[str]()
+    if not recipe.is_portfolio:
+        model = trainable_model_of(recipe)
+        if recipe.training.focal > 0 and model.is_fitted_in_one_go:
+            found.append("focal loss (training.focal; this model is fitted in one go)")
+        for name, switch in model.switches.items():
+            setting = switch.removesuffix("=true")
+            section, _, key = setting.partition(".")
+            if setting != switch and name not in graph.attributes and recipe.plain().get(section, {}).get(key):
+                found.append(f"{setting} (the graph has no {ATTRIBUTES[name]})")
+    used = used_attributes(recipe)
+    return found + [ATTRIBUTES[name] for name in graph.attributes if name not in used]
+
+
+def unused_line(recipe: Recipe, graph: Graph) -> str:
+    """One line that says what a graph has and a recipe does not use, and what would use it; empty if there is nothing.
+
+    Example:
+        >>> graph = Graph.from_edges([0], [1], weights=[2.0])
+        >>> unused_line(find_recipe("bag"), graph).partition(", ")[0]
+        'not used by recipe bag: edge weights (recipes that use them: auto'
+    """
+    parts, attributes = list[str](), {words: name for name, words in ATTRIBUTES.items()}
+    switches = {} if recipe.is_portfolio else trainable_model_of(recipe).switches
+    for words in unused_data(recipe, graph):
+        if words not in attributes:
+            parts.append(words)
+            continue
+        name = attributes[words]
+        switch = switches.get(name, "")
+        if switch and name not in used_attributes(parse_recipe(recipe.plain(), recipe.name, [switch])):
+            switch = ""
+        names = [other for other in recipe_groups()["recipes"] if other != recipe.name]
+        others = [other for other in names if _would_use(find_recipe(other), name, graph)]
+        ways = [f"--set {switch}"] * bool(switch)
+        ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
+        ways += ["for data split --method time and --edges-until"] * (name == "times")
+        parts.append(f"{words} ({'; '.join(ways)})" if ways else words)
+    return f"not used by recipe {recipe.name}: {'; '.join(parts)}" if parts else ""
+
+
+def _would_use(recipe: Recipe, attribute: str, graph: Graph) -> bool:
+    """Whether a recipe for labelled subgraphs uses an attribute, and accepts the graph."""
+    if attribute not in used_attributes(recipe) or not model_of(recipe).vectors_need_labels:
+        return False
+    try:
+        check_recipe(recipe, graph)
+    except UserError:
+        return False
+    return True
