@@ -147,34 +147,22 @@ def check(
     problems = Problems()
     if read is None:
         dataset = read_with_problems(path, ReadOptions(id_base=id_base, verify=True), problems)
-        if dataset is not None and not problems.num_errors:
-            _add_card_notes(dataset, path, problems)
     else:
         try:
             dataset = read()
         except DataError as error:
             problems.add(error)
             dataset = None
-    if dataset is not None and not problems.num_errors:
-        _add_notes(dataset, path, problems)
-    return problems, None if problems.num_errors else dataset
-
-
-def _add_card_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
-    """Note what a card, or its absence, means for labels."""
+    if dataset is None or problems.num_errors:
+        return problems, None
     subgraphs, where = dataset.subgraphs, str(path)
     hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
-    if not dataset.card and task_of(subgraphs.task).several:
+    if read is None and not dataset.card and task_of(subgraphs.task).several:
         what = f"labels are split at '-' into {subgraphs.num_classes} classes, since no dataset.json says what they are"
         problems.notes.append(Problem(where, what, 'to keep them whole, write {"task": "multi-class"} there'))
-    elif path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:
+    elif read is None and path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:
         what = "labels with '-' are kept whole, since dataset.json names no task"
         problems.notes.append(Problem(where, what, 'to split them at \'-\', write {"task": "multi-label"} there'))
-
-
-def _add_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
-    """Warn of what is allowed, but probably not intended."""
-    subgraphs, where = dataset.subgraphs, str(path)
     problems.notes += [Problem(where, note) for note in label_notes(subgraphs)]
     shared = 0 if dataset.graph.names is None else dataset.graph.names.num_shared
     if shared:
@@ -189,3 +177,4 @@ def _add_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
         problems.warn(where, error.what, "train refuses it, without --edges-until or --allow-look-ahead")
     for what, hint in split_warnings(subgraphs):
         problems.warn(where, what, hint)
+    return problems, dataset

@@ -9,7 +9,6 @@ On disk this takes 24 bytes an edge at most, 36 with weights, and then the graph
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -145,8 +144,9 @@ class EdgeStore:
                 self.on_progress("distributing edges", done, total)
                 sorted_records, ends = distribute(records, plan.of_cell, len(plan), both=both)
                 for bucket in np.flatnonzero(np.diff(ends)):
-                    piece = sorted_records[ends[bucket] : ends[bucket + 1]]
-                    _write_at(file, piece, int(fill[bucket]) * 4 * self._width)
+                    piece, place = sorted_records[ends[bucket] : ends[bucket + 1]], int(fill[bucket]) * 4 * self._width
+                    file.seek(place)
+                    file.write(piece.data)
                     fill[bucket] += len(piece)
                 done += len(records)
         self.on_progress("distributing edges", done, total)
@@ -192,10 +192,3 @@ class EdgeStore:
         if path.stat().st_size == 0:
             return np.empty(0, dtype)
         return np.memmap(path, dtype, mode="r").view(np.ndarray)
-
-
-def _write_at(file: IO[bytes], piece: NDArray[Any], place: int) -> None:
-    data = piece.data.cast("B")
-    while len(data):
-        written = os.pwrite(file.fileno(), data, place)
-        data, place = data[written:], place + written

@@ -149,9 +149,14 @@ def _positions(
         within, outside = sorted(ends.tolist())
         if outside - inside < border:
             towards[outside - inside] += middle[within]
+    # Border nodes are evenly spaced in the order of the wanted directions, and turned as a whole to be near these.
+    wanted = np.arctan2(towards[:, 1], towards[:, 0])
+    order, angle = np.argsort(wanted, kind="stable"), np.empty(border)
+    even = 2 * np.pi * np.arange(border) / max(1, border)
+    angle[order] = even + np.angle(np.exp(1j * (wanted[order] - even)).sum())
+    ring = RING * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     even = 2 * np.pi * np.arange(far) / max(1, far)
-    outer = (2 * RING - 1) * np.stack([np.cos(even), np.sin(even)], axis=1)
-    return np.concatenate([middle, _ring(towards), outer])
+    return np.concatenate([middle, ring, (2 * RING - 1) * np.stack([np.cos(even), np.sin(even)], axis=1)])
 
 
 def stress_layout(n: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -183,16 +188,3 @@ def stress_layout(n: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
         at = inverse @ (pull.sum(axis=1)[:, None] * at - pull @ at)
     at -= at.mean(axis=0)
     return np.asarray(at / np.linalg.norm(at, axis=1).max())
-
-
-def _ring(towards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Evenly spaced places on the ring, in the order of the wanted directions; both (n, 2)."""
-    count = len(towards)
-    wanted = np.arctan2(towards[:, 1], towards[:, 0])
-    order = np.argsort(wanted, kind="stable")
-    angle = np.empty(count)
-    even = 2 * np.pi * np.arange(count) / max(1, count)
-    # Turned as a whole so that places are near the wanted directions.
-    turn = np.angle(np.exp(1j * (wanted[order] - even)).sum())
-    angle[order] = even + turn
-    return RING * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -26,7 +26,7 @@ from subgnn.data.formats.subgraph_text import ASK_ID_BASE, SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
-from subgnn.data.strings import Strings
+from subgnn.data.strings import Strings, several_nodes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
 from subgnn.errors import DataError, DataWarning, choices, excerpt
 from subgnn.ragged import Ragged
@@ -236,7 +236,9 @@ def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -
     for i, text in enumerate(members.texts):
         node, in_another_case = graph.find(text)
         if node is not None and node < 0:
-            raise _several(members, i, graph)
+            error, place = several_nodes(text, graph.names), np.argmax(members.nodes.values == i)
+            subgraph = int(members.nodes.row_ids[place])
+            raise DataError(error.what, where=members.place(subgraph), hint=error.hint)
         if node is not None and in_another_case and graph.names is not None:
             by_case[text] = graph.names[node]
         places[i] = -1 if node is None else node
@@ -246,7 +248,12 @@ def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -
         hint = f"correct {them}, or pass --unknown drop to leave {them} out"
         first = int(np.argmax(found.dropped > 0))
         where = members.place(first) if len(members) > 1 else members.where
-        raise DataError(found.unknown_text(), where=where, hint=hint + _about_ids(list(found.unknown), graph))
+        last, number = graph.num_nodes - 1, next((text for text in found.unknown if text.isdigit()), None)
+        if graph.names is None:
+            hint += f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in found.unknown else ''}"
+        elif number is not None:
+            hint += f"; where nodes have names, row {number[:18]} is written #{number[:18]}"
+        raise DataError(found.unknown_text(), where=where, hint=hint)
     return found
 
 
@@ -284,22 +291,3 @@ def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
         if best := difflib.get_close_matches(text[:100], near, n=1):
             found[text] = best[0]
     return found
-
-
-def _several(members: Members, text: int, graph: Graph) -> DataError:
-    """The error for a text that names several nodes."""
-    given = members.texts[text]
-    shared = [] if graph.names is None else graph.names.shared(given)
-    shown = ", ".join(f"#{row}" for row in shared[:5]) + (", ..." if len(shared) > 5 else "")
-    subgraph = int(members.nodes.row_ids[np.argmax(members.nodes.values == text)])
-    hint = f"write the row number of one of them: {shown}" if shown else "write it in the case of the graph"
-    return DataError(f"{excerpt(given)} names several nodes", where=members.place(subgraph), hint=hint)
-
-
-def _about_ids(unknown: Sequence[str], graph: Graph) -> str:
-    """A hint about ids that are row numbers."""
-    if graph.names is not None:
-        number = next((text for text in unknown if text.isdigit()), None)
-        return "" if number is None else f"; where nodes have names, row {number[:18]} is written #{number[:18]}"
-    last = graph.num_nodes - 1
-    return f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in unknown else ''}"

@@ -206,6 +206,14 @@ class NodeNames(Sequence[str]):
         return found or sorted({node for c in self.columns.values() for node, other in enumerate(c) if other == name})
 
 
+def several_nodes(text: str, names: NodeNames | None) -> DataError:
+    """The error for a text that names several nodes; without a place, which the caller knows."""
+    shared = [] if names is None else names.shared(text)
+    shown = ", ".join(f"#{row}" for row in shared[:5]) + (", ..." if len(shared) > 5 else "")
+    hint = f"write the row number of one of them: {shown}" if shown else "write it in the case of the graph"
+    return DataError(f"{excerpt(text)} names several nodes", hint=hint)
+
+
 def _gather(column: Strings, ids: dict[str, int], *, digits: bool) -> dict[str, int]:
     for node, name in enumerate(column):
         if name and (digits or not is_number(name)) and ids.setdefault(name, node) != node:

@@ -97,16 +97,16 @@ class SubgraphSet:
         for what, column in (("labels", labels), ("splits", splits), ("names", names), ("groups", groups)):
             if column is not None and len(column) != len(rows):
                 raise DataError(f"{len(column)} {what} for {len(rows)} subgraphs", where=what)
-        found, targets, classes = encode_labels(labels, task)
+        for i, split in enumerate(splits or ()):
+            if split not in SPLITS:
+                raise DataError(f"unknown split '{split}'", where=f"subgraph {i}", hint=choices(str(split), SPLITS))
         return cls(
-            nodes=Ragged.from_rows(rows),
-            task=found,
-            targets=targets,
-            classes=classes,
-            splits=None if splits is None else encode_splits(splits),
-            names=None if names is None else Strings.of(names),
-            groups=None if groups is None else Strings.of(groups),
-            times=None if times is None else check_times(times, len(rows)).copy(),
+            Ragged.from_rows(rows),
+            *encode_labels(labels, task),
+            None if splits is None else np.array([SPLITS.index(split) for split in splits], np.int8),
+            None if names is None else Strings.of(names),
+            None if groups is None else Strings.of(groups),
+            None if times is None else check_times(times, len(rows)).copy(),
         )
 
     def __len__(self) -> int:
@@ -180,14 +180,6 @@ class SubgraphSet:
         if self.groups is not None:
             digest.update("\x1f".join(("groups", *self.groups)).encode())
         return digest.hexdigest()
-
-
-def encode_splits(splits: Sequence[str]) -> NDArray[np.int8]:
-    """The index in :data:`SPLITS` of each name."""
-    for i, split in enumerate(splits):
-        if split not in SPLITS:
-            raise DataError(f"unknown split '{split}'", where=f"subgraph {i}", hint=choices(str(split), SPLITS))
-    return np.array([SPLITS.index(split) for split in splits], np.int8)
 
 
 def encode_labels(

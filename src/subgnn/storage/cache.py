@@ -133,7 +133,14 @@ def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
         with suppress(OSError):
             entry.path.unlink()
         total -= entry.size
-    _remove_stale()
+    # Leftovers are known from their locks; without a lock, after a day.
+    for kind, suffixes in KINDS.items():
+        remove_leftovers(cache_folder() / kind)
+        for path in (part for suffix in suffixes for part in (cache_folder() / kind).glob(f".*.{suffix}.*.part")):
+            with suppress(OSError):
+                old = time.time() - path.stat().st_mtime > _STALE_SECONDS
+                if old and not path.with_suffix(".lock").exists():
+                    path.unlink()
 
 
 def store(path: Path, parts: Parts) -> bool:
@@ -152,15 +159,3 @@ def store(path: Path, parts: Parts) -> bool:
         warnings.warn(f"{path}: {what}; {hint}", DataWarning, stacklevel=3)
         return False
     return True
-
-
-def _remove_stale() -> None:
-    """Remove the temporary files of killed processes, known from their locks; without a lock, after a day."""
-    for kind, suffixes in KINDS.items():
-        remove_leftovers(cache_folder() / kind)
-        for suffix in suffixes:
-            for path in (cache_folder() / kind).glob(f".*.{suffix}.*.part"):
-                with suppress(OSError):
-                    old = time.time() - path.stat().st_mtime > _STALE_SECONDS
-                    if old and not path.with_suffix(".lock").exists():
-                        path.unlink()

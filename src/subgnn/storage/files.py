@@ -163,22 +163,15 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
             lock = folder / match.string
             with suppress(OSError):
                 file = open_lock(lock, create=False)
-                if file is not None:
-                    _clear_up(folder, match)
-                    close_lock(file, lock)
-
-
-def _clear_up(folder: Path, match: re.Match[str]) -> None:
-    """Remove the files that belong to the lock of a dead process."""
-    sibling = folder / match.string.removesuffix(".lock")
-    aside, path = Path(f"{sibling}.old"), folder / match["name"]
-    if os.path.lexists(aside) and len(os.fsencode(path.name)) < _LONGEST_NAME:
-        if os.path.lexists(path):
-            _remove(aside)
-        else:
-            aside.rename(path)
-    for suffix in (".part", ".scratch"):
-        _remove(Path(f"{sibling}{suffix}"))
+                if file is None:
+                    continue
+                sibling, path = match.string.removesuffix(".lock"), folder / match["name"]
+                aside = folder / f"{sibling}.old"
+                if os.path.lexists(aside) and len(os.fsencode(path.name)) < _LONGEST_NAME:
+                    _remove(aside) if os.path.lexists(path) else aside.rename(path)
+                for suffix in (".part", ".scratch"):
+                    _remove(folder / f"{sibling}{suffix}")
+                close_lock(file, lock)
 
 
 def _remove(path: Path) -> None:

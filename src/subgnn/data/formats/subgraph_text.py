@@ -16,14 +16,13 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, split_names
+from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, several_nodes, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
 from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
 
 ASK_ID_BASE = "; was the file written with ids from 1? pass --id-base 1"
-_SHOWN = 5
 _COLUMNS = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
 
 
@@ -59,17 +58,10 @@ class NodeField:
 
     def _node(self, token: str) -> int:
         node = self._find(token)
-        if node is None:
-            raise self._unknown(token)
-        if node < 0:
-            shared = [] if self.names is None else self.names.shared(token)
-            shown = ", ".join(f"#{row}" for row in shared[:_SHOWN]) + (", ..." if len(shared) > _SHOWN else "")
-            hint = f"write the row number of one of them: {shown}"
-            raise DataError(f"{excerpt(token)} names several nodes", hint=hint)
-        return node
-
-    def _unknown(self, token: str) -> DataError:
-        """The error for a token that is not a node."""
+        if node is not None and node < 0:
+            raise several_nodes(token, self.names)
+        if node is not None:
+            return node
         if token.isdigit():
             last = self._limit - 1 + self.id_base
             asks = token == str(last + 1) and self.id_base == 0
@@ -82,7 +74,7 @@ class NodeField:
             hint = "nodes are ids from 0, or names where nodes.tsv gives them"
         else:
             what, hint = f"{excerpt(token)} is neither an id nor a name of a node", "names are those of nodes.tsv"
-        return DataError(what, hint=hint)
+        raise DataError(what, hint=hint)
 
 
 class _Row(NamedTuple):

@@ -58,8 +58,18 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def assemble(recipe: Recipe, settings: Any, seed: int) -> Dataset:
-    """Run a recipe, split the subgraphs and write the card."""
+def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
+    """Draw the synthetic dataset of that name in :data:`RECIPES`, with some fields of its settings changed.
+
+    Targets that cannot be met are refused; the message says what can.
+
+    Example:
+        >>> d = generate("density", seed=1, num_nodes=500, num_subgraphs=12, subgraph_size=8)
+        >>> d.graph.num_nodes, d.subgraphs.label_counts()
+        (499, {'0': 4, '1': 4, '2': 4})
+    """
+    recipe = find_recipe(name)
+    settings = read_settings(recipe, options)
     draft = recipe.make(settings, seed)
     classes, codes = np.unique(np.array(draft.labels), return_inverse=True)
     splits = stratified_split(codes, FRACTIONS, stream(seed, f"synthetic/{recipe.name}/splits"))
@@ -96,17 +106,3 @@ def read_settings(recipe: Recipe, options: dict[str, Any]) -> Any:
     """The settings of a recipe with some options changed; numbers may be given as text."""
     values = parse_options({"settings": recipe.settings}, options, f"recipe {recipe.name}")
     return recipe.settings(**values["settings"])
-
-
-def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
-    """Draw the synthetic dataset of that name in :data:`RECIPES`, with some fields of its settings changed.
-
-    Targets that cannot be met are refused; the message says what can.
-
-    Example:
-        >>> d = generate("density", seed=1, num_nodes=500, num_subgraphs=12, subgraph_size=8)
-        >>> d.graph.num_nodes, d.subgraphs.label_counts()
-        (499, {'0': 4, '1': 4, '2': 4})
-    """
-    recipe = find_recipe(name)
-    return assemble(recipe, read_settings(recipe, options), seed)
