@@ -52,9 +52,7 @@ def convert(
 ) -> tuple[Dataset, Layout]:
     """Read a dataset or a graph and write it as a folder or a bundle.
 
-    Args:
-        subgraphs, nodes: for a graph alone, its subgraphs and a table of node attributes.
-        reading: labels of tables are whole by default.
+    A graph alone may get ``subgraphs`` and a table of ``nodes`` with attributes. Labels of tables are whole by default.
     """
     writing = writing or WriteOptions()
     layout = writing.to

@@ -141,8 +141,7 @@ def check(
 ) -> tuple[Problems, Dataset | None]:
     """Read and verify all of a dataset; returns what is wrong with it, and the dataset where there are no errors.
 
-    Args:
-        read: reads what is not a folder or a bundle, as tables, of which only the first problem is found.
+    What is not a folder or a bundle, as tables, is read by ``read``, and only its first problem is found.
     """
     problems = Problems()
     if read is None:

@@ -49,9 +49,8 @@ class _Plan:
 class EdgeStore:
     """Collects edges in chunks, and builds a graph of them whose arrays are memory maps.
 
-    Args:
-        folder: for its files, which the caller removes.
-        memory: bytes to work in, about; a bucket has at least the rows of 256 nodes, whatever their degrees.
+    Its files are in ``folder``, which the caller removes. It works in about ``memory`` bytes; a bucket has at least the
+    rows of 256 nodes, whatever their degrees.
     """
 
     def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress = ignore) -> None:

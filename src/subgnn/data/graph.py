@@ -356,12 +356,7 @@ class _Edges:
 
 
 def other_weights_line(count: int, edge: tuple[int, int, float, float], names: NodeNames | None, kept: str) -> str:
-    """A warning of edges that are repeated with another weight.
-
-    Args:
-        edge: one of them: its ends, the weight that is kept, and its own.
-        kept: which of the repeated edges is kept.
-    """
+    """A warning of edges repeated with another weight; ``edge`` is one: its ends, the kept weight, and its own."""
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
     return f"{count:,} repeated edges have another weight; the {kept} is kept ({example})"

@@ -185,7 +185,6 @@ class Matched:
         unknown: texts that are not in the graph, with the number of subgraphs they are in, the most frequent first.
         dropped: for each subgraph, how many of its nodes are not in the graph.
         by_case: texts that were found in another case only, with the name they were found as.
-        repeated: how many nodes a subgraph names more than once.
         nearest: for the first unknown texts, the most similar name in the graph.
     """
 

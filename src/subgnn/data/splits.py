@@ -68,12 +68,6 @@ def split_subgraphs(
         method: ``random``; ``stratified``, as :func:`stratified_split`; ``group``, which keeps groups whole; or
             ``time``, as :func:`time_split`, for subgraphs with times, which has no use for a seed.
         groups: with ``group``, the group of each subgraph; groups that share a node set become one.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[0], [1], [0], [2], [3]], num_nodes=4)
-        >>> splits = split_subgraphs(given, method="random", seed=0).splits
-        >>> bool(splits[0] == splits[2]), sorted(set(splits.tolist()))
-        (True, [0, 1, 2])
     """
     if method not in METHODS:
         raise DataError(f"unknown method '{method}'", where="method", hint=choices(method, METHODS))
@@ -111,14 +105,11 @@ def whole_groups(subgraphs: SubgraphSet) -> Strings | None:
 
 
 def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> NDArray[np.int64]:
-    """A fold for each subgraph: equal shares of each class, and subgraphs of equal nodes or one group in one fold.
+    """A fold for each subgraph (n,): equal shares of each class, and subgraphs of equal nodes or one group in one fold.
 
     Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to the
     fold with the fewest subgraphs of that class, and of all; its class is what most of its subgraphs have. Several
-    labels and real values are ignored. The order of the subgraphs has no part in it.
-
-    Shapes:
-        returns: (n,), from 0 to folds - 1; fewer where there are fewer such sets.
+    labels and real values are ignored. The order of the subgraphs has no part in it. Few sets have fewer folds.
     """
     unit = split_units(subgraphs, subgraphs.groups)
     sizes = np.bincount(unit)
@@ -138,11 +129,7 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
 
 
 def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)) -> list[tuple[str, str]]:
-    """What makes scores of a split misleading, as pairs of a fact and its consequence; none without splits.
-
-    Args:
-        fitted_to: the splits that a model learns from.
-    """
+    """What makes scores of a split misleading, as pairs of a fact and its consequence; none without splits."""
     if subgraphs.splits is None:
         return []
     return [*_repeated(subgraphs, subgraphs.splits), *_unseen_classes(subgraphs, subgraphs.splits, fitted_to)]
@@ -201,11 +188,6 @@ def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None
     """A number for each subgraph, equal for those that must share a split or fold: equal nodes, or equal groups.
 
     It depends on the node sets, not on the order of subgraphs.
-
-    Example:
-        >>> given = SubgraphSet.from_lists([[3], [0, 1], [2], [1, 0]], num_nodes=4)
-        >>> split_units(given).tolist(), split_units(given, "abac").tolist()
-        ([2, 0, 1, 0], [1, 0, 1, 0])
     """
     keys = [nodes.astype("<i4").tobytes() for nodes in subgraphs.nodes]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}
@@ -227,10 +209,6 @@ def time_split(times: NDArray[Any], fractions: Sequence[float]) -> NDArray[np.in
     """A split in which train is before val and val before test; equal times stay together.
 
     The sizes are as near to the fractions as that allows.
-
-    Example:
-        >>> time_split(np.array([5, 1, 2, 2, 9, 7]), (0.5, 0.25, 0.25)).tolist()
-        [1, 0, 0, 0, 2, 1]
     """
     known, place, counts = np.unique(times, return_inverse=True, return_counts=True)
     if len(known) < len(SPLITS):

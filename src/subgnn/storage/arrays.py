@@ -45,9 +45,7 @@ class Damaged(DataError):
 class Format:
     """A kind of file: the name and version in its metadata, and the words of its messages.
 
-    Args:
-        make: how one is made, for a file of another kind.
-        again: what to do about a damaged file.
+    ``make`` says how one is made, for a file of another kind, ``again`` what to do about a damaged one.
     """
 
     name: str
@@ -132,15 +130,9 @@ def write_parts(path: Path, parts: Parts, *, overwrite: bool = False, sync: bool
 
 
 def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None, verify: bool = True) -> ArrayFile:
-    """Open a file.
+    """Open a file; its arrays may stay in it, read-only (``r``) or with changes that stay in memory (``c``).
 
-    Args:
-        mapped: leave the arrays in the file, read-only (``r``) or with changes that stay in memory (``c``).
-        verify: compare the checksum, which reads all of the file.
-
-    Raises:
-        Damaged: if it is another kind of file, or does not match its header or its checksum.
-        DataError: if it cannot be read, or is of another version.
+    A file that is of another kind, or does not match its header or, if ``verify``, its checksum is :class:`Damaged`.
     """
     try:
         with path.open("rb") as file:

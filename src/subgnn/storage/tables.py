@@ -30,11 +30,7 @@ Part = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; None stands for an empty cell.
-
-    Args:
-        width: how many values a cell has, where it has several; in CSV and TSV, each is a column of its own.
-    """
+    """A column of a table; a cell has ``width`` values, if given: in CSV and TSV, each is a column of its own."""
 
     title: str
     kind: type[str] | type[int] | type[float] = str
@@ -47,12 +43,7 @@ class Column:
 
 
 def distinct(titles: Iterable[tuple[str, str]]) -> list[str]:
-    """Titles that differ: pairs of a title and the prefix that it gets where an earlier column has the same title.
-
-    Example:
-        >>> distinct([("label", ""), ("label", "class_"), ("label", "given_")])
-        ['label', 'class_label', 'given_label']
-    """
+    """Titles that differ: pairs of a title and the prefix that it gets where an earlier column has the same title."""
     found: dict[str, None] = {}
     for title, prefix in titles:
         while title in found:
@@ -62,12 +53,7 @@ def distinct(titles: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def not_a_formula(cell: str) -> str:
-    """A cell as a spreadsheet shows it and does not compute it: with a quote before ``=``, ``+``, ``-`` or ``@``.
-
-    Example:
-        >>> not_a_formula("=1+1"), not_a_formula("-1.5"), not_a_formula("-x")
-        ("'=1+1", '-1.5', "'-x")
-    """
+    """A cell as a spreadsheet shows it and does not compute it: with a quote before ``=``, ``+``, ``-`` or ``@``."""
     return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
 
 
@@ -76,10 +62,8 @@ def write_table(
 ) -> None:
     """Write a table to a file that is open for bytes, which stays open.
 
-    Numbers have six significant digits in text, and all of theirs in Parquet.
-
-    Args:
-        excel_safe: apply :func:`not_a_formula` to titles and texts of CSV and TSV.
+    Numbers have six significant digits in text, and all of theirs in Parquet. If ``excel_safe``, titles and texts of
+    CSV and TSV are no formulas.
     """
     if form == "parquet":
         _write_parquet(file, columns, parts)

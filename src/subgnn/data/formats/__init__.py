@@ -29,9 +29,7 @@ FORMATS: tuple[FileFormat, ...] = (
 def read_dataset(path: str | Path, *, id_base: int | None = None, labels: LabelFormat | None = None) -> Dataset:
     """Read a dataset: a folder, a bundle, or a file of subgraphs alone, which gets a graph without edges.
 
-    Args:
-        id_base: the number that ids in text files begin with, where their card does not state it.
-        labels: how labels are written in text files; by default what their card says.
+    What ``id_base``, the number that ids in text files begin with, and ``labels`` say goes before the dataset's card.
     """
     problems = Problems()
     return problems.require(read_with_problems(Path(path), ReadOptions(id_base, labels), problems), path)

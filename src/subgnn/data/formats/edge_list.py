@@ -129,8 +129,7 @@ def first_beyond(file: EdgeFile, limit: int) -> tuple[int, int]:
 class EdgeReader:
     """Parses an edge list, as a whole or in chunks, and records what is wrong with it.
 
-    Args:
-        by_name: look names up. Where the first reading finds :attr:`needs_names`, read again with this.
+    Where the first reading finds :attr:`needs_names`, the file is to be read again, ``by_name``.
     """
 
     def __init__(self, file: EdgeFile, *, by_name: bool = False) -> None:

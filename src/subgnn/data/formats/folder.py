@@ -45,8 +45,7 @@ def read_folder(
 ) -> Dataset | None:
     """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it cannot be used.
 
-    Args:
-        staging: where to build the graph on disk; by default it is built in memory.
+    The graph is built in memory, or with ``staging`` on disk.
     """
     return _FolderReader(folder, options, problems).read(staging)
 

@@ -174,12 +174,7 @@ def naming_options(titles: Sequence[str], roles: Sequence[str]) -> str:
 
 
 def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = ()) -> DataError:
-    """The error for roles without a column: the options that would name columns of this table that are not ``taken``.
-
-    Example:
-        >>> print(missing("m.csv", ["set", "who", "kind"], ["node"], ["set"]))
-        m.csv: which column holds the nodes? its columns are set, who, kind; name it: --node-column who
-    """
+    """The error for roles without a column: the options that would name columns of the table that are not ``taken``."""
     free = [title for title in titles if title not in taken]
     options = naming_options([free[i] if i < len(free) else "COLUMN" for i in range(len(roles))], roles)
     nouns = " and ".join(f"{_ROLES[role].noun}s" for role in roles)
@@ -198,10 +193,9 @@ def described(table: Table, found: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LabelFormat:
-    """How labels are written in a file.
+    """How labels are written in a file; by default the task is what the labels look like.
 
     Args:
-        task: by default what the labels look like.
         separator: joins several labels of a subgraph; without a task, the task is multi-label then.
         whole: without a task and a separator, keep labels whole; otherwise a ``-`` in any of them joins several.
     """
@@ -252,11 +246,7 @@ class FileFormat:
     """A way to store a dataset or a graph; it has a reader for each of these that it can hold.
 
     A reader raises :class:`~subgnn.errors.DataError`, or adds to ``problems`` what is wrong and returns None, so that
-    ``subgnn data check`` can list every problem of a file.
-
-    Args:
-        suffixes: endings of names of such files.
-        matches: whether a path is of this format; by default whether its name ends in one of the suffixes.
+    ``subgnn data check`` can list every problem of a file. Without ``matches``, the ending of a name tells the format.
     """
 
     name: str

@@ -90,9 +90,8 @@ class Members:
 def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True) -> Members:
     """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
 
-    Args:
-        graph: of which they are subgraphs; its names tell how a list of nodes is separated.
-        labelled: read labels, splits and times, where there are any; otherwise these columns are ignored.
+    The names of the graph tell how a list of nodes is separated. Labels, splits and times are ignored unless
+    ``labelled``.
     """
     found = _read(source, graph, options, labelled=labelled)
     return found if labelled else replace(found, labels=None, splits=None, times=None)
@@ -312,8 +311,7 @@ def _from_lines(
 ) -> Members:
     """Lines of nodes, as in subgraphs.tsv: nodes, and after tabs the label and the split.
 
-    Args:
-        ids_from: in a dataset folder, where digits are ids although nodes have names, the number of the first one.
+    In a dataset folder, digits are ids although nodes have names; ``ids_from`` is then the number of the first one.
     """
     cells, lines = [], []
     for number, line in read_lines(path, encoding=options.encoding):
@@ -372,11 +370,7 @@ def _is_list_of_nodes(text: str, graph: Graph) -> float:
 
 
 def _split(cell: str, separator: str, graph: Graph, *, ids: bool = False) -> list[str]:
-    """The nodes of a list; a name may contain ``-`` in a list that is joined by it.
-
-    Args:
-        ids: digits are ids although nodes have names, as in a dataset folder.
-    """
+    """The nodes of a list; in one that is joined by ``-``, a name may contain it. If ``ids``, digits are ids."""
     if separator != "-":
         return [part.strip() for part in cell.split(separator) if part.strip()]
     if not cell.strip():

@@ -29,10 +29,8 @@ _COLUMNS = "three columns, separated by tabs: nodes joined by '-', label, train|
 class NodeField:
     """Parses the first column, nodes joined by ``-``, in the files of a dataset folder.
 
-    A token is an id, digits even where nodes have names, or else a name; ``#12`` is row 12.
-
-    Args:
-        num_nodes: N of the graph; None accepts every id.
+    A token is an id, digits even where nodes have names, or else a name; ``#12`` is row 12. Without ``num_nodes``, all
+    ids are accepted.
     """
 
     def __init__(self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0) -> None:

@@ -117,11 +117,8 @@ def read_bytes(path: Path) -> bytes:
 def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
     """The unpacked content of a file in chunks that end where lines do; each is valid until the next one is read.
 
-    Args:
-        size: bytes of a chunk; the first ones are shorter, and one with a longer line is longer.
-
-    Yields:
-        A chunk, and how many bytes of the file on disk have been read.
+    The first chunks are shorter than ``size`` bytes, and one with a longer line is longer. With each comes the number
+    of bytes of the file on disk that have been read.
     """
     with _read_errors(path), path.open("rb") as raw:
         file = open_unpacked(path, raw)
@@ -147,10 +144,6 @@ def text_encoding(name: str | None) -> str | None:
 
     Refused are unknown ones, and codecs that do not decode text files: bytes (hex), host names (idna), source code
     (unicode_escape), or those of one machine (mbcs).
-
-    Example:
-        >>> text_encoding("UTF-8"), text_encoding("Windows-1252")
-        (None, 'cp1252')
     """
     if name is None:
         return None

@@ -82,12 +82,9 @@ def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorTable:
-    """Subgraphs by their vectors, as ``subgnn embed`` writes them.
+    """Subgraphs by their vectors (n, width), as ``subgnn embed`` writes them; NaN for a subgraph without a vector.
 
     ``names`` are those of the subgraphs, or the texts of their nodes; row numbers where the file has vectors alone.
-
-    Shapes:
-        vectors: (n, width) float32; NaN for a subgraph without a vector.
     """
 
     vectors: NDArray[np.float32]

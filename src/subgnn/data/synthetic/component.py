@@ -39,12 +39,9 @@ class ComponentSettings:
 
     Args:
         num_nodes: nodes of the base graph, before the subgraphs are stapled to it.
-        m: edges that each new node of the base graph adds.
-        num_subgraphs: how many subgraphs.
+        m: edges that each new node of the base graph adds; from ``min_m`` to ``max_m`` in a component, spread evenly.
         single: share of the subgraphs with a single component; each class has one subgraph at least.
-        component_size: nodes of a component.
         min_components, max_components: components of the others, spread evenly.
-        min_m, max_m: edges that each new node of a component adds, spread evenly.
         chained: share of the staples that lead to an earlier subgraph instead of the base graph.
     """
 
@@ -80,12 +77,8 @@ def _spread_evenly(low: int, high: int, count: int, rng: np.random.Generator) ->
 def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array) -> Graph:
     """STAPLE: add small graphs as new nodes, each attached to the graph by one edge.
 
-    Node j of the small graphs becomes node ``graph.num_nodes + j``.
-
-    Args:
-        targets: for each small graph, the node it is attached to: one of the graph, or one of an earlier small graph
-            under its new id.
-        contacts: for each small graph, its node that the edge begins at, counted within the small graph.
+    Node j of the small graphs becomes node ``graph.num_nodes + j``. Edge i leads from ``targets[i]``, a node of the
+    graph or of an earlier small graph under its new id, to node ``contacts[i]`` of small graph i.
     """
     n = graph.num_nodes
     tails = np.concatenate([n + small.tails, targets])

@@ -47,13 +47,9 @@ class CorenessSettings:
     """Sizes and targets of CORENESS; the defaults give the paper's tables.
 
     Args:
-        num_nodes: nodes of the base graph.
-        retention: probability that a copy keeps an edge, in the base graph.
+        retention, subgraph_retention: probability that a copy keeps an edge, in the base graph and in planted graphs.
         base_edges: edges of the base graph, to within 2 %; by default the paper's for its size and retention, and any
             number otherwise.
-        num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
-        bins: classes.
-        subgraph_retention: probability that a copy keeps an edge, in the planted graphs.
         min_core, max_core: mean core numbers that are accepted; by default all that there are.
         mixing: spread of the noise on the logarithm of the degree by which nodes are brought together; 0 puts
             neighbours in degree into one subgraph, a large number any nodes.
@@ -165,10 +161,8 @@ def duplication_divergence(
 class DegreeBlocks:
     """Disjoint blocks of nodes of similar degree, each with an edge, to plant graphs on.
 
-    Args:
-        graph: the base graph, without isolated nodes.
-        size: nodes of a block; nodes beyond the last full block are only exchanged.
-        mixing: spread of the noise on the logarithm of the degree, by which nodes are ordered.
+    Nodes are ordered by the logarithm of the degree with noise of spread ``mixing``; nodes beyond the last full block
+    are only exchanged. The graph has no isolated nodes.
     """
 
     def __init__(self, graph: Graph, size: int, rng: np.random.Generator, *, mixing: float) -> None:

@@ -49,10 +49,7 @@ class CutRatioSettings:
     """Sizes and targets of CUT RATIO; the defaults give the paper's tables.
 
     Args:
-        num_nodes: nodes of the base graph.
         m: edges that each new node of the base graph adds.
-        num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
-        bins: classes.
         max_uses: how many subgraphs a node may belong to.
         min_density, max_density: what the complete graphs are thinned to, at random between the two.
         min_cut_ratio, max_cut_ratio: targets are spread evenly between the two; by default 0.0053 and 0.0091 at the
@@ -168,14 +165,10 @@ def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int
 def planting_nodes(
     graph: Graph, count: int, *, size: int, rng: np.random.Generator, max_uses: int, max_degree: int
 ) -> NDArray[np.int32]:
-    """Sets of ``size`` random nodes for :func:`plant`; the first two of a set are joined by an edge of the graph.
+    """Sets of ``size`` random nodes for :func:`plant` (count, size), the first two of each joined by an edge.
 
-    Args:
-        max_uses: how many sets a node may belong to; any two sets share one node at most.
-        max_degree: nodes of greater degree are left out.
-
-    Shapes:
-        returns: (count, size) int32.
+    A node is in ``max_uses`` sets at most, and any two sets share one node at most. Nodes of greater degree than
+    ``max_degree`` are left out.
     """
     require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
     most = graph.num_nodes * min(max_uses, count) // size

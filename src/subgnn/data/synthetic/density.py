@@ -46,12 +46,9 @@ class DensitySettings:
     """Sizes and targets of DENSITY; the defaults give the paper's tables.
 
     Args:
-        num_nodes: nodes of the base graph.
         m: edges that each new node of the base graph adds.
-        num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
-        bins: classes, and targets.
+        bins: classes, and targets, which are spread evenly from ``min_density`` to ``max_density``.
         max_depth: hops of the breadth-first search.
-        min_density, max_density: the targets are spread evenly between the two.
     """
 
     num_nodes: int = 5_000

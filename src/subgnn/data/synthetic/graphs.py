@@ -191,9 +191,5 @@ def with_edges(
 
 
 def plant(graph: Graph, small: SmallGraphs, nodes: Array) -> Graph:
-    """PLANT: lay small graphs onto nodes of the graph, as the union of node and edge sets.
-
-    Args:
-        nodes: for every node of the small graphs, the node of the graph it becomes; those of one graph differ.
-    """
+    """PLANT: lay small graphs onto ``nodes``, one for each of theirs, as the union of node and edge sets."""
     return with_edges(graph, nodes[small.tails], nodes[small.heads])
