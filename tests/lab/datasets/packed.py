@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import zipfile
+from typing import Any
 
 EDGES = b"0 1\n1 2\n2 3\n"
 SUBGRAPHS = b"0-1\tA\ttrain\n1-2\tB\tval\n2-3\tA\ttest\n"
@@ -19,10 +20,10 @@ def zip_of(files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def tar_of(files: dict[str, bytes], *extra: tarfile.TarInfo) -> bytes:
-    """Files as a gzipped tar; and entries that are no files, after them."""
+def tar_of(files: dict[str, bytes], *extra: tarfile.TarInfo, mode: Any = "w:gz") -> bytes:
+    """Files as a tar, gzipped by default; and entries that are no files, after them."""
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+    with tarfile.open(fileobj=out, mode=mode) as tar:
         for name, body in files.items():
             info = tarfile.TarInfo(name)
             info.size = len(body)

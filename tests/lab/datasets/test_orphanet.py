@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from subgnn.errors import DataError
 from subgnn.lab.datasets import orphanet
 from subgnn.lab.datasets.orphanet import Disorder, Orphanet, read_orphapackets
+from tests.lab.datasets.packed import tar_of, zip_of
 from tests.lab.datasets.samples import packet, write_packets
 
 PACKETS = [
@@ -25,37 +24,22 @@ PACKETS = [
 ]
 
 
-def as_tar(path: Path, mode: Any, packets: list[dict[str, Any]]) -> Path:
-    with tarfile.open(path, mode) as tar:
-        tar.addfile(tarfile.TarInfo("json/"))
-        for p in packets:
-            content = json.dumps(p).encode()
-            info = tarfile.TarInfo(f"json/ORPHApacket_{p['Orphapacket']['ORPHAcode']}.json")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return path
+FILES = {f"json/ORPHApacket_{i}.json": json.dumps(p).encode() for i, p in enumerate(PACKETS)}
+ARCHIVES = {f"x{i}": tar_of(FILES, mode=mode) for i, mode in enumerate(("w:xz", "w:gz", "w"))}
+ARCHIVES["x.zip"] = zip_of({**FILES, "README.txt": b"no packet"})
 
 
-def as_zip(path: Path, packets: list[dict[str, Any]]) -> Path:
-    with zipfile.ZipFile(path, "w") as packed:
-        for i, p in enumerate(packets):
-            packed.writestr(f"json/{i}.json", json.dumps(p))
-        packed.writestr("README.txt", "no packet")
-    return path
+def write(folder: Path, name: str) -> Path:
+    """The packets as a folder, or as an archive."""
+    if name == "folder":
+        return write_packets(folder / "json", PACKETS)
+    (folder / name).write_bytes(ARCHIVES[name])
+    return folder / name
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda folder: write_packets(folder / "json", PACKETS),
-        lambda folder: as_tar(folder / "x.tar.xz", "w:xz", PACKETS),
-        lambda folder: as_tar(folder / "x.tar.gz", "w:gz", PACKETS),
-        lambda folder: as_tar(folder / "x.tar", "w", PACKETS),
-        lambda folder: as_zip(folder / "x.zip", PACKETS),
-    ],
-)
-def test_folders_and_archives_say_the_same(tmp_path: Path, write: Callable[[Path], Path]) -> None:
-    path = write(tmp_path)
+@pytest.mark.parametrize("name", ["folder", *ARCHIVES])
+def test_folders_and_archives_say_the_same(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name)
     before = sorted(tmp_path.rglob("*"))
     found = read_orphapackets(path)
     assert sorted(tmp_path.rglob("*")) == before
@@ -63,7 +47,7 @@ def test_folders_and_archives_say_the_same(tmp_path: Path, write: Callable[[Path
     assert found.disorders["2"] == Disorder("2", "disorder 2", "Disease", ("1", "77"), (("600", "E"), ("601", "NTBT")))
     assert found.disorders["3"].omim == (("602", "BTNT"),)
     assert found.disorders["3"].is_subtype
-    assert found.disorders["1"].is_group
+    assert found.disorders["1"].is_heading
 
 
 def test_below_is_everything_under_an_entry_even_in_a_loop(tmp_path: Path) -> None:
@@ -113,27 +97,17 @@ def test_wrong_fields_say_the_record(tmp_path: Path, wrong: Any, message: str) -
 
 
 def test_links_and_odd_names_write_nothing(tmp_path: Path) -> None:
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    path = inside / "x.tar.gz"
-    content = json.dumps(packet("1")).encode()
-    with tarfile.open(path, "w:gz") as tar:
-        link = tarfile.TarInfo("link.json")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(link)
-        device = tarfile.TarInfo("device.json")
-        device.type = tarfile.CHRTYPE
-        tar.addfile(device)
-        escape = tarfile.TarInfo("../../escape.json")
-        escape.size = len(content)
-        tar.addfile(escape, io.BytesIO(content))
+    link, device = tarfile.TarInfo("link.json"), tarfile.TarInfo("device.json")
+    link.type, link.linkname, device.type = tarfile.SYMTYPE, "/etc/passwd", tarfile.CHRTYPE
+    path = tmp_path / "inside" / "x.tar.gz"
+    path.parent.mkdir()
+    path.write_bytes(tar_of({"../../escape.json": json.dumps(packet("1")).encode()}, link, device))
     assert set(read_orphapackets(path).disorders) == {"1"}
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["inside", "x.tar.gz"]
 
 
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = [write_packets(tmp_path / "json", PACKETS), as_tar(tmp_path / "x.tar.xz", "w:xz", PACKETS)]
-    paths.append(as_zip(tmp_path / "x.zip", PACKETS))
+    paths = [write(tmp_path, name) for name in ("folder", *ARCHIVES)]
     monkeypatch.setattr(orphanet, "_MAX_FILE", 100)
     for path in paths:
         with pytest.raises(DataError, match="an ORPHApacket has at most 100"):
@@ -146,7 +120,7 @@ def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
-    whole = as_tar(tmp_path / "x.tar.xz", "w:xz", PACKETS).read_bytes()
+    whole = ARCHIVES["x0"]
     for name, content in (("a", b"no archive"), ("b", whole[: len(whole) // 2]), ("c", b"")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(DataError, match=rf"{name}: .*(archive|cannot be read).*ORPHApacket JSON files is accepted"):

@@ -117,24 +117,6 @@ def test_half_of_the_runs_deleted_and_run_again(ran, tmp_path):
     assert timeless(again) == timeless(found)
 
 
-def test_many_commands_are_folded_and_commits_are_short(ran, tmp_path):
-    _, out, _ = ran
-    shutil.copytree(out, tmp_path / "out")
-    for i, path in enumerate(sorted((tmp_path / "out").glob("runs/*/outcome.json"))):
-        outcome = json.loads(path.read_text())
-        changed = {
-            "command": f"subgnn benchmark run tiny --seeds {1 + i % 2}",
-            "commit": "0123456789abcdef with changes",
-        }
-        path.write_text(json.dumps(outcome | changed))
-    found = write_suite_report(tmp_path / "out")
-    assert found["circumstances"]["commits"] == ["0123456789abcdef with changes"]
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "<details><summary>The 2 commands that made the runs</summary>" in page
-    assert "0123456789ab with changes" in page
-    assert "<details>" not in (out / "report.html").read_text()
-
-
 def test_other_overrides_make_rows_of_their_own(ran, tmp_path):
     data, out, _ = ran
     shutil.copytree(out, tmp_path / "out")

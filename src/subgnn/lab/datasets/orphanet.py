@@ -27,8 +27,6 @@ from subgnn.lab.datasets.builder import at_least
 from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph
 from subgnn.storage.files import parse_json
 
-GROUP_TYPES = ("Category", "Clinical group")
-SUBTYPE_TYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")
 _MAX_FILES = 100_000
 _MAX_FILE = 16 * 2**20
 _MAX_TOTAL = 4 * 2**30
@@ -51,14 +49,14 @@ class Disorder:
     omim: tuple[tuple[str, str], ...] = ()
 
     @property
-    def is_group(self) -> bool:
+    def is_heading(self) -> bool:
         """Whether this is a heading of the classification, not a disorder."""
-        return self.type in GROUP_TYPES
+        return self.type in ("Category", "Clinical group")
 
     @property
     def is_subtype(self) -> bool:
         """Whether this is a form of its parent."""
-        return self.type in SUBTYPE_TYPES
+        return self.type in ("Clinical subtype", "Etiological subtype", "Histopathological subtype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +273,9 @@ def label_diseases(
     groups = disorder_groups(orphanet, codes)
     seen: set[frozenset[int]] = set()
     found = []
-    dropped = {"diseases not mapped to a disorder": 0, "diseases under no label": 0, "diseases under several labels": 0}
-    dropped |= {"diseases with too few phenotypes": 0, "diseases with the phenotypes of another": 0}
-    for id_ in sorted(release.diseases):
-        disease = release.diseases[id_]
+    reasons = ("not mapped to a disorder", "under no label", "under several labels", "with too few phenotypes")
+    dropped = {f"diseases {why}": 0 for why in (*reasons, "with the phenotypes of another")}
+    for id_, disease in sorted(release.diseases.items()):
         nodes, entries = graph.places(disease.phenotypes), codes.get(id_, ())
         labels = tuple(label for label, under in below.items() if not under.isdisjoint(entries))
         if not entries:
@@ -300,13 +297,10 @@ def label_diseases(
 def disorder_codes(orphanet: Orphanet, mappings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """The disorders that each ORPHA or OMIM id of an annotated disease stands for."""
     codes: dict[str, list[str]] = {}
-    for disorder in orphanet.disorders.values():
-        if disorder.is_group:
-            continue
-        codes.setdefault(f"ORPHA:{disorder.code}", []).append(disorder.code)
-        for reference, relation in disorder.omim:
-            if relation in mappings:
-                codes.setdefault(f"OMIM:{reference}", []).append(disorder.code)
+    for code, disorder in orphanet.disorders.items():
+        mapped = [f"OMIM:{reference}" for reference, relation in disorder.omim if relation in mappings]
+        for id_ in [] if disorder.is_heading else [f"ORPHA:{code}", *mapped]:
+            codes.setdefault(id_, []).append(code)
     return {id_: tuple(sorted(found)) for id_, found in codes.items()}
 
 
@@ -315,7 +309,7 @@ def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) ->
 
     A subtype is grouped with the disorder above it, and all disorders that one OMIM entry is mapped to with each other.
     """
-    disorders = {code: disorder for code, disorder in orphanet.disorders.items() if not disorder.is_group}
+    disorders = {code: disorder for code, disorder in orphanet.disorders.items() if not disorder.is_heading}
     known = sorted(disorders, key=lambda code: (len(code), code))
     place = {code: i for i, code in enumerate(known)}
     pairs = [(c, above) for c, d in disorders.items() if d.is_subtype for above in d.parents if above in disorders]

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, is_id
-from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import (
     Builder,
@@ -306,32 +306,30 @@ def _candidates(
     annotated: Annotations, ontology: Ontology, places: dict[str, int], settings: PpiBpSettings
 ) -> tuple[list[_GeneSet], dict[str, int]]:
     """Gene sets of the right size under exactly one label."""
-    for roots in settings.labels.values():
-        for root in roots:
-            if root not in ontology.terms:
-                raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file whole?")
+    for root in (root for roots in settings.labels.values() for root in roots):
+        if root not in ontology.terms:
+            raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file whole?")
     merged, above = ontology.merged(), ontology.ancestors()
     sets: dict[str, set[int]] = {}
-    unknown = 0
+    reasons = ("terms not in the ontology", "sets too small", "sets too large", "sets under no label")
+    dropped = dict.fromkeys((*reasons, "sets under several labels"), 0)
     for given, genes in annotated.genes.items():
         term = merged.get(given, given)
-        if term not in above:
-            unknown += 1
-            continue
-        sets.setdefault(term, set()).update(places[gene] for gene in genes if gene in places)
+        if term in above:
+            sets.setdefault(term, set()).update(places[gene] for gene in genes if gene in places)
+        else:
+            dropped["terms not in the ontology"] += 1
     found = []
-    dropped = {"terms not in the ontology": unknown, "sets too small": 0, "sets too large": 0}
-    dropped |= {"sets under no label": 0, "sets under several labels": 0}
-    for term in sorted(sets):
+    for term, nodes in sorted(sets.items()):
         labels = [name for name, roots in settings.labels.items() if not above[term].isdisjoint(roots)]
-        if len(sets[term]) < settings.min_genes:
+        if len(nodes) < settings.min_genes:
             dropped["sets too small"] += 1
-        elif len(sets[term]) > settings.max_genes:
+        elif len(nodes) > settings.max_genes:
             dropped["sets too large"] += 1
         elif len(labels) != 1:
             dropped["sets under several labels" if labels else "sets under no label"] += 1
         else:
-            found.append(_GeneSet(term, labels[0], frozenset(sets[term])))
+            found.append(_GeneSet(term, labels[0], frozenset(nodes)))
     return found, dropped
 
 
@@ -355,17 +353,15 @@ def class_splits(labels: Sequence[str], fractions: tuple[float, float, float], r
 
     Example:
         >>> splits = class_splits(["a"] * 25 + ["b"] * 4, (0.8, 0.1, 0.1), np.random.default_rng(0))
-        >>> [splits.count(split) for split in SPLITS]
+        >>> [splits.count(split) for split in ("train", "val", "test")]
         [23, 3, 3]
     """
-    splits = [SPLITS[0]] * len(labels)
+    splits = ["train"] * len(labels)
     for label in sorted(set(labels)):
         rows = rng.permutation([i for i, given in enumerate(labels) if given == label]).tolist()
         val, test = (int(len(rows) * fraction + 0.5) for fraction in fractions[1:])
-        for i in rows[:val]:
-            splits[i] = SPLITS[1]
-        for i in rows[val : val + test]:
-            splits[i] = SPLITS[2]
+        for place, row in enumerate(rows[: val + test]):
+            splits[row] = "val" if place < val else "test"
     return splits
 
 

@@ -285,15 +285,15 @@ def _balance(diseases: Sequence[LabelledDisease], splits: Sequence[str], rng: np
 def _sample(
     disease: LabelledDisease, graph: PhenotypeGraph, settings: PatientSettings, rng: np.random.Generator
 ) -> set[int]:
+    """Some phenotypes of the disease, each of them perhaps less specific."""
     most = min(settings.max_sampled, len(disease.nodes))
-    least = min(settings.min_sampled, most)
-    chosen = _draw(sorted(disease.nodes), int(rng.integers(least, most + 1)), rng)
-    return {
-        _walk_up(node, graph, int(rng.integers(1, settings.max_steps + 1)), rng)
-        if rng.random() < settings.less_specific
-        else node
-        for node in sorted(chosen)
-    }
+    count = int(rng.integers(min(settings.min_sampled, most), most + 1))
+    found = set()
+    for node in sorted(_draw(sorted(disease.nodes), count, rng)):
+        less_specific = rng.random() < settings.less_specific
+        steps = int(rng.integers(1, settings.max_steps + 1)) if less_specific else 0
+        found.add(_walk_up(node, graph, steps, rng))
+    return found
 
 
 def _walk_up(node: int, graph: PhenotypeGraph, steps: int, rng: np.random.Generator) -> int:
@@ -318,10 +318,9 @@ def _above(nodes: frozenset[int], graph: PhenotypeGraph) -> set[int]:
     """The nodes and everything above them."""
     found, ahead = set(nodes), list(nodes)
     while ahead:
-        for parent in graph.parents[ahead.pop()]:
-            if parent not in found:
-                found.add(parent)
-                ahead.append(parent)
+        more = set(graph.parents[ahead.pop()]) - found
+        found |= more
+        ahead += more
     return found
 
 

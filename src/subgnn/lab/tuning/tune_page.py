@@ -65,45 +65,32 @@ def tune_page(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     )  # fmt: skip
 
 
-def best_so_far(rows: Sequence[dict[str, Any]]) -> list[tuple[int, float]]:
-    """For each trial, the best score of the complete trials up to it.
-
-    Example:
-        >>> rows = [{"trial": i, "state": s, "score": v} for i, s, v in [(0, "complete", 0.5), (1, "pruned", 0.9)]]
-        >>> best_so_far(rows)
-        [(0, 0.5), (1, 0.5)]
-    """
-    found, best = [], -math.inf
-    for row in rows:
-        if row["state"] == "complete":
-            best = max(best, row["score"])
-        if best > -math.inf:
-            found.append((row["trial"], best))
-    return found
-
-
 def _progress_chart(rows: Sequence[dict[str, Any]], word: str) -> Chart | None:
-    """Scores by trial, and the best so far as steps; None where no trial has a score."""
+    """Scores by trial, and the best of the complete trials so far as steps; None where no trial has a score."""
     scored = [row for row in rows if row["score"] is not None and row["state"] in ("complete", "pruned")]
     if not scored:
         return None
     scored = [scored[i] for i in thin(len(scored), MAX_POINTS)]
     steps: list[tuple[int, float]] = []
-    for trial, best in best_so_far(rows):
-        steps += ([(trial, steps[-1][1])] if steps else []) + [(trial, best)]
+    for row in rows:
+        best = steps[-1][1] if steps else -math.inf
+        steps += [(row["trial"], best)] if steps else []
+        if row["state"] == "complete" and row["score"] > best:
+            steps.append((row["trial"], row["score"]))
     line = f"the best so far as a line, which ends at {steps[-1][1]:.4f}" if steps else "none is complete"
+    marks = []
+    for row in scored:
+        style = Style("point" if row["state"] == "complete" else "border")
+        title = f"trial {row['trial']}, {row['state']}: {row['score']:.4f}"
+        marks.append(Mark(x=row["trial"], y=row["score"], style=style, title=title))
     return Chart(
         f"{word[0].upper()}{word[1:]} by trial",
         f"{len(scored)} trials as points; {line}.",
         number_axes((0, max(1, rows[-1]["trial"])), padded_range(row["score"] for row in scored), "trial", word),
         lines=[Line([x for x, _ in steps], [y for _, y in steps], "first")],
-        marks=[
-            Mark(x=row["trial"], y=row["score"], style=Style("point" if row["state"] == "complete" else "border"),
-                 title=f"trial {row['trial']}, {row['state']}: {row['score']:.4f}")
-            for row in scored
-        ],
+        marks=marks,
         key=[Key("best so far", line="first")],
-    )  # fmt: skip
+    )
 
 
 def _importance_chart(shares: dict[str, float]) -> Chart:
