@@ -33,6 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, num_chunks, sets
+from subgnn.kernels.nearby_distances import slot
 from subgnn.ragged import Ragged
 
 Pair = tuple[Array, Array]
@@ -201,16 +202,6 @@ def push(
 
 
 @compiled
-def _place(keys: Array, node: int) -> np.int64:
-    """Where a node stands in an open hash table, or is to be put; a free place holds -1."""
-    mask = np.uint64(len(keys) - 1)
-    at = ((np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-    while keys[at] != -1 and keys[at] != node:
-        at = (at + np.uint64(1)) & mask
-    return np.int64(at)
-
-
-@compiled
 def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tuple[Array, Array, Array, Array]:
     """The same table with twice as many places."""
     size = 2 * len(keys)
@@ -218,7 +209,7 @@ def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tup
     new_estimate, new_residual = np.zeros(size, np.float64), np.zeros(size, np.float64)
     for i in range(len(keys)):
         if keys[i] != -1:
-            at = _place(new_keys, keys[i])
+            at = slot(new_keys, keys[i])
             new_keys[at], new_stamp[at] = keys[i], stamp[i]
             new_estimate[at], new_residual[at] = estimate[i], residual[i]
     return new_keys, new_estimate, new_residual, new_stamp
@@ -235,7 +226,7 @@ def _push_one(graph: Csr, weights: Array, degrees: Array, chance: Array, members
     keys, stamp = np.full(size, -1, np.int32), np.zeros(size, np.int32)
     estimate, residual = np.zeros(size, np.float64), np.zeros(size, np.float64)
     for v in members:
-        at = _place(keys, v)
+        at = slot(keys, v)
         keys[at] = v
         residual[at] = 1 / len(members)
     count, turn = len(members), 0
@@ -245,7 +236,7 @@ def _push_one(graph: Csr, weights: Array, degrees: Array, chance: Array, members
         amounts, reach = np.zeros(len(changed), np.float64), 0
         for i in range(len(changed)):
             u = changed[i]
-            at = _place(keys, u)
+            at = slot(keys, u)
             given = residual[at]
             if degrees[u] == 0:
                 estimate[at] += given
@@ -261,11 +252,11 @@ def _push_one(graph: Csr, weights: Array, degrees: Array, chance: Array, members
                 continue
             for e in range(offsets[changed[i]], offsets[changed[i] + 1]):
                 v = neighbors[e]
-                at = _place(keys, v)
+                at = slot(keys, v)
                 if keys[at] == -1:
                     if 2 * count >= len(keys):
                         keys, estimate, residual, stamp = _enlarge(keys, estimate, residual, stamp)
-                        at = _place(keys, v)
+                        at = slot(keys, v)
                     keys[at] = v
                     count += 1
                 residual[at] += amounts[i] if len(weights) == 0 else amounts[i] * weights[e]
@@ -277,7 +268,7 @@ def _push_one(graph: Csr, weights: Array, degrees: Array, chance: Array, members
     nodes = np.sort(keys[keys != -1])
     ratios = np.empty(len(nodes), np.float64)
     for i in range(len(nodes)):
-        at, degree = _place(keys, nodes[i]), degrees[nodes[i]]
+        at, degree = slot(keys, nodes[i]), degrees[nodes[i]]
         found = estimate[at] + (1 - damping) * residual[at]
         if len(chance) > 0:
             ratios[i] = found / chance[nodes[i]]

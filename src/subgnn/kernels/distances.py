@@ -9,8 +9,6 @@ Memory is 32 bytes a node and thread, and one int32 for each wanted pair: never 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
@@ -29,17 +27,9 @@ Search = tuple[Array, Array, Array]
 
 
 @compiled
-def _popcount(x: np.uint64) -> Any:
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@compiled
-def _start(sources: Array, search: Search, queue: Array) -> int:
-    """Put source ``s`` at its node; returns the number of active nodes."""
-    seen, front, _ = search
+def _start(n: int, sources: Array) -> tuple[Search, Array, np.uint64, int]:
+    """A search with source ``s`` at its node, its queue, the word of all sources, and the number of active nodes."""
+    seen, front, queue = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.empty(2 * n, np.int32)
     count = 0
     for s in range(len(sources)):
         v = sources[s]
@@ -48,7 +38,7 @@ def _start(sources: Array, search: Search, queue: Array) -> int:
             count += 1
         front[v] |= np.uint64(1) << np.uint64(s)
         seen[v] = front[v]
-    return count
+    return (seen, front, np.zeros(n, np.uint64)), queue, ~np.uint64(0) >> np.uint64(WORD - len(sources)), count
 
 
 @compiled
@@ -105,31 +95,22 @@ def _advance(graph: Csr, reverse: Csr, full: np.uint64, search: Search, queue: A
     return found
 
 
-@compiled
-def _full_word(bits: int) -> np.uint64:
-    return ~np.uint64(0) if bits == 64 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-
-
 @compiled_parallel
 def _hop_distances(
     begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Array, max_depth: int, out: Array
 ) -> None:
-    n = len(graph[0]) - 1
-    search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    search, queue, full, count = _start(len(graph[0]) - 1, sources[begin:end])
     front = search[1]
-    queue = np.empty(2 * n, np.int32)
-    full = _full_word(end - begin)
-    count = _start(sources[begin:end], search, queue)
     open_pairs = (end - begin) * len(targets)
     depth = 0
     while True:
         for t in range(len(targets)):
             bits = front[targets[t]]
             if bits != 0:
-                open_pairs -= _popcount(bits)
                 for s in range(end - begin):
                     if (bits >> np.uint64(s)) & np.uint64(1):
                         out[t, begin + s] = depth
+                        open_pairs -= 1
         if open_pairs == 0 or count == 0 or depth >= max_depth:
             break
         depth += 1
@@ -138,13 +119,9 @@ def _hop_distances(
 
 @compiled_parallel
 def _pair_distances(begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Sets, out: Array) -> None:
-    n = len(graph[0]) - 1
     values, rows = targets
-    search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    search, queue, full, count = _start(len(graph[0]) - 1, sources[begin:end])
     front = search[1]
-    queue = np.empty(2 * n, np.int32)
-    full = _full_word(end - begin)
-    count = _start(sources[begin:end], search, queue)
     pending = rows[end] - rows[begin]
     place, bit = np.empty(pending, np.int64), np.empty(pending, np.uint64)
     for s in range(begin, end):

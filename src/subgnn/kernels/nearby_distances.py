@@ -32,8 +32,8 @@ Ball = tuple[Array, Array, Array, Array]
 
 
 @compiled
-def _slot(keys: Array, node: int) -> Any:
-    """Where a node is in a hash table, or the free place where it would be."""
+def slot(keys: Array, node: int) -> Any:
+    """Where a node is in an open hash table, or the free place, which holds -1, where it would be."""
     mask = len(keys) - 1
     at = np.int64((np.uint64(node) * _HASH) >> np.uint64(16)) & mask
     while keys[at] != node and keys[at] != -1:
@@ -53,10 +53,10 @@ def _restart(offsets: Array, ball: Ball, centre: int) -> None:
     keys, level, nodes, state = ball
     for i in range(state[_COUNT]):
         # Free places are marked only after all are found: a search passes over those in use.
-        nodes[i] = _slot(keys, nodes[i])
+        nodes[i] = slot(keys, nodes[i])
     for i in range(state[_COUNT]):
         keys[nodes[i]] = -1
-    at = _slot(keys, centre)
+    at = slot(keys, centre)
     keys[at], level[at], nodes[0] = centre, 0, centre
     state[_COUNT], state[_LEVEL], state[_RADIUS], state[_EDGES] = 1, 0, 0, 0
     state[_NEXT] = offsets[centre + 1] - offsets[centre]
@@ -74,12 +74,12 @@ def _grow(graph: Csr, ball: Ball, other: Ball) -> bool:
     for i in range(begin, end):
         for e in range(offsets[nodes[i]], offsets[nodes[i] + 1]):
             w = neighbors[e]
-            at = _slot(keys, w)
+            at = slot(keys, w)
             if keys[at] == -1:
                 keys[at], level[at], nodes[count] = w, radius, w
                 count += 1
                 following += offsets[w + 1] - offsets[w]
-                met |= other_keys[_slot(other_keys, w)] == w
+                met |= other_keys[slot(other_keys, w)] == w
     state[_EDGES] += state[_NEXT]
     state[_COUNT], state[_LEVEL], state[_RADIUS], state[_NEXT] = count, end, radius, following
     return met
@@ -112,7 +112,7 @@ def _meet(
     cutoff, cap = limits
     keys, level, _, ball = around
     other_ball = other[3]
-    at = _slot(keys, node)
+    at = slot(keys, node)
     if keys[at] == node:
         return level[at], True
     _restart(offsets, other, node)
