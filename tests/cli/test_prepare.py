@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn import write_folder
-from subgnn.embeddings.stored import read_stored
+from subgnn.embeddings.sources import read_stored
 from subgnn.models.recipes import find_recipe
 from subgnn.models.subgnn.build import touched_nodes
 from subgnn.parallel import memory

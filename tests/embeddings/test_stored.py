@@ -9,7 +9,7 @@ import pytest
 
 from subgnn import Graph
 from subgnn.data.strings import NodeNames
-from subgnn.embeddings.stored import read_stored, read_vectors, write_vectors
+from subgnn.embeddings.sources import read_stored, read_vectors, write_vectors
 from subgnn.errors import DataError
 
 GRAPH = Graph.from_edges([0, 1], [1, 2], names=NodeNames.of(["TP53", "HLA-A", "my gene"]))

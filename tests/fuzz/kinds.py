@@ -21,7 +21,7 @@ import torch
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.embeddings.pretrain import STATE
-from subgnn.embeddings.stored import read_vectors, write_vectors
+from subgnn.embeddings.sources import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.inference.answers import Files, write_predictions
 from subgnn.inference.export import export_run

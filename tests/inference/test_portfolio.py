@@ -11,8 +11,7 @@ import torch
 
 from subgnn import DataError, Ragged, UserError
 from subgnn.api.train_recipe import train
-from subgnn.embeddings.sources import save_run_vectors, source_vectors
-from subgnn.embeddings.stored import vectors_hash
+from subgnn.embeddings.sources import save_run_vectors, source_vectors, vectors_hash
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_program, export_run

@@ -41,11 +41,6 @@ class NodeAnchors:
         return self.nodes
 
     @property
-    def nodes_used(self) -> list[NDArray[np.int32]]:
-        """All arrays of node ids."""
-        return [self.nodes]
-
-    @property
     def keys(self) -> NDArray[np.int32]:
         """One key for each distinct anchor, (n_A,): a node that is drawn twice is one anchor."""
         return self.nodes
@@ -83,11 +78,6 @@ class PatchAnchors:
     def touched(self) -> NDArray[np.int32]:
         """Nodes whose embeddings are needed."""
         return self.walks.values
-
-    @property
-    def nodes_used(self) -> list[NDArray[np.int32]]:
-        """All arrays of node ids."""
-        return [self.patches.values, self.walks.values]
 
     @property
     def keys(self) -> NDArray[np.int64]:

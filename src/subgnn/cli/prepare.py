@@ -151,8 +151,7 @@ def pretrain_nodes(
 
     from subgnn.data.graph import ATTRIBUTES
     from subgnn.embeddings.pretrain import pretrain
-    from subgnn.embeddings.sources import used_in_pretraining
-    from subgnn.embeddings.stored import write_vectors
+    from subgnn.embeddings.sources import used_in_pretraining, write_vectors
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()

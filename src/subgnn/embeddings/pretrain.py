@@ -33,8 +33,7 @@ from subgnn.config.settings import EmbeddingSettings, PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
-from subgnn.embeddings.sources import VectorSettings
-from subgnn.embeddings.stored import encode_vectors, read_vectors
+from subgnn.embeddings.sources import VectorSettings, encode_vectors, read_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.parallel.progress import OnEpoch, ignore

@@ -24,8 +24,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import unpack_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Keys, SubgraphSet
-from subgnn.embeddings.sources import Tables
-from subgnn.embeddings.stored import vectors_hash
+from subgnn.embeddings.sources import Tables, vectors_hash
 from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack

@@ -150,15 +150,9 @@ def _word_bounds(num_sources: int) -> Array:
 
 
 def hop_distances(
-    offsets: Array,
-    neighbors: Array,
-    sources: Array,
-    targets: Array | None = None,
-    *,
-    max_depth: int | None = None,
-    reverse: Csr | None = None,
+    offsets: Array, neighbors: Array, sources: Array, targets: Array | None = None, *, reverse: Csr | None = None
 ) -> Array:
-    """Hop distance from every source to every target; -1 where there is no path, or none within ``max_depth``.
+    """Hop distance from every source to every target; -1 where there is no path.
 
     Args:
         offsets, neighbors: the graph; for a directed one, its out-edges.
@@ -172,10 +166,9 @@ def hop_distances(
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)
     out = np.full((len(wanted), len(sources)), UNREACHED, np.int32)
-    limit = _NO_LIMIT if max_depth is None else max_depth
     backward = graph if reverse is None else csr(*reverse)
     if out.size:
-        _hop_distances(_word_bounds(len(sources)), graph, backward, sources, wanted, limit, out)
+        _hop_distances(_word_bounds(len(sources)), graph, backward, sources, wanted, _NO_LIMIT, out)
     return out.T
 
 

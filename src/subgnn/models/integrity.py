@@ -105,7 +105,7 @@ def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:
     parts: list[NDArray[Any]] = [spec.table_nodes]
     for draw in (spec.shared, *spec.redrawn):
         for anchors in (anchors for row in draw for anchors in row if anchors is not None):
-            parts += anchors.nodes_used
+            parts += [array for name, array in anchors.arrays.items() if not name.endswith("offsets")]
     for nodes in parts:
         outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
         if len(outside):

@@ -30,8 +30,7 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS
-from subgnn.embeddings.sources import source_vectors
-from subgnn.embeddings.stored import vectors_hash
+from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.models.examples import Examples, evaluate, judged_outputs, validation_score, vectors_of
 from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
 from subgnn.models.registry import model_of, set_up_model
