@@ -41,14 +41,14 @@ def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query)
     wanted = query.strip().casefold()
     holds = {i for i, name in enumerate(names) if wanted in name.casefold()}
     by_row = meant(names, query.strip())
-    assert {each.node for each in found} == holds | set(by_row)
-    assert len(found) == len({each.node for each in found})
+    assert {each.id for each in found} == holds | set(by_row)
+    assert len(found) == len({each.id for each in found})
 
     def rank(i):
         name = names[i].casefold()
         return 0 if name == wanted or [i] == by_row else 1 if name.startswith(wanted) else 2
 
-    ranks = [rank(each.node) for each in found]
+    ranks = [rank(each.id) for each in found]
     assert ranks == sorted(ranks)
 
 
@@ -73,20 +73,20 @@ def test_what_a_node_is_called_means_it(names):
 def test_a_number_is_a_name_where_there_are_names():
     entrez = index(["11", "5", "2"])
     assert [entrez.find(given) for given in (5, "5", 0, "#0", "11")] == [1, 1, None, 0, 0]
-    assert [each.node for each in entrez.search("2", limit=5)] == [2]
-    assert [each.node for each in entrez.search("#2", limit=5)] == [2]
+    assert [each.id for each in entrez.search("2", limit=5)] == [2]
+    assert [each.id for each in entrez.search("#2", limit=5)] == [2]
 
 
 def test_any_column_is_searched_and_the_primary_one_is_shown():
     found = index(["TP53", "BAX"], ["7157", "581"]).search("58", limit=5)
-    assert [(each.node, each.name, each.matched) for each in found] == [(1, "BAX", "581")]
+    assert [(each.id, each.name, each.matched) for each in found] == [(1, "BAX", "581")]
 
 
 def test_the_answer_is_bounded_and_well_connected_nodes_come_first():
     names = NodeNames.of([f"N{i:03d}" for i in range(500)])
     graph = Graph.from_edges([7, 7, 7], [1, 2, 3], num_nodes=500, names=names)
     found = NodeIndex(graph).search("n", limit=4)
-    assert [each.node for each in found] == [7, 1, 2, 3]
+    assert [each.id for each in found] == [7, 1, 2, 3]
     assert found[0].degree == 3
 
 

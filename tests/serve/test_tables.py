@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from subgnn.serve.limits import Limits
-from subgnn.serve.tables import Upload
+from subgnn.serve.tables import uploaded_file
 from tests.cli.command import call
 from tests.serve.examples import client, run_folder
 
@@ -149,5 +149,4 @@ def test_a_file_of_a_form_arrives_byte_by_byte(content, name):
     import httpx
 
     request = httpx.Request("POST", "http://a", files={"other": (None, "x"), "file": (name, content)})
-    upload = Upload.of(request.headers["content-type"], request.read(), "table")
-    assert upload.content == content
+    assert uploaded_file(request.headers["content-type"], request.read(), "table")[1] == content

@@ -16,7 +16,6 @@ import numpy as np
 WIDTH, HEIGHT = 400, 260
 MAX_POINTS = 1000
 """Most points of a line or a scatter plot; more are thinned out evenly."""
-_MAX_COLUMNS = 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
 _LETTER = 7.4  # width of a character of a tick
 _SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")
@@ -205,11 +204,6 @@ class Chart:
             elif pieces[-1]:
                 pieces.append([])
         return [" ".join(piece) for piece in pieces if piece]
-
-    @property
-    def thinned_columns(self) -> list[tuple[float, str]]:
-        """At most 250 of the columns."""
-        return [self.columns[i] for i in thin(len(self.columns), _MAX_COLUMNS)]
 
 
 def group_style(group: int) -> Style:

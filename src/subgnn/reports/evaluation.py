@@ -216,6 +216,11 @@ def evaluate(
         outputs = torch.from_numpy(run.outputs)
     else:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
+    joined = None
+    if folds is not None and checkpoint.spec.classes:
+        flat = torch.from_numpy(folds[0].reshape(-1, folds[0].shape[-1]))
+        probabilities = task_of(checkpoint.spec.task).probabilities(flat).numpy()
+        joined = probabilities, targets[np.tile(folds[1], len(folds[0]))]
     drawn = thin(len(rows), MAX_POINTS)
     whole = source is predictor
     return Evaluation(
@@ -233,7 +238,7 @@ def evaluate(
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
         thresholds=predictor.thresholds,
-        out_of_fold=None if folds is None or not checkpoint.spec.classes else _joined(*folds, checkpoint, targets),
+        out_of_fold=joined,
         member=predictor.member_with_channels,
         mapped=mine[drawn].numpy() if whole else predictor.embeddings(subgraphs.nodes.take(rows[drawn])),
     )
@@ -255,14 +260,6 @@ def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64]
     scale, offset = weights["scale"].numpy(), weights["offset"].numpy()
     outputs = task_of(spec.task).calibrated(mixed, scale, offset, spec.standards.get("target"))
     return outputs.reshape(repeats, len(rows), -1), rows
-
-
-def _joined(
-    outputs: NDArray[np.float64], rows: NDArray[np.int64], checkpoint: Checkpoint, targets: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Out-of-fold probabilities of all repeats, and their targets."""
-    flat = torch.from_numpy(outputs.reshape(-1, outputs.shape[-1]))
-    return task_of(checkpoint.spec.task).probabilities(flat).numpy(), targets[np.tile(rows, len(outputs))]
 
 
 def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:

@@ -40,6 +40,8 @@ from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
 
+_MAX_COLUMNS = 250  # of a chart, where the pointer shows numbers
+
 
 def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
     """The page of a finished run.
@@ -277,7 +279,7 @@ def epoch_chart(
         lines=[Line(epochs, values[name], kind) for name, (_, kind) in lines.items()],
         columns=[
             (epoch, f"epoch {epoch}: " + ", ".join(f"{lines[name][0]} {v[i]:.4g}" for name, v in values.items()))
-            for i, epoch in enumerate(epochs)
+            for i, epoch in ((i, epochs[i]) for i in thin(len(epochs), _MAX_COLUMNS))
         ],
         key=[
             *(Key(word, line=kind) for word, kind in lines.values()),

@@ -30,7 +30,7 @@ _MAX_LISTED = 20
 class Found:
     """A node, its name as shown, and the name that matched the search."""
 
-    node: int
+    id: int
     name: str
     matched: str
     degree: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from subgnn.data.formats.format import Columns
+from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.errors import UserError, choices
 from subgnn.inference.search import Choice
 from subgnn.ragged import Ragged
@@ -22,7 +23,7 @@ from subgnn.serve.limits import JSON, Deadline, Limits, Refusal, encode
 from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.nodes import check_size, known_nodes, resolve, subgraphs_of
 from subgnn.serve.runs import ServedRun
-from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, TableOptions, Upload, accepted_format, answer_table
+from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, accepted_format, answer_table, uploaded_file
 from subgnn.serve.workers import Lane, Lanes, PredictionBatcher
 from subgnn.versions import __version__
 
@@ -249,8 +250,7 @@ async def search(
     most = min(limit, state_of(request).limits.found)
 
     def work() -> Any:
-        found = run.index.search(q, limit=most)
-        return {"nodes": [{"id": f.node, "name": f.name, "matched": f.matched, "degree": f.degree} for f in found]}
+        return {"nodes": [asdict(found) for found in run.index.search(q, limit=most)]}
 
     return await answer(request, run, work, lane=state_of(request).lanes.search, subgraphs=0)
 
@@ -326,17 +326,13 @@ async def table(
     """Predict the subgraphs of a table, sent as the body or as a file of a form, and answer with a table."""
     state = state_of(request)
     body, content_type = await request.body(), request.headers.get("content-type", "")
-    options = TableOptions(
-        Columns(subgraph=subgraph_column, node=node_column),
-        encoding,
-        drop=unknown == "drop",
-        top=top,
-        excel_safe=excel_safe,
-    )
+    columns = Columns(subgraph=subgraph_column, node=node_column)
+    reading = partial(ReadOptions, columns=columns, encoding=encoding, unknown=unknown)
     form = format or accepted_format(request.headers.get("accept", ""))
 
     def work() -> tuple[bytes, int]:
-        return answer_table(run, Upload.of(content_type, body, name), options, form, state.limits)
+        upload = uploaded_file(content_type, body, name)
+        return answer_table(run, upload, reading, form, state.limits, top=top, excel_safe=excel_safe)
 
     content, count = await state.lanes.slow.run(work, request.scope["deadline"])
     found = counted(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])

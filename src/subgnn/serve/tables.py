@@ -9,7 +9,8 @@ import io
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyarrow import parquet
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, create_form_parser
 
-from subgnn.data.formats.format import Columns, ReadOptions
+from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.answers import AnswerTable, Query, prediction_table
@@ -51,69 +52,52 @@ def accepted_format(accept: str) -> AnswerFormat:
     return next((formats[kind] for kind in named if kind in formats), "json")
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that was sent: its name, and its bytes."""
+def uploaded_file(content_type: str, body: bytes, name: str) -> tuple[str, bytes]:
+    """Name and content of the first file of a form, or else of the body itself."""
+    if not content_type.lower().startswith("multipart/"):
+        return name, body
+    parts: list[Field | File] = []
 
-    name: str
-    content: bytes
+    def add(part: Field | File) -> None:
+        parts.append(part)
+        if len(parts) > _MAX_PARTS:
+            raise FormParserError(f"more than {_MAX_PARTS} parts")
 
-    @classmethod
-    def of(cls, content_type: str, body: bytes, name: str) -> Upload:
-        """The first file of a form, or else the body itself under a name."""
-        if not content_type.lower().startswith("multipart/"):
-            return cls(name, body)
-        parts: list[Field | File] = []
-
-        def add(part: Field | File) -> None:
-            parts.append(part)
-            if len(parts) > _MAX_PARTS:
-                raise FormParserError(f"more than {_MAX_PARTS} parts")
-
-        try:
-            parser = create_form_parser(
-                {"Content-Type": content_type.encode("latin-1", "replace")},
-                add,
-                add,
-                {"MAX_MEMORY_FILE_SIZE": len(body) + 1, "MAX_HEADER_SIZE": MAX_PART_HEADER},
-            )
-            parser.write(body)
-            parser.finalize()
-        except FormParserError as error:
-            what = f"the form is malformed: {excerpt(str(error))}"
-            raise Refusal(400, what, hint="send it as curl -F does") from None
-        file = next((part for part in parts if isinstance(part, File)), None)
-        if file is None:
-            raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
-        file.file_object.seek(0)
-        return cls((file.file_name or b"").decode("utf-8", "replace")[:100] or name, file.file_object.read())
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptions:
-    """How a table is read and answered.
-
-    Args:
-        columns, encoding: as of :class:`~subgnn.data.formats.format.ReadOptions`.
-        drop: leave out nodes that are not in the graph, instead of refusing the table.
-        top: as of :func:`~subgnn.inference.answers.prediction_table`.
-        excel_safe: as of :func:`~subgnn.storage.tables.write_table`.
-    """
-
-    columns: Columns
-    encoding: str | None = None
-    drop: bool = False
-    top: int | None = None
-    excel_safe: bool = False
+    given = {"Content-Type": content_type.encode("latin-1", "replace")}
+    bounds = {"MAX_MEMORY_FILE_SIZE": len(body) + 1, "MAX_HEADER_SIZE": MAX_PART_HEADER}
+    try:
+        parser = create_form_parser(given, add, add, bounds)
+        parser.write(body)
+        parser.finalize()
+    except FormParserError as error:
+        what = f"the form is malformed: {excerpt(str(error))}"
+        raise Refusal(400, what, hint="send it as curl -F does") from None
+    file = next((part for part in parts if isinstance(part, File)), None)
+    if file is None:
+        raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
+    file.file_object.seek(0)
+    return (file.file_name or b"").decode("utf-8", "replace")[:100] or name, file.file_object.read()
 
 
 def answer_table(
-    run: ServedRun, upload: Upload, options: TableOptions, form: AnswerFormat, limits: Limits
+    run: ServedRun,
+    upload: tuple[str, bytes],
+    reading: Callable[[], ReadOptions],
+    form: AnswerFormat,
+    limits: Limits,
+    *,
+    top: int | None = None,
+    excel_safe: bool = False,
 ) -> tuple[bytes, int]:
-    """The predictions for a table, encoded, and how many there are."""
+    """The predictions for a table, encoded, and how many there are.
+
+    Args:
+        upload: name and content of the table.
+        reading: makes the options, and refuses an unknown encoding.
+    """
     notes: list[str] = []
-    _check_upload(upload, limits)
-    query = _read(run.predictor.graph, upload, options, notes)
+    _check_upload(upload[1], limits)
+    query = _read(run.predictor.graph, *upload, reading, notes)
     matched = query.matched
     for count, most, noun in (
         (len(query), limits.table_subgraphs, "subgraphs"),
@@ -121,20 +105,20 @@ def answer_table(
     ):
         if count > most:
             raise Refusal(422, f"{count:,} {noun}", hint=f"accepted: at most {most:,} in a table")
-    if matched.unknown and not options.drop:
+    if matched.unknown and not query.drops:
         hint = "correct them, or leave them out with unknown=drop"
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
-    table = prediction_table(run.predictor, query, top=options.top)
+    table = prediction_table(run.predictor, query, top=top)
     if form != "json":
         file = io.BytesIO()
-        write_table(file, form, table.columns, table.parts, excel_safe=options.excel_safe)
+        write_table(file, form, table.columns, table.parts, excel_safe=excel_safe)
         return file.getvalue(), len(query)
     return encode(_as_json(run, query, table, notes)), len(query)
 
 
-def _check_upload(upload: Upload, limits: Limits) -> None:
+def _check_upload(content: bytes, limits: Limits) -> None:
     """Refuse a table that would take long to read, or much memory, by what can be told without reading it."""
-    content, most = upload.content, limits.table_nodes
+    most = limits.table_nodes
     try:
         if content.startswith(b"PAR1"):
             metadata = parquet.read_metadata(pa.BufferReader(content))
@@ -162,26 +146,24 @@ def _lines_and_size(content: bytes, most: int) -> tuple[int, int]:
     return max(content.count(b"\n"), content.count(b"\r")), size
 
 
-def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str]) -> Query:
+def _read(graph: Graph, name: str, content: bytes, reading: Callable[[], ReadOptions], notes: list[str]) -> Query:
     """Read a table from a temporary file, which is removed at once; its path is not in messages."""
-    ending = _ENDING.search(upload.name)
+    ending = _ENDING.search(name)
     with temporary_folder("subgnn-table") as folder:
         path = folder / f"table{ending[0] if ending else ''}"
-        path.write_bytes(upload.content)
+        path.write_bytes(content)
         try:
-            reading = ReadOptions(
-                columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append
-            )
-            query = replace(Query.read(path, graph, reading), drops=options.drop)
+            options = reading()
+            query = Query.read(path, graph, replace(options, unknown="drop", on_note=notes.append))
         except DataError as error:
             # An option of the command line is a parameter of the request.
             where, hint = (
                 _OPTION.sub(lambda option: option[1].replace("-", "_"), text) for text in (error.where, error.hint)
             )
-            where = where.replace(str(path), upload.name)
+            where = where.replace(str(path), name)
             raise Refusal(422, f"{where}: {error.what}" if where else error.what, hint=hint) from None
-        notes[:] = [note.replace(str(path), upload.name) for note in notes]
-        return query
+        notes[:] = [note.replace(str(path), name) for note in notes]
+        return replace(query, drops=options.unknown == "drop")
 
 
 def _as_json(run: ServedRun, query: Query, table: AnswerTable, notes: list[str]) -> dict[str, Any]:
