@@ -1,8 +1,8 @@
-"""Answers about the subgraphs of a user's table, joined to its rows: predictions and vectors.
+"""Predict or embed the subgraphs of a user's table, and join the answers to its rows.
 
-Answers are a table again (:mod:`subgnn.storage.tables`), in the order of the input. After the columns of the answer
-come the name of the subgraph, if it has one, the nodes that were dropped, if unknown ones may be, and the other columns
-of the input, if it has a row for each subgraph.
+The result is a table in the order of the input (:mod:`subgnn.storage.tables`). After the answer come the name of the
+subgraph, if it has one; the nodes that were dropped, if unknown nodes may be dropped; and the other columns of the
+input, if it has one row per subgraph.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Joined = list[tuple[Column, str, Sequence[Any]]]
 
 
 def chunk_size(recipe: Recipe | ModelSpec) -> int:
-    """Number of subgraphs to measure at once: as fit in a fifth of the memory if each has four components.
+    """Number of subgraphs to measure at once, so that they take a fifth of the memory with four components each.
 
-    Each chunk searches the whole graph from the shared anchors, so chunks are large; they are a multiple of the sizes
-    of batches, so that outputs do not depend on them.
+    Chunks are large because each one searches the whole graph from the shared anchors, and a multiple of the batch
+    size, so that outputs do not depend on them.
     """
     each = 4 * 12 * recipe.model.layers * sum(channel.num_anchors for channel in recipe.channels) + 1000
     return BATCH * max(1, min(64, share(0.2) // (BATCH * each)))
@@ -57,8 +57,7 @@ def chunk_size(recipe: Recipe | ModelSpec) -> int:
 class Query:
     """The subgraphs of a table, as written and as nodes of the graph.
 
-    Args:
-        drops: whether nodes that are not in the graph were dropped; a subgraph may then have no nodes.
+    If ``drops``, nodes that are not in the graph were left out, and a subgraph may have no nodes.
     """
 
     members: Members
@@ -81,7 +80,7 @@ class Query:
             raise DataError("no subgraph has a node in the graph", where=self.members.where, hint=hint)
 
     def text(self, row: int) -> str:
-        """A subgraph as text: its nodes as written, joined by ``-`` where they were in a list or in many rows."""
+        """A subgraph as text: its nodes as written, joined by ``-`` if they were in a list or in several rows."""
         return "-".join(self.members.nodes_of(row)) if self.members.named else self.members.names[row]
 
     def dropped(self, row: int) -> list[str]:
@@ -90,7 +89,7 @@ class Query:
         return list(dict.fromkeys(text for text in self.members.nodes_of(row) if text in unknown))
 
     def parts(self, size: int) -> Iterator[tuple[range, NDArray[np.int64], Ragged]]:
-        """The rows, ``size`` at a time; of each part, the places of those with nodes in the graph, and these nodes."""
+        """Yield ``size`` rows at a time, the positions of those with nodes in the graph, and these nodes."""
         for begin in range(0, len(self), size):
             rows = range(begin, min(begin + size, len(self)))
             nodes = self.matched.nodes.take(np.arange(rows.start, rows.stop))
@@ -107,7 +106,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerTable:
-    """Answers, which are computed part by part while the table is written."""
+    """A table of answers; its parts are computed while it is written."""
 
     columns: list[Column]
     parts: Iterator[Part]
@@ -116,13 +115,7 @@ class AnswerTable:
     def of(
         cls, query: Query, own: list[Prefixed], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
     ) -> AnswerTable:
-        """A row for each subgraph.
-
-        Args:
-            own: the columns of the answer.
-            answer: the values of these columns for some subgraphs.
-            size: how many subgraphs to answer at once.
-        """
+        """One row per subgraph: ``answer`` gives the values of the columns ``own`` for up to ``size`` subgraphs."""
         query.refuse_empty()
         joined = query.joined()
 
@@ -141,10 +134,10 @@ class AnswerTable:
     def of_lists(
         cls, own: list[Column], joined: Joined, batches: Iterable[list[tuple[int, str, list[Sequence[Any]]]]]
     ) -> AnswerTable:
-        """Several rows for each subgraph; one with empty cells where there is no answer.
+        """Several rows per subgraph, or one with empty cells if there is no answer.
 
         Args:
-            batches: the number of a subgraph, its text, and the values of the columns for each answer.
+            batches: of each subgraph its number, its text, and a row of values for each answer.
         """
         empty = [[None] * len(own)]
 
@@ -161,14 +154,14 @@ class AnswerTable:
 
 
 def _columns(own: list[Prefixed], joined: Joined) -> list[Column]:
-    """The subgraph, the columns of the answer and what is joined to it, with titles that differ."""
+    """The columns of a table of answers, with distinct titles."""
     columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
     titles = distinct((column.title, prefix) for column, prefix in columns)
     return [replace(column, title=title) for (column, _), title in zip(columns, titles, strict=True)]
 
 
 def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
-    """Values at their places among ``count``, with None in the others; vectors of NaN in place of vectors."""
+    """Put values at their places among ``count``; None, or a vector of NaN, elsewhere."""
     if len(values) == count:
         return values
     if getattr(values, "ndim", 1) == 2:
@@ -185,7 +178,7 @@ def prediction_table(predictor: Predictor, query: Query, *, top: int | None = No
     """Label and probabilities of each subgraph.
 
     Args:
-        top: give this many classes, the likeliest first, with their probabilities, in place of a column a class.
+        top: give this many classes, the likeliest first, with their probabilities, instead of one column per class.
     """
     spec = predictor.spec
     task = task_of(spec.task)
@@ -243,13 +236,11 @@ class Files:
     excel_safe: bool = False
 
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
-        """The format of the output by its name, TSV on the standard output; None for one of ``others``.
+        """The format of the output by its ending, TSV on the standard output; None if the ending is in ``others``.
 
-        An output that exists and is not to be replaced is refused, and ``excel_safe`` if it is not CSV or TSV.
-
-        Args:
-            default: for other endings; without it they are refused.
-            others: endings of files that are not tables, which are accepted as well.
+        Raises:
+            DataError: for another ending, unless there is a default; for ``excel_safe`` if the output is neither CSV
+                nor TSV; and for an output that exists, unless it may be replaced.
         """
         suffix = self.out.suffix
         found = None if suffix in others else "tsv" if self.out == STDOUT else FORMATS.get(suffix, default)
@@ -279,7 +270,7 @@ class Files:
 
 
 def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:
-    """Write :func:`prediction_table`; TSV unless the name of the output says otherwise. Returns how many subgraphs."""
+    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs."""
     form = files.output_format(default="tsv")
     predictor = open_run(run, files.data).predictor
     query = files.read(predictor.graph)
@@ -297,13 +288,10 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
 def write_embeddings_without_labels(
     graph: Graph, files: Files, recipe: Recipe, *, seed: int = 0, model: Path | None = None
 ) -> tuple[int, int]:
-    """Write vectors that need no labels, by a model that is fitted to the subgraphs of the file.
+    """Fit a model without labels to the subgraphs of the file, write their vectors, and return the vectors' shape.
 
     Args:
-        model: the file to keep the model in, as an exported run with the graph, for vectors of further subgraphs.
-
-    Returns:
-        The shape of the vectors.
+        model: a file for the model, as an exported run with its graph, to embed further subgraphs later.
     """
     form = files.output_format(others=[_NPY])
     if model is not None:

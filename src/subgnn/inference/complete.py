@@ -1,15 +1,14 @@
 """Rank nodes by the probability that they are missing members of a subgraph.
 
-The model is a logistic regression on :mod:`subgnn.inference.completion_features`. It learns by leaving members out: of
-each of up to 500 known subgraphs (the training and validation splits of a run's dataset, never its test split), a fifth
-of the nodes, at least one, are positives, and features are computed from the rest. The known subgraph itself, and those
-of its group, take no part in its features. Negatives are drawn from the nodes outside, 150 near the subgraph and 50
-elsewhere.
+The model is a logistic regression on :mod:`subgnn.inference.completion_features`. It learns by leaving members out: a
+fifth of the nodes, at least one, of up to 500 known subgraphs (training and validation, never test) are positives, and
+features are computed from the rest, without the subgraph itself and its group. Negatives are 150 nodes near the
+subgraph and 50 elsewhere.
 
-Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (docs/complete.md); the constant is then
-set so that, over all nodes, as many members are expected as were left out. So a score is the probability that a node
-belongs to a subgraph that has lost a fifth of its members. Its log odds are the sum of the constant and of one term a
-feature, w_i (x_i - mean of x_i over nodes), which tell what carries it.
+Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (docs/complete.md); the bias is then set so
+that the expected number of members, over all nodes, is the number left out. So a score is the probability that a node
+belongs to a subgraph that has lost a fifth of its members. Its log odds are the bias plus one term per feature,
+w_i (x_i - mean of x_i over nodes).
 """
 
 from __future__ import annotations
@@ -76,12 +75,12 @@ class Ranker:
         return (table - self.means) * self.weights
 
     def arrays(self) -> dict[str, Any]:
-        """As they are stored."""
+        """The arrays to store."""
         return {"weights": self.weights, "means": self.means, "bias": np.array([self.bias])}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any], where: str) -> Ranker:
-        """From :meth:`arrays`, checked."""
+        """Check stored arrays, and build the ranker from them."""
         shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
         if {name: array.shape for name, array in arrays.items()} != shapes or not all(
             array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()
@@ -92,10 +91,10 @@ class Ranker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completion:
-    """The best candidates for one subgraph, the likeliest first; equal ones by row number.
+    """The best candidates for one subgraph, the likeliest first; ties by row number.
 
     Shapes:
-        nodes: (k,). probabilities: (k,). links: (k,), how many neighbours a node has in the subgraph.
+        nodes: (k,). probabilities: (k,). links: (k,), the number of a node's neighbours in the subgraph.
         contributions: (k, groups), the terms of the log odds by :data:`~subgnn.inference.completion_features.GROUPS`.
     """
 
@@ -106,7 +105,7 @@ class Completion:
 
     @property
     def reasons(self) -> list[str]:
-        """The group with the largest contribution to each."""
+        """The group of features that contributes most to each candidate."""
         names = list(GROUPS)
         return [names[i] for i in self.contributions.argmax(axis=1)]
 
@@ -121,12 +120,11 @@ class Completer:
     def fit(
         cls, graph: Graph, known: Ragged, *, groups: NDArray[np.int64] | None = None, seed: int = 0, cache: bool = True
     ) -> Completer:
-        """Fit to known subgraphs, or take the model from the cache folder.
+        """Fit to known subgraphs of an undirected graph, or read the model from the cache folder.
 
         Args:
-            graph: undirected.
-            groups: a number for each known subgraph; those of a group are not used to complete each other while the
-                model is fitted, as they are too similar. By default each is its own.
+            groups: a number for each known subgraph. Subgraphs of one group are too similar to complete each other
+                while the model is fitted. By default each is a group of its own.
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
@@ -144,7 +142,7 @@ class Completer:
 
     @classmethod
     def of_run(cls, opened: OpenedRun, where: str) -> Completer:
-        """The model of a run's dataset: of its training and validation subgraphs."""
+        """Fit to the training and validation subgraphs of a run's dataset."""
         subgraphs = opened.known()
         if subgraphs is None:
             what = "an exported run holds no known subgraphs to complete others by"
@@ -157,12 +155,10 @@ class Completer:
         return cls.fit(opened.predictor.graph, some.nodes, groups=groups, seed=opened.predictor.spec.seed)
 
     def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> Iterator[Completion]:
-        """The likeliest members of each subgraph that are not in it.
+        """Find the likeliest missing members of each subgraph, at most ``top``.
 
         Args:
-            subgraphs: sorted nodes; not empty.
-            top: how many, at most.
-            among: the nodes to rank, sorted; by default all, or in a graph of more than 2^17 nodes those that a walk
+            among: the nodes to rank, sorted. By default all; in a graph of more than 2^17 nodes, those that a walk
                 from the subgraph reaches and those of known subgraphs that overlap it.
         """
         ends = np.cumsum([len(names) for names in GROUPS.values()])[:-1]
@@ -182,7 +178,7 @@ class Completer:
 
 
 def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The rest of a subgraph of two nodes or more, and a fifth of its nodes, at least one, drawn at random."""
+    """Split a subgraph at random into the rest and the members left out: a fifth of them, at least one."""
     count = max(1, round(_LEFT_OUT * len(subgraph)))
     mixed = draws.permutation(subgraph)
     return np.sort(mixed[count:]), np.sort(mixed[:count])
@@ -235,7 +231,7 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
 
 
 def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOptions = _DEFAULTS) -> NDArray[np.int64]:
-    """The nodes of a file with one a line (before its first tab), or of a list; sorted, each once."""
+    """The distinct nodes of a list, or of a file with one node per line (up to the first tab); sorted."""
     where = str(source) if isinstance(source, Path) else "among"
     if isinstance(source, Path):
         texts = [line.split("\t")[0].strip() for _, line in read_lines(source, encoding=options.encoding)]
@@ -253,7 +249,7 @@ def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOpt
 def completion_table(
     completer: Completer, query: Query, *, top: int, among: NDArray[np.int64] | None = None
 ) -> AnswerTable:
-    """Suggested nodes, a row each, the likeliest of a subgraph first; one without a node where there is none."""
+    """One row per suggested node, the likeliest first; a row without a node if there is no suggestion."""
     query.refuse_empty()
     names = completer.features.graph.names
     shown = None if names is None else names.readable()
@@ -273,7 +269,7 @@ def completion_table(
 
 
 def complete_file(run: Path, files: Files, *, top: int, among: Path | None = None) -> tuple[AnswerTable, int]:
-    """:func:`completion_table` of a file of subgraphs, and how many these are."""
+    """:func:`completion_table` for a file of subgraphs, and their number."""
     opened = open_run(run, files.data)
     graph = opened.predictor.graph
     query = files.read(graph)

@@ -1,7 +1,7 @@
-"""Features of a pair of a subgraph S and a node v outside of it, from which its membership is predicted.
+"""Features of a pair of a subgraph S and a node v outside of it, which predict whether v is a member of S.
 
-Known subgraphs t = 1, ..., T are sets of nodes with indicators m_t; f_v is the number of those that v is in, and
-p_S, pi and the lift l_S are those of :mod:`subgnn.channels.diffusion`.
+f_v is the number of known subgraphs t = 1, ..., T that contain v; :mod:`subgnn.channels.diffusion` defines p_S, pi and
+the lift l_S.
 
 =========== ==========================================================================================================
 name        value
@@ -16,9 +16,9 @@ overlap     log(10^-3 + sum over t with v of |S & t|^2 / (|S| |t|)): known subgr
 nearby      log(1 + sum over t with v of max(0, mean of l_S over t - mean of l_S)^2): known subgraphs near S
 =========== ==========================================================================================================
 
-The last four do not use a known subgraph that S consists of, with at least half of its nodes: it is taken for S itself,
-so that a known subgraph without some of its members is completed as if it were not known. Nor do they use those that
-are to be left out: while the model is fitted, those of the group of S.
+The last four ignore a known subgraph if S is a part of it with at least half of its nodes: it is taken for S itself, so
+that a known subgraph that lost some members is completed as if it were unknown. While the model is fitted, they ignore
+the group of S as well.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NAMES = tuple(name for names in GROUPS.values() for name in names)
 DAMPING = 0.5
 _SMALLEST_P, _SMALLEST_OVERLAP, _TOGETHER_SCALE = 1e-7, 1e-3, 10.0
 _REACHED = 1000
-_GATHERED = 2**22  # neighbours that are looked at at once
+_GATHERED = 2**22  # neighbours to gather at once
 _NONE = np.empty(0, np.int64)
 
 
@@ -56,8 +56,8 @@ class Query:
     """A subgraph and its diffusion.
 
     Shapes:
-        nodes: (|S|,) sorted. ratios: (N,) float32, p_S / pi. reached: (k,), the nodes where a walk from S ends most
-        often: 1,000 of them, or those that local push gives.
+        nodes: (|S|,) sorted. ratios: (N,) float32, p_S / pi. reached: (k,), the 1,000 nodes where a walk from S ends
+        most often, or those that local push finds.
     """
 
     nodes: NDArray[np.int32]
@@ -79,7 +79,7 @@ class PairFeatures:
         self._chance = diffusion.walks_of(graph).chance(DAMPING)
 
     def queries(self, subgraphs: Ragged) -> Iterator[Query]:
-        """Subgraphs with their diffusions, a few of which are computed at once."""
+        """Compute the diffusions of subgraphs, a few at a time."""
         walks, num_nodes = diffusion.walks_of(self.graph), self.graph.num_nodes
         for begin in range(0, len(subgraphs), COLUMNS):
             some = subgraphs.take(np.arange(begin, min(begin + COLUMNS, len(subgraphs))))
@@ -100,12 +100,12 @@ class PairFeatures:
         return self.graph.num_nodes <= diffusion.EXACT_NODES
 
     def candidates(self, query: Query) -> NDArray[np.int64]:
-        """The nodes that may be missing, sorted: all that are not in S, or, in a large graph, those near S."""
+        """The candidates, sorted: all nodes outside of S or, in a large graph, those near S."""
         nodes = np.arange(self.graph.num_nodes) if self.is_exact else self.near(query)
         return nodes[~np.isin(nodes, query.nodes)]
 
     def near(self, query: Query, *, unused: NDArray[np.int64] = _NONE) -> NDArray[np.int64]:
-        """The nodes that a walk from S reaches, and those of known subgraphs that overlap S, but the unused; sorted."""
+        """The nodes that a walk from S reaches and those of known subgraphs that overlap S, unless unused; sorted."""
         overlaps = self._overlaps(query.nodes)
         overlaps[unused] = 0
         members = self.known.take(np.flatnonzero(overlaps)).values

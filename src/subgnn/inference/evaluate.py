@@ -19,7 +19,7 @@ from subgnn.task import task_of
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult:
-    """Score a finished run on a split of its dataset: its result, with these metrics of the split."""
+    """Score a finished run on a split of its dataset, and return its result with these metrics."""
     whole = open_run(out, data)
     subgraphs = whole.split(split, str(data or out))
     scored = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
@@ -31,17 +31,17 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Metrics of predictions, and what the thresholds of the run give, where it has some."""
+    """Metrics of predictions, and the counts at the run's thresholds, if it has any."""
 
     metrics: dict[str, float]
     counts: list[Alerts]
 
 
 def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "auto", where: str = "subgraphs") -> Scored:
-    """Metrics of predictions on labelled subgraphs, whose classes are some or all of the run's.
+    """Metrics of predictions on labelled subgraphs; their classes must be among those of the run.
 
     Args:
-        select_by: of the run; ``recall@k`` is then among the metrics.
+        select_by: the run's metric of selection, which is added to the metrics if it is ``recall@k``.
     """
     spec = predictor.spec
     found, known = subgraphs.task.replace("multi-class", "binary"), spec.task.replace("multi-class", "binary")
@@ -62,7 +62,7 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "aut
 
 
 def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
-    """Targets by the order of other classes."""
+    """Targets, numbered by the order of other classes."""
     targets = np.asarray(subgraphs.targets)
     places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)
     task = task_of(subgraphs.task)

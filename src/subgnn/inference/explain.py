@@ -1,9 +1,9 @@
 """Explain predictions: contributions of nodes, components, channels and anchors to each class.
 
-To leave out a node or a component, the smaller subgraph is prepared anew, with its own anchors drawn by their own rule:
-the contribution is exactly the difference of two predictions, for every model that predicts new subgraphs. Channels and
-anchors are masked (:mod:`subgnn.inference.masking`); :mod:`subgnn.inference.integrated_gradients` adds attributions
-that sum to the logits.
+A node or a component is left out: the smaller subgraph is prepared anew, with its own anchors, so a contribution is
+exactly the difference of two predictions, for every model that predicts new subgraphs. Channels and anchors are masked
+(:mod:`subgnn.inference.masking`). Attributions that sum to the logits are integrated gradients
+(:mod:`subgnn.inference.integrated_gradients`).
 """
 
 from __future__ import annotations
@@ -54,15 +54,14 @@ Row = tuple[str, str, str, Values]
 
 
 class Explainer:
-    """Explains predictions; what does not depend on the subgraphs is computed once.
+    """Explains the predictions of any model; what does not depend on the subgraphs is computed once.
 
     Args:
-        predictor: of any model.
-        background: training subgraphs, whose mean vectors (:meth:`Predictor.mean_vectors`) are the reference of
-            channels. Without them the reference is 0.
-        reference: the mean vectors (networks x draws, width), in place of a background.
-        max_nodes: subgraphs with more nodes have no contributions of nodes.
-        max_anchors: how many anchors are listed for each subgraph, those that matter most.
+        background: training subgraphs, whose mean vectors (:meth:`Predictor.mean_vectors`) replace masked channels.
+            Without them, 0 does.
+        reference: the mean vectors (networks x draws, width) instead of a background.
+        max_nodes: leave out single nodes only in subgraphs of at most this many nodes.
+        max_anchors: list this many anchors for each subgraph, those that matter most.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class Explainer:
 
     @classmethod
     def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
-        """Of the predictions of a run; the background are the training subgraphs of its dataset."""
+        """Explain predictions of a run; the background is the training split of its dataset."""
         background, reference = run.training_subgraphs(), run.reference
         return cls(
             run.predictor, background=background, reference=reference, max_nodes=max_nodes, max_anchors=max_anchors
@@ -113,7 +112,7 @@ class Explainer:
         rows = iter(parts.nodes)
         components = [[next(rows) for _ in range(count)] for count in parts.counts]
         masked = self._masked(subgraphs)
-        # The output of networks with channels is known already, unless they are but a part of the model.
+        # If the networks with channels are the whole model, its outputs are known already.
         own = self._source is predictor
         whole = np.stack([one.output for one in masked]) if own else predictor.outputs(subgraphs)
         without: Any = [((), ())] * len(subgraphs)
@@ -125,7 +124,7 @@ class Explainer:
             yield replace(explained, by_node=by_node, by_component=by_component)
 
     def _masked(self, subgraphs: Ragged) -> list[Masking]:
-        """The networks with channels for each subgraph; empty without channels."""
+        """The networks with channels, for each subgraph; none if the model has no channels."""
         source = self._source
         if source is None:
             return []
@@ -143,16 +142,15 @@ class Explainer:
         ]
 
     def _through(self, whole: Callable[[Outputs], Outputs]) -> Compare:
-        """Compare outputs of the whole model, as a function of one member's outputs."""
+        """Compare ensemble outputs, which are a function of one member's outputs."""
         return lambda with_all, without: differences(self.predictor, whole(with_all[None])[0], whole(without))
 
     def _leave_one_out(
         self, subgraphs: Ragged, components: Sequence[Sequence[Nodes]], whole: Outputs
     ) -> list[tuple[tuple[NodeContribution, ...], tuple[ComponentContribution, ...]]]:
-        """Contributions of the nodes (by id) and components of each subgraph; all smaller subgraphs at once.
+        """Contributions of the nodes (by id) and components of each subgraph.
 
-        Subgraphs with more than ``max_nodes`` nodes have no contributions of nodes, and those with more components none
-        of components. Nor has a subgraph of one node or component.
+        Nodes are not left out of subgraphs with one node or more than ``max_nodes``; likewise components.
 
         Shapes:
             whole: (subgraphs, outputs).
@@ -184,7 +182,7 @@ class Explainer:
         return found
 
     def _outputs(self, rows: list[Nodes]) -> Outputs:
-        """Outputs of subgraphs, each computed once: a node alone and its component leave the same subgraph behind."""
+        """Outputs of subgraphs, each computed once: without a lone node or its component, the rest is the same."""
         first: dict[bytes, int] = {}
         place = [first.setdefault(row.tobytes(), len(first)) for row in rows]
         different = Ragged.from_rows(np.frombuffer(key, np.int32) for key in first)
@@ -256,10 +254,10 @@ def explanation_format(files: Files) -> TableFormat | None:
 
 
 def write_explanations(explainer: Explainer, files: Files, *, attributions: bool = False) -> int:
-    """Explain the prediction of every subgraph of a file, and return how many there are.
+    """Explain the predictions for a file of subgraphs, and return their number.
 
-    JSON, and JSON lines, have an object for each subgraph; other tables a row for each node, component, channel and
-    anchor: its contribution to every class. A subgraph without nodes in the graph has no explanation.
+    JSON and JSON lines hold one object per subgraph; other tables one row per node, component, channel and anchor, with
+    its contribution to every class. A subgraph without nodes in the graph has no explanation.
     """
     form = explanation_format(files)
     query = files.read(explainer.predictor.graph)
@@ -284,7 +282,7 @@ def write_explanations(explainer: Explainer, files: Files, *, attributions: bool
 def _write_json(
     file: IO[bytes], query: Query, explanations: Iterator[tuple[int, Explanation | None]], *, lines: bool
 ) -> None:
-    """One object with an explanation a line, or these lines alone."""
+    """Write one object with one explanation per line, or these lines alone."""
     if not lines:
         file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
     for row, explanation in explanations:

@@ -1,4 +1,4 @@
-"""An explanation as plain values with names, which turn into JSON.
+"""Explanations as plain, named values, which turn into JSON.
 
 A contribution is a number for each class: the logit with the item minus the logit without it. Above 0, the item raises
 the logit of the class. For real-valued labels it is a difference of predicted values, in their unit.
@@ -30,13 +30,13 @@ def to_values(numbers: NDArray[np.floating[Any]]) -> Values:
 
 
 def target_scale(predictor: Predictor) -> float:
-    """Factor that turns differences of outputs into the labels' unit: the deviation of real-valued targets, else 1."""
+    """Factor from outputs to the unit of the labels: the standard deviation of real-valued targets, else 1."""
     target = predictor.spec.standards.get("target")
     return 1.0 if target is None else float(target.deviation[0])
 
 
 def differences(predictor: Predictor, whole: Outputs, without: Outputs) -> list[dict[str, Values]]:
-    """``contributions`` and ``probability_changes`` of each item that was left out or masked; a :data:`Compare`."""
+    """Compute ``contributions`` and ``probability_changes`` of items left out or masked; a :data:`Compare`."""
     logits = (whole - without) * target_scale(predictor)
     if task_of(predictor.spec.task).real:
         return [{"contributions": to_values(row)} for row in logits]
@@ -108,10 +108,10 @@ class AnchorContribution:
 class Attributions:
     """Integrated gradients of similarities, component vectors and statistics.
 
-    ``logits`` are those of the networks, of a portfolio those of the member with channels alone, and ``baseline`` those
-    of inputs that are all 0. Parts (z0, the subchannels, topology) add up to the logits
-    minus the baseline minus ``residual``, the error of the numerical integral. So do the components together with
-    ``of_subgraph``, the share of the subgraph's own statistics.
+    ``logits`` are those of the networks (in a portfolio, of the member with channels), and ``baseline`` those of inputs
+    that are all 0. The parts (z0, the subchannels, topology) sum to the logits minus the baseline minus ``residual``,
+    the error of the numerical integral. So do the components plus ``of_subgraph``, the share of the subgraph's own
+    statistics.
     """
 
     steps: int
@@ -129,17 +129,17 @@ class Explanation:
     """A prediction and the contributions to it.
 
     Args:
-        nodes, names: of the subgraph.
+        nodes, names: the nodes of the subgraph.
         label: as ``predict`` writes it.
         classes: the order of contributions; ``value`` alone for real-valued labels.
-        logits: for real-valued labels the value, in its own unit.
-        probabilities: of the classes; none for real-valued labels.
-        by_node, by_component: by leaving them out. Empty if that is not possible; ``notes`` say why.
-        by_channel: by replacing a part of the subgraph's vector by ``reference``.
-        by_anchor: by masking an anchor; those that matter most, first.
+        logits: one per class; for real-valued labels the value, in its own unit.
+        probabilities: one per class; none for real-valued labels.
+        by_node, by_component: from leaving them out. Empty if that is impossible; ``notes`` say why.
+        by_channel: from replacing a part of the subgraph's vector by ``reference``.
+        by_anchor: from masking an anchor; those that matter most come first.
         reference: ``training mean``, ``zero``, or empty for a model without channels.
         attributions: integrated gradients, if requested.
-        member: of a portfolio, the member whose channels and anchors were masked; contributions are to the whole.
+        member: the member of a portfolio whose channels and anchors were masked; contributions are to the portfolio.
         notes: what is missing, and why.
     """
 
@@ -161,12 +161,12 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def of_class(self, contributions: Sequence[float], name: str | None = None) -> float:
-        """The number of one class; by default that of the predicted class, or of the value."""
+        """The contribution to one class, by default the predicted one, or to the value."""
         return float(contributions[self.leading if name is None else self.classes.index(name)])
 
     @property
     def leading(self) -> int:
-        """The index of the predicted class; where there may be several, of the highest logit."""
+        """The index of the predicted class or, for multi-label tasks, of the highest logit."""
         if task_of(self.task).one_class:
             return self.classes.index(self.label)
         return max(range(len(self.logits)), key=self.logits.__getitem__)

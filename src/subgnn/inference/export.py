@@ -1,13 +1,12 @@
 """Export a run: as one file that predicts anywhere, or its network as a torch.export program.
 
-A program takes tensors and returns logits, with none of this package's code in between. Everything from distances to
-logits is in it: similarities, z^(0), all layers of all channels, readout, norm and head. Vectors of nodes and anchors
-are constants: the vector that the walks' LSTM gives an anchor never changes after training, so it is stored in place of
-the LSTM. The number of subgraphs, components and component nodes is free.
+A program takes tensors and returns logits without any code of this package. It holds everything from distances to
+logits: similarities, z^(0), all layers of all channels, readout, norm and head. Vectors of nodes and anchors are
+constants; those of patches replace the LSTM over walks. The numbers of subgraphs, components and nodes are free.
+Components, own anchors, distances and statistics are computed before, in Python (:func:`program_inputs`).
 
-What comes before stays in Python: components, own anchors, distances, statistics (:func:`program_inputs`). Without a
-program: baselines; means over draws of anchors or over networks; max as aggregation of messages, which works in chunks
-whose number is not known beforehand.
+There is no program for baselines, for means over draws of anchors or over networks, and for max as aggregation, which
+works in an unknown number of chunks.
 """
 
 from __future__ import annotations
@@ -51,12 +50,11 @@ def export_run(
     """Write a finished run as one file, which :func:`~subgnn.inference.open.open_run` opens.
 
     Args:
-        run: its path, or the run as it was opened.
         data: the dataset; by default the one that the run was trained on.
-        with_graph: put the graph into the file, with the names of its nodes, but no subgraphs.
+        with_graph: include the graph and the names of its nodes, but no subgraphs.
 
     Returns:
-        Its size in bytes, the graph's hash and whether the graph is in it.
+        The size of the file in bytes, the hash of the graph, and whether the graph is included.
     """
     opened = run if isinstance(run, OpenedRun) else open_run(run, data)
     predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
@@ -156,7 +154,7 @@ class Program(nn.Module):
 
 
 def program_inputs(predictor: Predictor, subgraphs: Ragged) -> Inputs:
-    """Subgraphs as an exported program takes them, by name; nodes are numbered as in the graph."""
+    """The inputs of an exported program for subgraphs, by name; nodes are numbered as in the graph."""
     _check(predictor)
     measured = cast(FittedSubGNN, predictor.fitted).measure(subgraphs, 1)
     inputs = build_inputs(predictor.spec, predictor.graph, measured, _all_nodes(predictor))
@@ -176,7 +174,7 @@ def program_inputs(predictor: Predictor, subgraphs: Ragged) -> Inputs:
 
 
 def _distances(measured: Measured) -> list[Tensor]:
-    """Distance and reached fraction: in a program, a similarity that is not by distance is reached at distance 0."""
+    """Distances and reached fractions; in a program, a similarity without distances counts as reached at distance 0."""
     if isinstance(measured, Distances):
         return [measured.distance, measured.reached]
     return [torch.zeros_like(measured.similarity), measured.similarity]
@@ -187,7 +185,7 @@ def _all_nodes(predictor: Predictor) -> NodeTable:
 
 
 def make_program(predictor: Predictor) -> ExportedProgram:
-    """The network of a run as a program."""
+    """Trace the network of a run as a program."""
     _check(predictor)
     model = build_network(
         predictor.checkpoint,
@@ -210,13 +208,13 @@ def make_program(predictor: Predictor) -> ExportedProgram:
 
 
 def _example(predictor: Predictor) -> Ragged:
-    """Subgraphs to trace the program with; no two of the free lengths are equal."""
+    """Subgraphs to trace the program with, such that no two of the free lengths are equal."""
     n = predictor.graph.num_nodes
     return Ragged.from_rows([np.arange(min(n, size)) for size in (5, 3)])
 
 
 def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite: bool = False) -> dict[str, Any]:
-    """Write the network of a finished run as a .pt2 file; returns its size in bytes and the names of its inputs."""
+    """Write the network of a finished run as a .pt2 file, and return its size in bytes and the names of its inputs."""
     if out.suffix != ".pt2":
         raise UserError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .pt2")
     predictor = open_run(run, data).predictor

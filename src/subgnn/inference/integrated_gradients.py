@@ -6,11 +6,11 @@ mean of the training split. With F the logit of a class and x the inputs,
 
     attribution_j = x_j * integral over t in [0, 1] of dF/dx_j (t x),
 
-and they add up to F(x) - F(0). As a message is gamma_ci a_i, scaling similarities or anchors' vectors by t is the same
-path: the attribution of a similarity is that of the anchor's vector, too. Vectors of patches are taken as the LSTM gave
-them. The scores of a baseline model that the network corrects are not scaled: F(0) has them.
+and they sum to F(x) - F(0). A message is gamma_ci a_i, so scaling similarities or anchors' vectors by t is the same
+path, and both have the same attribution. Vectors of patches are those that the LSTM gave, and the scores of a baseline
+that the network corrects are not scaled: F(0) includes them.
 
-The integral is a sum over steps; it is not exact where relu bends, so the steps rise until the residual is small.
+The integral is a sum over steps, whose number rises until the residual is small.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _integrate(subgraph: SubgraphInputs, num_outputs: int) -> _Integrated:
 
 
 def _attributions(output: Any, inputs: list[Tensor], difference: Tensor) -> tuple[list[Tensor], Tensor, int]:
-    """Attributions with as many steps as needed, their residual and the number of steps."""
+    """Attributions, their residual and the number of steps that were needed."""
     with extra_package("captum", extra="explain", feature="integrated gradients"):
         from captum.attr import IntegratedGradients
     method = IntegratedGradients(output)

@@ -161,7 +161,7 @@ class SubgraphInputs:
 
 @torch.no_grad()
 def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterator[SubgraphInputs]:
-    """The inputs of every subgraph; the anchors' vectors, and with them the LSTM over walks, are computed once."""
+    """The inputs of every subgraph; the anchors' vectors (the LSTM over walks) are computed once."""
     nodes = model.node_vectors()
     anchors = model.anchor_vectors(nodes, inputs.whole.draw)
     for i in range(len(inputs)):
@@ -178,13 +178,12 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
 
 
 class Masking:
-    """The networks with channels, applied to one subgraph: its anchors and channels, and their contributions.
+    """Masks the anchors and channels of one subgraph in all networks, and measures what the outputs lose.
 
     Args:
-        predictor: of the networks.
-        inputs: of each network and, within that, each draw. All networks share the anchors of a draw.
-        compare: gives contributions from outputs of the networks.
-        max_anchors: how many anchors are listed.
+        inputs: for each network and, within that, each draw. All networks share the anchors of a draw.
+        compare: computes contributions from outputs of the networks.
+        max_anchors: how many anchors to list.
     """
 
     def __init__(
@@ -214,7 +213,7 @@ class Masking:
         return any(len(anchors) * one.size > _MAX_NUMBERS for one, anchors in pairs)
 
     def by_anchor(self, leading: int | None) -> tuple[AnchorContribution, ...]:
-        """What the mean output loses when all networks have an anchor of one draw masked; as :meth:`strongest`."""
+        """What the mean output loses if an anchor is masked in all networks; the :meth:`strongest` anchors."""
         mean, found = self.outputs.mean(dim=0), []
         for draw, anchors in enumerate(self.anchors):
             if anchors:
@@ -226,7 +225,7 @@ class Masking:
         return self.strongest(found, leading)
 
     def describe(self, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
-        """An anchor with its numbers; a learned similarity is the mean over networks."""
+        """An anchor with its numbers; learned similarities are averaged over networks."""
         inputs = self.inputs[draw :: self.draws]
         similar = torch.stack([anchor.select(one.gammas[anchor.layer][anchor.channel]) for one in inputs]).mean(dim=0)
         return AnchorContribution(
@@ -241,7 +240,7 @@ class Masking:
         )
 
     def strongest(self, found: Iterable[AnchorContribution], leading: int | None) -> tuple[AnchorContribution, ...]:
-        """The anchors that matter most to the leading class; without one, to any class; strongest first."""
+        """The anchors that matter most to the leading class, or to any class if there is none; strongest first."""
 
         def strength(anchor: AnchorContribution) -> float:
             numbers = anchor.contributions

@@ -1,4 +1,4 @@
-"""The vectors nearest to a vector: exactly, or among many by an index of faiss.
+"""Find the nearest vectors: exactly, or among many with a faiss index.
 
 ======================= =================================================================
 distance                of a query q and a known vector k, m being the mean of the known
@@ -8,14 +8,12 @@ centred (the default)   1 - cos(q - m, k - m)
 euclidean               |q - k|
 ======================= =================================================================
 
-The cosine with a vector of zeros is 0. Vectors that are near each other are told apart by where they differ from the
-mean, which is why it is subtracted; docs/search.md has the measurements.
+The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/search.md).
 
-Candidates are found by matrix products of 32 bits, of as many queries at once as fit in memory; those that rounding
-could hide are kept, and ordered by distances of 64 bits, so the answer is exact. Among more than 200,000 known vectors,
-an index (IVF: vectors in cells by their nearest centre) finds candidates in the cells around a query: their distances
-are exact too, but a few of the nearest may be missed. Which of the two is used depends on the known vectors alone, so
-the answer to a query does not depend on other queries.
+Candidates are found by 32-bit matrix products, with a margin for rounding, and ordered by 64-bit distances, so the
+answer is exact. Among more than 200,000 known vectors, an index (IVF: vectors in cells by their nearest centre) finds
+candidates in the cells around a query: their distances are exact, but a few of the nearest may be missed. The choice
+depends on the known vectors alone, so the answer to a query does not depend on other queries.
 """
 
 from __future__ import annotations
@@ -47,13 +45,10 @@ fewer, the number of known vectors; -1 and NaN for a query that is NaN, and wher
 
 
 class Nearest:
-    """Known vectors, ready for queries.
-
-    Vectors with NaN stand for subgraphs without one; they are never found.
+    """Known vectors (m, width), ready for queries; those with NaN are never found.
 
     Args:
-        known: (m, width).
-        method: compare all, or use an index of faiss; ``auto`` is exact up to :data:`EXACT_VECTORS`.
+        method: compare all, or use a faiss index; ``auto`` is exact up to :data:`EXACT_VECTORS`.
     """
 
     def __init__(self, known: NDArray[Any], *, distance: Distance = "centred", method: Method = "auto") -> None:
@@ -80,9 +75,9 @@ class Nearest:
 
     @property
     def sees_sides_only(self) -> bool:
-        """Whether the known vectors lie on a line through the origin of the angles, so that cosines are 1 or -1.
+        """Whether the known vectors lie on a line through the origin, so that all cosines are 1 or -1.
 
-        Those of two classes do, where a model has a score for each of them and the scores have the same sum.
+        This happens if the vectors are the scores of two classes with a constant sum.
         """
         if self.distance == "euclidean" or self.known.shape[1] > 2 or len(self.present) < 2:
             return False
@@ -91,7 +86,7 @@ class Nearest:
         return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
     def find(self, queries: Any, top: int = 10) -> Found:
-        """The nearest known vectors of each query; equal distances by place."""
+        """Find the nearest known vectors of each query; ties by place."""
         if top < 1:
             raise UserError(f"{top} neighbours", where="top", hint="accepted: 1 or more")
         vectors = self.check(queries)
@@ -158,7 +153,7 @@ class Nearest:
             yield self.present[np.flatnonzero(~(row > farthest))]  # with NaN, of what overflows
 
     def _make_index(self) -> Any:
-        """An IVF index of faiss, with about as many cells as vectors in each."""
+        """A faiss IVF index with about as many cells as vectors in each."""
         try:
             import faiss
         except ImportError:
@@ -180,13 +175,13 @@ class Nearest:
 def nearest_vectors(
     queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred", method: Method = "auto"
 ) -> Found:
-    """The nearest known vectors of each query: their places (n, top), and distances (n, top), the nearest first.
+    """Find the nearest known vectors of each query: their places and distances (n, top) each, nearest first.
 
     Args:
         queries: (n, width).
         known: (m, width).
-        distance: ``centred``, by the cosine less the mean of the known vectors; ``cosine``; ``euclidean``.
-        method: ``exact``, or an ``index`` of faiss; ``auto`` is exact up to 200,000 known vectors.
+        distance: ``centred``, the cosine after subtracting the mean of the known vectors; ``cosine``; ``euclidean``.
+        method: ``exact``, or a faiss ``index``; ``auto`` is exact up to 200,000 known vectors.
 
     Example:
         >>> places, distances = nearest_vectors([[1.0, 0.2]], [[0.0, 1.0], [2.0, 0.0]], top=1, distance="cosine")

@@ -1,8 +1,8 @@
-"""Open a finished run: its folder, or a file that ``subgnn export`` wrote; or fit one to subgraphs without labels.
+"""Open a finished run, from its folder or an exported file, or fit a model to subgraphs without labels.
 
-An exported run is one file of arrays (:mod:`subgnn.storage.arrays`). Nothing in it is pickled, compressed or named like
-a file: there is no code to run, nothing to unpack and no path to follow. Its checksum is compared, and everything that
-compiled code trusts is checked: node ids, the order of rows, the graph's hash.
+An exported run is one file of arrays (:mod:`subgnn.storage.arrays`). Nothing in it is pickled, compressed or a path, so
+there is no code to run and nothing to unpack. Its checksum is verified, and everything that compiled code trusts is
+checked: node ids, the order of rows, the hash of the graph.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class OpenedRun:
     """A run that predicts, its result, and the subgraphs of its dataset.
 
     Shapes:
-        reference: (networks x draws, width), the mean vector of the training split, if the run is a file that holds it
-            and a network with channels.
+        reference: (networks x draws, width), the mean vectors of the training split, if an exported file holds them.
     """
 
     predictor: Predictor
@@ -76,7 +75,7 @@ class OpenedRun:
         return self.subgraphs.take(self.subgraphs.indices(name))
 
     def known(self) -> SubgraphSet | None:
-        """The subgraphs of the dataset, to be shown or searched; a warning says if they have changed since training."""
+        """The subgraphs of the dataset, to show or search; a warning reports changes since training."""
         if self.subgraphs is not None and self.trained_with is not None:
             hint = "those of the dataset are shown"
             try:
@@ -104,8 +103,8 @@ def open_run(
     Args:
         path: the folder of a run, or a file that ``subgnn export`` wrote.
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
-        read: reads a dataset.
-        predictor: makes the predictor from a checkpoint and a graph.
+        read: how to read a dataset.
+        predictor: how to make a predictor from a checkpoint and a graph.
     """
     if path.is_file():
         return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
@@ -180,7 +179,7 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
 
 
 def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0) -> OpenedRun:
-    """A model that gives vectors, and no predictions, fitted to subgraphs without labels, none of them empty."""
+    """Fit a model that computes vectors, but no predictions, to subgraphs without labels, none of them empty."""
     model = model_of(recipe)
     if model.vectors_need_labels:
         free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]

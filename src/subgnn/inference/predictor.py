@@ -40,13 +40,10 @@ class Predictor:
     Args:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph, directed or in its undirected form; it must be the one the run was trained on.
-        device: where to compute.
         tables: the node embeddings the run started from (N, d), by hash; by default they are read from its folder.
-        cached_numbers: a table of vectors of all nodes is cached if it has no more numbers than this; of larger ones,
-            the rows that were needed so far, as long as they are not many.
-        cache: store what is computed of the training subgraphs in the cache folder, for the next time.
-        where: what the checkpoint was read from, for errors; the file by default.
-        again: what to do about a checkpoint that does not fit.
+        cached_numbers: cache tables of node vectors with up to this many numbers; of larger ones, only rows in use.
+        cache: store what is computed for the training subgraphs in the cache folder.
+        where, again: for errors, where the checkpoint is from and what to do if it does not fit.
     """
 
     def __init__(
@@ -74,12 +71,12 @@ class Predictor:
 
     @property
     def draws(self) -> int:
-        """The number of draws of anchors that outputs are the mean over."""
+        """The number of draws of anchors over which outputs are averaged."""
         return 1 + len(self.spec.redrawn)
 
     @property
     def members(self) -> int:
-        """The number of networks that outputs are the mean over."""
+        """The number of networks over which outputs are averaged."""
         return self.spec.members
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -130,7 +127,7 @@ class Predictor:
         return self.fitted.vectors(subgraphs)
 
     def embed(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
-        """The vector of each subgraph: :meth:`embeddings` of subgraphs in any form."""
+        """:meth:`embeddings` for subgraphs in any form."""
         return self.embeddings(self.rows(subgraphs))
 
     def part(self, name: str) -> Predictor:

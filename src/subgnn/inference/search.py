@@ -1,10 +1,8 @@
-"""Search: the known subgraphs whose vectors are nearest to those of new ones.
+"""Find the known subgraphs whose vectors are nearest to those of new subgraphs.
 
-Known are the subgraphs of the run's dataset: those of the training and validation splits, and on request those of test.
-Their vectors are computed when they are first needed and stored in the cache folder, under a key of the model and of
-the subgraphs. Vectors in files (:func:`~subgnn.data.formats.vectors.read_vectors`) can be searched without a run.
-
-The vectors of training subgraphs know their labels, as the model was fitted to them; those of all others do not.
+The known subgraphs are the training and validation splits of the run's dataset and, on request, test. Their vectors are
+computed at first use and stored in the cache folder. Files of vectors can be searched without a run. Only the vectors
+of training subgraphs were influenced by their labels.
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ class KnownSubgraphs:
         return self._vectors is not None
 
     def places(self, *, test: bool = False) -> NDArray[np.int64]:
-        """The places in the dataset of the known subgraphs: all that are not in test, or all."""
+        """The positions of the known subgraphs in the dataset: all, or all but test."""
         if self.subgraphs is None or self.subgraphs.splits is None or test:
             return np.arange(len(self))
         return np.flatnonzero(self.subgraphs.splits != SPLITS.index("test"))
@@ -89,7 +87,7 @@ class KnownSubgraphs:
         return self._vectors
 
     def advance(self) -> bool:
-        """Read the vectors from the cache, or compute those of the next part; returns whether all are done."""
+        """Read the vectors from the cache, or compute the next part of them; return whether all are there."""
         with self._lock:
             if self._vectors is None and self.subgraphs is not None:
                 nodes = self.subgraphs.nodes
@@ -105,13 +103,13 @@ class KnownSubgraphs:
             return self._vectors is not None
 
     def find(self, subgraphs: Ragged, choice: Choice) -> Found:
-        """The nearest known subgraphs, by their places in the dataset, and distances."""
+        """Find the nearest known subgraphs: their positions in the dataset, and distances."""
         places, nearest = self.prepare(choice)
         found, distances = nearest.find(self._predictor.embeddings(subgraphs), choice.top)
         return np.where(found >= 0, places[found], -1), distances
 
     def prepare(self, choice: Choice) -> tuple[NDArray[np.int64], Nearest]:
-        """The places of the known subgraphs in the dataset, and their vectors, ready for queries."""
+        """The positions of the known subgraphs in the dataset, and their vectors, ready for queries."""
         key = choice.distance, choice.test, choice.method
         if key not in self._nearest:
             places = self.places(test=choice.test)
@@ -125,7 +123,7 @@ class KnownSubgraphs:
         return self._nearest[key]
 
     def describe(self, place: int) -> dict[str, Any]:
-        """The row of a known subgraph in the dataset, its name, or else its nodes, its label and its split."""
+        """The row, name (or nodes), label and split of a known subgraph."""
         subgraphs, graph = self.subgraphs, self._predictor.graph
         if subgraphs is None:
             raise DataError("no labelled subgraphs", where="search", hint=_DATA_HINT)
@@ -167,18 +165,14 @@ Hits = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchAnswers:
-    """The nearest known subgraphs of each query, which are found part by part while they are read.
-
-    Args:
-        batches: for some queries at a time, their numbers, their texts and what was found.
-    """
+    """The nearest known subgraphs of each query: number, text and hits, found in batches while they are read."""
 
     joined: Joined
     batches: Iterator[list[tuple[int, str, Hits]]]
 
     @classmethod
     def of_subgraphs(cls, known: KnownSubgraphs, query: Query, choice: Choice) -> SearchAnswers:
-        """Those of subgraphs, whose vectors the run computes."""
+        """Search for subgraphs, whose vectors the run computes."""
         query.refuse_empty()
         known.prepare(choice)
 
@@ -195,7 +189,7 @@ class SearchAnswers:
 
     @classmethod
     def of_vectors(cls, known: VectorTable, queries: VectorTable, choice: Choice) -> SearchAnswers:
-        """Those of vectors among others."""
+        """Search for vectors among others."""
 
         def describe(row: int) -> dict[str, Any]:
             label = None if known.labels is None else known.labels[row]
@@ -214,7 +208,7 @@ class SearchAnswers:
         return cls([], batches())
 
     def table(self) -> AnswerTable:
-        """A row for each subgraph found; one without a subgraph for a query without nodes in the graph."""
+        """One row per subgraph found, or an empty one for a query without nodes in the graph."""
 
         def cells(found: Hits) -> list[Sequence[Any]]:
             return [[hit[title] for title in _TITLES] for hit in found]
@@ -234,7 +228,7 @@ class SearchAnswers:
 
 
 def _prepared(known: NDArray[np.float32], choice: Choice) -> Nearest:
-    """Known vectors, ready for queries; a warning where their distances say nothing but a side."""
+    """Known vectors, ready for queries; a warning if their cosines are all 1 or -1."""
     nearest = Nearest(known, distance=choice.distance, method=choice.method)
     if nearest.sees_sides_only:
         what = f"the vectors lie on a line, as those of two classes may, and '{choice.distance}' sees its sides only"
@@ -245,18 +239,14 @@ def _prepared(known: NDArray[np.float32], choice: Choice) -> Nearest:
 def hits(
     places: NDArray[np.int64], distances: NDArray[np.float64], describe: Callable[[int], dict[str, Any]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """For each query the subgraphs found, the nearest first: rank, description, and distance to six digits."""
+    """The subgraphs found for each query, nearest first: rank, description, and distance to six digits."""
     for some, values in zip(places.tolist(), distances.tolist(), strict=True):
         pairs = [(place, float(f"{value:.6g}")) for place, value in zip(some, values, strict=True) if place >= 0]
         yield [{"rank": i + 1, **describe(place), "distance": value} for i, (place, value) in enumerate(pairs)]
 
 
 def search_files(known: Path, files: Files, choice: Choice) -> tuple[SearchAnswers, int]:
-    """Answers about a file of subgraphs by a run, or about a file of vectors by another one, and their number.
-
-    Args:
-        known: a run, an exported one, or a file of vectors.
-    """
+    """Search a run, an export or a file of vectors for a file of subgraphs or vectors; answers and their number."""
     if is_vector_file(known):
         if not is_vector_file(files.subgraphs):
             hint = f"accepted: a file of vectors as well ({', '.join(VECTOR_FILES)}); or search in a run"

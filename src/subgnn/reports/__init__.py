@@ -1,4 +1,4 @@
-"""Pages and figures, from templates: the page of a run, charts, drawings of subgraphs."""
+"""Pages, charts and pictures, drawn by templates."""
 
 from subgnn.render import write_page
 from subgnn.reports.run_page import run_report, write_report

@@ -1,8 +1,8 @@
 """Charts as plain values: scales, lines, marks, bars and keys, which ``templates/charts.html`` draws as SVG.
 
-All places are in units of the data; the template maps them by the scales of the axes. Colours are classes of the
-style sheet, so that a chart follows light and dark; groups also differ in dashes and shapes. A chart is 400 units wide,
-about as wide as a telephone, so that its text stays readable.
+Positions are in units of the data; the template maps them by the scales of the axes. Colours are classes of the style
+sheet, so that a chart follows light and dark mode; groups also differ in dashes and shapes. A chart is 400 units wide,
+about the width of a phone, so that its text stays readable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLOURS = 8
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A map from values in low..high to places in begin..end, linear or logarithmic."""
+    """A map from values in low..high to positions in begin..end, linear or logarithmic."""
 
     low: float
     high: float
@@ -34,7 +34,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value."""
+        """The position of a value."""
         low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
@@ -74,7 +74,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A point with a title under the pointer, and ranges of uncertainty along an axis."""
+    """A point with a tooltip, and ranges of uncertainty along the axes."""
 
     x: float
     y: float
@@ -98,7 +98,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry of a chart's key: words beside a line, a mark, or both."""
+    """An entry of a chart's legend: words beside a line, a mark, or both."""
 
     words: str
     line: str = ""
@@ -107,10 +107,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """Scales, ticks (value and text each) and labels; :func:`number_axes` and :func:`row_axes` choose scales and ticks.
+    """Scales, ticks (value and text) and labels, as :func:`number_axes` and :func:`row_axes` choose them.
 
-    Attributes:
-        by_row: the y axis has names of rows in place of numbers; ``names_above``: each name is above its row.
+    If ``by_row``, the y axis has names of rows instead of numbers; with ``names_above``, each above its row.
     """
 
     x: Scale
@@ -142,7 +141,7 @@ def number_axes(
     log: bool = False,
     x_ticks: Sequence[tuple[float, str]] | None = None,
 ) -> Axes:
-    """Axes over two ranges of numbers; the y axis may be logarithmic, and ticks of x are round numbers by default."""
+    """Axes over two ranges of numbers; ``log`` makes the y axis logarithmic."""
     up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
     y_ticks = _numbers(up)
     along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT)
@@ -173,10 +172,9 @@ def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure; the description is read aloud in place of the drawing.
+    """A figure; screen readers read its description.
 
-    Attributes:
-        rules: upright lines, as (x, kind). columns: titles that the pointer shows over a whole height, as (x, title).
+    ``rules`` are vertical lines as (x, kind), and ``columns`` tooltips over the whole height as (x, title).
     """
 
     caption: str
@@ -196,7 +194,7 @@ class Chart:
         return WIDTH, self.axes.bottom + _BOTTOM
 
     def polylines(self, line: Line) -> list[str]:
-        """The points of each unbroken piece of a line, as SVG writes them."""
+        """The points of each unbroken piece of a line, in SVG's notation."""
         pieces: list[list[str]] = [[]]
         for x, y in zip(line.xs, line.ys, strict=True):
             if math.isfinite(y):
@@ -217,7 +215,7 @@ def group_line(group: int) -> str:
 
 
 def padded_range(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]:
-    """A range that holds the values with some room; with ``zero``, one that starts at 0 where none is below."""
+    """A range around the values with some padding; with ``zero``, it starts at 0 unless a value is negative."""
     found = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
     low, high = min(found), max(found)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
@@ -225,7 +223,7 @@ def padded_range(values: Iterable[float], *, zero: bool = False) -> tuple[float,
 
 
 def thin(count: int, most: int) -> list[int]:
-    """Indices of at most ``most`` of ``count`` items, evenly spaced, with the first and the last."""
+    """Indices of at most ``most`` of ``count`` items, evenly spaced, including the first and the last."""
     if count <= most:
         return list(range(count))
     return [int(i) for i in np.linspace(0, count - 1, most).round()]

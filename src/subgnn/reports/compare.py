@@ -1,4 +1,4 @@
-"""Runs side by side: their scores with intervals, their curves, and the settings in which they differ."""
+"""Compare runs: their scores with intervals, their curves, and the settings in which they differ."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOT_SETTINGS = ("name", "note", "published")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedRun:
-    """A finished run among others; ``name`` is its path below the folder they were found in."""
+    """A finished run; ``name`` is its path below the folder of all runs."""
 
     name: str
     path: Path
@@ -56,11 +56,11 @@ class ComparedRun:
         return self.result.headline
 
     def score(self, split: str) -> float | None:
-        """The headline score on a split; None where it is missing or undefined."""
+        """The headline score on a split; None if it is missing or undefined."""
         return _number(self.result.scores(split).get(self.metric))
 
     def interval(self, split: str) -> tuple[float, float] | None:
-        """The 95 % interval of the score; None where it is missing or undefined."""
+        """The 95 % interval of the score; None if it is missing or undefined."""
         low, high = map(_number, self.result.intervals.get(split, (None, None)))
         return None if low is None or high is None else (low, high)
 
@@ -82,7 +82,7 @@ class ComparedRun:
         return {"name": self.name, "run": str(self.path), **about, "metric": self.metric, **scores, **last}
 
     def cells(self) -> list[str]:
-        """Name, recipe, data, scores, seconds and date, as texts."""
+        """Name, recipe, data, scores, seconds and date, as text."""
         scores = [_scored(self.score(split), self.interval(split)) for split in ("val", "test")]
         day = date_text(self.result.date)[:_DAY]
         return [self.name, self.result.recipe, self.result.dataset, *scores, f"{self.seconds:.1f}", day]
@@ -93,10 +93,10 @@ HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")
 
 
 def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
-    """The finished runs below a folder, and what is wrong with others, a line each.
+    """The finished runs below a folder, and one line about each run that cannot be read.
 
-    They are sorted by dataset and task, and then by validation score, the best first: test scores are there to report,
-    not to choose by.
+    Runs are sorted by dataset and task, then by validation score, the best first: test scores are for reporting, not
+    for choosing.
     """
     runs, problems = [], []
     for path in find_runs(folder):
@@ -119,7 +119,7 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
 
 
 def by_dataset(runs: Sequence[ComparedRun]) -> dict[tuple[str, str], list[ComparedRun]]:
-    """Runs by the dataset and the metric of their scores."""
+    """Group runs by dataset and metric."""
     groups: dict[tuple[str, str], list[ComparedRun]] = {}
     for run in runs:
         groups.setdefault((run.result.dataset, run.metric), []).append(run)
@@ -157,7 +157,7 @@ def _scale(runs: Sequence[ComparedRun]) -> tuple[float, float]:
 
 
 def _link(run: ComparedRun, out: Path) -> str:
-    """The relative address of a run's page; empty where there is none."""
+    """The relative address of a run's page; empty if there is none."""
     page = run.path / PAGE
     return "./" + quote(Path(os.path.relpath(page, out.parent)).as_posix()) if page.is_file() else ""
 
@@ -186,7 +186,7 @@ def score_chart(dataset: str, runs: Sequence[ComparedRun], scale: tuple[float, f
 
 
 def curve_charts(dataset: str, runs: Sequence[ComparedRun]) -> list[Chart]:
-    """Validation score and loss over epochs, a line for each of the first runs that have more than one epoch."""
+    """Validation score and loss over epochs, one line per run with more than one epoch."""
     known = []
     for run in runs:
         try:
@@ -226,7 +226,7 @@ def _curve_chart(caption: str, key: str, known: Sequence[tuple[ComparedRun, list
 
 
 def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
-    """The settings in which runs differ, and nothing else: the name of each, and its value in each run as text."""
+    """The settings in which runs differ: the name of each, and its value in each run as text."""
     flat = [_settings(run) for run in runs]
     names = dict.fromkeys(name for settings in flat for name in settings)
     rows = [(name, [settings.get(name, "") for settings in flat]) for name in names]
@@ -234,7 +234,7 @@ def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]
 
 
 def _settings(run: ComparedRun) -> dict[str, str]:
-    """All settings of a run by their names in recipes, and what else decides its scores."""
+    """All settings of a run by their names in recipes, and whatever else determines its scores."""
     found: dict[str, str] = {key: str(getattr(run.result, key)) for key in ("recipe", "dataset", "seed", "split")}
     found["version of subgnn"] = run.result.versions.get("subgnn", "")
     for key, value in run.recipe.plain().items():

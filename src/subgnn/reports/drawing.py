@@ -1,9 +1,9 @@
-"""Drawings of a subgraph and its surroundings: for the server's page, as SVG for a notebook, and as a file.
+"""Draw a subgraph and its surroundings: for the server's page, as SVG for a notebook, and as a file.
 
-A drawing has the nodes of the subgraph, as far as there is room, border nodes, those with most edges into the subgraph
-first, and anchors; see :func:`~subgnn.data.layout.lay_out`. The page and the SVG picture have the same marks: a colour
-for each component, neighbours faint, anchors as diamonds, rings for contributions of nodes. In a picture, names are
-pushed apart where they would overlap; on the page, people move nodes themselves.
+A drawing shows the nodes of the subgraph, the border nodes with most edges into it, and anchors, as far as there is
+room (:func:`~subgnn.data.layout.lay_out`). The page and the SVG picture use the same marks: one colour per component,
+faint neighbours, diamonds for anchors, rings for contributions of nodes. A picture pushes overlapping names apart; on
+the page, users move nodes themselves.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _TRANSFORMS = ("translate", "scale")
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Nodes and edges as plain values, and how many there are in all.
+    """Nodes and edges as plain values, and their numbers before any were left out.
 
-    The kind of a node is ``inside``, ``border`` (one hop away) or ``anchor`` (farther away); ``channels`` are those it
-    is an anchor of; ``x`` and ``y`` are its place in pixels.
+    The kind of a node is ``inside``, ``border`` (one hop away) or ``anchor`` (farther away); it is an anchor of its
+    ``channels``; ``x`` and ``y`` are in pixels.
     """
 
     nodes: list[dict[str, Any]]
@@ -68,10 +68,7 @@ class Drawing:
 
 
 def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
-    """The anchor nodes of a subgraph and their channels; of shared ones, only the nearest ``most``.
-
-    Patches of the structure channels are shapes that lie anywhere, and are left out.
-    """
+    """The anchor nodes of a subgraph and their channels: the nearest ``most`` of shared anchors, but no patches."""
     found: dict[int, list[str]] = {}
     for shared_row, inputs_row in zip(prepared.frame.shared, prepared.inputs, strict=True):
         for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):
@@ -90,7 +87,7 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
 
 
 def draw_with_anchors(predictor: Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
-    """Draw one subgraph with the anchors that a run's model compares it with, where it has any; see :func:`draw`."""
+    """:func:`draw` one subgraph with the anchors of the model, if it has any."""
     source = predictor.with_channels()
     prepared = None if source is None else source.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
     return draw(predictor.graph, subgraph, most=most, prepared=prepared)
@@ -101,8 +98,8 @@ def draw(graph: Graph, subgraph: NDArray[np.int32], *, most: int, prepared: Prep
 
     Args:
         subgraph: sorted nodes.
-        most: nodes besides those of the subgraph.
-        prepared: the subgraph alone, measured, where the run has anchors.
+        most: number of nodes to draw besides those of the subgraph.
+        prepared: the subgraph alone, measured against the anchors of the model.
     """
     anchors = {} if prepared is None else _anchor_channels(prepared, max(1, most // 10))
     layout = lay_out(graph, subgraph, max_nodes=_MAX_NODES, max_border=most, anchors=anchors)
@@ -139,7 +136,7 @@ def draw(graph: Graph, subgraph: NDArray[np.int32], *, most: int, prepared: Prep
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """SVG that a notebook shows by itself where it is the last value of a cell."""
+    """SVG, which a notebook shows if it is the last value of a cell."""
 
     svg: str = field(repr=False)
 
@@ -163,7 +160,7 @@ class Picture:
 
 
 def _figure(svg: str) -> Figure:
-    """A picture as a figure of matplotlib: the shapes of templates/picture.svg, a unit of which is a pixel."""
+    """A picture as a matplotlib figure: the shapes of templates/picture.svg, one unit per pixel."""
     with extra_package("matplotlib", extra="plot", feature="a picture as .png or .pdf"):
         from matplotlib.figure import Figure
         from matplotlib.patches import Circle, Polygon
@@ -208,9 +205,9 @@ def picture(drawing: Drawing, *, pushes: Mapping[int, float] | None = None, towa
     """Render a drawing.
 
     Args:
-        pushes: the contribution of each node of the subgraph to a class or value. Those of at least a twentieth of the
-            largest have a ring, solid where they push towards it and dashed where they push away; the wider, the more.
-        towards: the class or value, for the key.
+        pushes: the contribution of each node of the subgraph to a class or value. Nodes with at least a twentieth of
+            the largest get a ring, wider for larger contributions: solid towards the class, dashed away from it.
+        towards: the class or value, for the legend.
     """
     nodes, rings = drawing.nodes, _rings(pushes or {})
     at = push_apart(np.array([(node["x"], node["y"]) for node in nodes]).reshape(-1, 2) * (1.25, 0.9), nodes)
@@ -249,13 +246,13 @@ def _font(node: Mapping[str, Any]) -> int:
 
 
 def name_boxes(nodes: list[dict[str, Any]]) -> NDArray[np.float64]:
-    """Half the width and height that a node and its name take; (n, 2)."""
+    """Half the width and height of each node with its name (n, 2)."""
     sizes = [(0.29 * _font(node) * len(cut(node["name"], _LONGEST)), 2 * _font(node)) for node in nodes]
     return np.array(sizes, np.float64).reshape(-1, 2)
 
 
 def push_apart(at: NDArray[np.float64], nodes: list[dict[str, Any]]) -> NDArray[np.float64]:
-    """Push nodes whose names overlap apart, each pair along the side where less is needed."""
+    """Push overlapping names apart, each pair along the axis that needs less."""
     boxes = name_boxes(nodes)
     room = boxes[:, None] + boxes[None] + 4
     for _ in range(200):
@@ -273,7 +270,7 @@ def push_apart(at: NDArray[np.float64], nodes: list[dict[str, Any]]) -> NDArray[
 
 
 def _rings(pushes: Mapping[int, float]) -> dict[int, float]:
-    """Widths of rings, below 0 for those that push away."""
+    """Widths of rings, negative for nodes that push away."""
     largest = max(map(abs, pushes.values()), default=0.0)
     strong = {node: push for node, push in pushes.items() if push and abs(push) >= _LEAST_PUSH * largest}
     return {node: float(np.sign(push)) * (2 + 5 * abs(push) / largest) for node, push in strong.items()}

@@ -1,7 +1,7 @@
-"""Evaluation of a run for its page: its result, its records, and its outputs on the split that is scored.
+"""Evaluate a run for its page: its result, its epochs, and its outputs on the split that is scored.
 
 A part of a subgraph's vector z_S is the columns that hold z^(0), one subchannel, the topology statistics or the size.
-Its contribution is how much the scores fall when these columns, as the head receives them, become their means over the
+Its contribution is how much the scores drop if these columns, as the head receives them, become their means over the
 training split:
 
     score(head(z)) - score(head(z with z[:, part] = mean over training of z[:, part]))
@@ -42,10 +42,10 @@ FOLDS = "folds"
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """How far two scores fall without a part.
+    """How much two scores drop without a part.
 
-    ``score`` is micro-F1, for regression R^2. ``fit`` is the mean log-probability of the true labels, for regression
-    the negative root mean square error, so that higher is better in both.
+    ``score`` is micro-F1 or R^2. ``fit`` is the mean log-probability of the true labels or, for regression, the
+    negative root mean square error, so that higher is better for both.
     """
 
     part: str
@@ -58,19 +58,17 @@ class Contribution:
 class Evaluation:
     """A run and its outputs.
 
-    ``split`` is the one that was scored: test; where the dataset has no test split, val, or :data:`FOLDS` for a
-    portfolio, whose outputs are then those out of fold, in the first repeat. Real-valued targets and
-    outputs are in standard deviations of the training targets; ``in_unit`` converts them back. A baseline has neither
-    network nor vectors; a portfolio has those of ``member``, the heaviest one with channels. Of an ensemble,
-    ``records``, ``network`` and ``vectors`` are those of the first network, and ``outputs`` the mean of all; of several
-    draws of anchors, ``vectors`` are those of the first, too.
-
-    ``out_of_fold`` are calibrated probabilities of a portfolio and their targets, of all repeats.
+    ``split`` was scored: test or, without a test split, val; for a portfolio then :data:`FOLDS`, with the out-of-fold
+    outputs of the first repeat. Real-valued targets and outputs are in standard deviations of the training targets;
+    ``in_unit`` converts them back. A baseline has neither network nor vectors; a portfolio has those of ``member``, the
+    heaviest one with channels. In an ensemble, ``records``, ``network`` and ``vectors`` are those of the first network
+    and draw of anchors, and ``outputs`` are the mean of all.
 
     Shapes:
         rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
-        mapped: (m, width), vectors of the whole model, for the map: of ``thin(n, MAX_POINTS)``.
+        mapped: (m, width), vectors of the whole model for the map, of ``thin(n, MAX_POINTS)``.
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
+        out_of_fold: calibrated probabilities of a portfolio, and their targets, of all repeats.
     """
 
     result: RunResult
@@ -93,7 +91,7 @@ class Evaluation:
 
     @property
     def shown(self) -> Checkpoint:
-        """The checkpoint of the network, or of the whole where there is none."""
+        """The checkpoint of the network, or of the whole model if it has none."""
         return self.checkpoint if self.member is None else self.checkpoint.parts[self.member]
 
     @property
@@ -117,7 +115,7 @@ class Evaluation:
         return self.checkpoint.spec.classes
 
     def contributions(self) -> list[Contribution]:
-        """The contribution of each part of the subgraphs' vectors; none for a baseline, which has no parts."""
+        """The contribution of each part of the subgraphs' vectors; none for a baseline."""
         if self.network is None:
             return []
         targets = self.targets
@@ -155,9 +153,9 @@ class Evaluation:
         return self._compute(self.outputs, thresholds=self.thresholds)
 
     def constant(self) -> dict[str, float]:
-        """Metrics on the same split of the constant prediction (:meth:`~subgnn.task.Task.constant`)."""
+        """Metrics on the same split of the best constant prediction (:meth:`~subgnn.task.Task.constant`)."""
         constant = self.task.constant(self.train_targets.numpy())
-        # As an output, 1 is decided for and 0 is not.
+        # An output of 1 is a decision for a class, and 0 one against it.
         guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1]))
         return self._compute(guess.expand(self.outputs.shape))
 
@@ -186,11 +184,11 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
 def evaluate(
     run: TrainedRun, dataset: Dataset, predictor: Predictor | None = None, *, where: str = METRICS
 ) -> Evaluation:
-    """What the page of a run shows, from what is in memory; outputs and vectors that are missing are computed.
+    """Evaluate a run in memory; missing outputs and vectors are computed.
 
     Args:
-        predictor: of the run, where it is open already.
-        where: where its records are from, for errors.
+        predictor: of the run, if it is open already.
+        where: where its epochs are from, for errors.
     """
     predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
     checkpoint, subgraphs, folds = run.checkpoint, dataset.subgraphs, run.out_of_fold
@@ -245,7 +243,7 @@ def evaluate(
 
 
 def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-    """Calibrated out-of-fold outputs of a portfolio, and their subgraphs; None where its candidates were removed.
+    """Calibrated out-of-fold outputs of a portfolio, and their subgraphs; None if its candidates were removed.
 
     Shapes:
         returns: (repeats, n, outputs) and (n,).
@@ -263,7 +261,7 @@ def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64]
 
 
 def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:
-    """Score and fit of outputs; of a multi-label task, the log-probability is a mean over classes, too."""
+    """Score and fit of outputs; for multi-label tasks, the log-probability is also averaged over classes."""
     found = task.metrics(outputs, targets)
     return found[task.headline], -(found["rmse"] if task.real else float(task.loss(outputs, targets)))
 
@@ -299,7 +297,7 @@ def contributions(
 
 
 def selected_records(records: Sequence[dict[str, Any]], result: RunResult, where: str) -> list[dict[str, Any]]:
-    """The epochs of the candidate that was selected; of an ensemble, those of the first network."""
+    """The epochs of the selected candidate or, in an ensemble, of the first network."""
     shown = "member 0" if result.members else result.candidate or None
     found = [record for record in records if record.get("candidate") == shown]
     if not found:

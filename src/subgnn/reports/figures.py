@@ -1,4 +1,4 @@
-"""Figures that the pages of runs and of suites share: reliability diagrams, and maps of the vectors of subgraphs."""
+"""Figures on the pages of runs and suites: reliability diagrams, and maps of the vectors of subgraphs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Predictions with a probability in begin..end, their mean probability, and the share that is correct.
+    """Predictions with a probability in begin..end.
 
-    ``said`` is the mean probability and ``right`` the share, as in report.json; ``low`` and ``high`` are the 95 %
-    confidence interval of the share (Wilson).
+    As in report.json, ``said`` is their mean probability and ``right`` the share that is correct; ``low`` and ``high``
+    are the 95 % confidence interval of the share (Wilson).
     """
 
     begin: float
@@ -48,7 +48,7 @@ class Bin:
 
 
 def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
-    """Ten bins of equal width, less the empty ones, and the expected calibration error.
+    """Ten bins of equal width, without empty ones, and the expected calibration error.
 
     The error is the mean over predictions of |mean probability - share correct| of their bin.
 
@@ -68,7 +68,7 @@ def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], flo
 def reliability_chart(
     caption: str, curves: Sequence[tuple[str, Sequence[Bin], float]], *, share: str = "share correct"
 ) -> Chart:
-    """Predicted probabilities against observed shares with their intervals: name, bins and error of each model."""
+    """Predicted probabilities against observed shares, from the name, bins and error of each model."""
     lines, key, marks = [Line([0, 1], [0, 1], "even")], [Key("perfect calibration", line="even")], []
     for group, (name, bins, error) in enumerate(curves):
         lines.append(Line([b.said for b in bins], [b.right for b in bins], group_line(group)))
@@ -89,10 +89,7 @@ def reliability_chart(
 
 
 def principal_axes(vectors: NDArray[np.floating]) -> tuple[NDArray[np.float64], tuple[float, float]] | None:
-    """Vectors on their first two principal axes (n, 2), and the shares of the variance along them.
-
-    None for vectors without two axes. Labels have no part in it.
-    """
+    """Vectors on their first two principal axes (n, 2), and the shares of the variance; None without two axes."""
     if vectors.ndim != 2 or len(vectors) < 3:
         return None
     given = vectors.astype(np.float64)
@@ -108,7 +105,7 @@ def principal_axes(vectors: NDArray[np.floating]) -> tuple[NDArray[np.float64], 
 def label_groups(targets: NDArray[np.generic], classes: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
     """The group that gives each subgraph its colour and shape (n,), and the key of groups that occur.
 
-    A group is a class, of several labels the first; of real values, a fifth of them, the higher the darker.
+    A group is a class, or the first of several labels; for real values a quintile, darker for higher ones.
 
     Shapes:
         targets: (n,) classes or values, or (n, classes) of 0 and 1.
@@ -139,8 +136,8 @@ def vector_chart(
     """Subgraphs on two principal axes.
 
     Args:
-        groups: of :func:`label_groups`.
-        titles: of the subgraphs, which the pointer shows.
+        groups: from :func:`label_groups`.
+        titles: tooltips of the subgraphs.
         wrong: the subgraphs that get a ring.
     """
     group, key = groups

@@ -1,4 +1,4 @@
-"""Values of the sections of a run's page about predictions: agreement, contributions, examples, calibration."""
+"""Sections of a run's page about predictions: agreement, contributions, examples, calibration."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _MAX_EDGES, _MAX_CUT_EDGES = 800, 300
 
 
 def confusion_values(run: Evaluation) -> dict[str, Any]:
-    """The confusion matrix, a row for each true class; beyond twelve classes, the rarest are gathered.
+    """The confusion matrix, one row per true class; beyond twelve classes, the rarest share a row.
 
-    ``shown`` is the number of classes with a row of their own where the others are gathered, else 0.
+    ``shown`` is then the number of classes with a row of their own, else 0.
     """
     counts = confusion_matrix(run.targets.numpy(), run.predicted(), labels=range(len(run.classes)))
     names, shown = [cut(name, 40) for name in run.classes], 0
@@ -58,7 +58,7 @@ def confusion_values(run: Evaluation) -> dict[str, Any]:
 def prediction_values(run: Evaluation) -> dict[str, Any]:
     """The table of predictions: header, rows in the order of the split, and whether each is wrong.
 
-    A real value is neither right nor wrong: it has an error.
+    Real values are not right or wrong: they have an error.
     """
     kept = range(min(len(run.rows), _MAX_ROWS))
     sizes = np.diff(run.dataset.subgraphs.nodes.offsets)[run.rows]
@@ -81,7 +81,7 @@ def prediction_values(run: Evaluation) -> dict[str, Any]:
 
 
 def map_chart(run: Evaluation) -> Chart | None:
-    """The map of the subgraphs' vectors; None where they have no two axes."""
+    """The map of the subgraphs' vectors; None if they have fewer than two axes."""
     known = None if run.mapped is None else principal_axes(run.mapped)
     if known is None:
         return None
@@ -127,7 +127,7 @@ def _true_label(run: Evaluation, index: int) -> str:
 
 
 def part_rows(run: Evaluation) -> list[dict[str, Any]]:
-    """The contribution of each part of the subgraphs' vectors, with bars that all share a scale."""
+    """The contribution of each part of the subgraphs' vectors, with bars on one scale."""
     parts = run.contributions()
     ends = [0.0, *filter(math.isfinite, (value for part in parts for value in (part.score, part.fit)))]
     return [
@@ -143,9 +143,9 @@ def part_rows(run: Evaluation) -> list[dict[str, Any]]:
 
 
 def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
-    """Reliability diagrams with their bins as rows and the expected calibration error; none for real values.
+    """Reliability diagrams with their bins and the expected calibration error; none for real values.
 
-    There is one on the split that was scored and, of a portfolio, one of its out-of-fold predictions before it.
+    A portfolio has one of its out-of-fold predictions before the one of the split that was scored.
     """
     if run.task.real:
         return []
@@ -169,10 +169,10 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
 
 
 def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Titles and drawings: the most confident correct predictions, of each class in turn, and the wrong ones.
+    """Titles and drawings of the most confident correct predictions, of each class in turn, and of wrong ones.
 
-    With several labels a prediction is correct where all are; its probability is the product over labels. Of real
-    values, the nearest and the farthest.
+    With several labels, a prediction is correct if all are; its probability is the product over labels. For real
+    values, the predictions with the smallest and the largest errors.
     """
     if run.task.real:
         predicted = run.in_unit(run.outputs[:, 0])
@@ -184,7 +184,7 @@ def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
         correct, confidence, texts = _predictions(run)
         notes = [f"probability {value:.3f}" for value in confidence]
         order = [int(i) for i in np.argsort(-confidence, kind="stable")]
-        # Sorted by how many of the same class came before, so that each class has its turn.
+        # Sorting by the number of earlier ones of the same class gives each class its turn.
         turn: dict[int, int] = {}
         seen: Counter[str] = Counter()
         for i in order:
@@ -200,7 +200,7 @@ def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
-    """Of each subgraph of the split: whether it is predicted correctly, with which probability, and the prediction."""
+    """Whether the prediction for each subgraph of the split is correct, its probability, and the prediction."""
     scores, truth, predicted = run.probabilities(), run.targets.numpy(), run.predicted()
     texts = [_labels(run, one) for one in predicted]
     if run.task.several:
@@ -225,9 +225,9 @@ def _example(run: Evaluation, graph: Graph, index: int, predicted: str, note: st
 
 
 def drawing_values(graph: Graph, layout: Layout, name: str) -> dict[str, Any]:
-    """A drawing of a subgraph: circles with their styles and titles, two paths of edges, and words.
+    """A drawing of a subgraph: circles with styles and titles, two paths of edges, and words.
 
-    Edges of a dense subgraph are thinned out, and the more there are, the fainter each is.
+    Edges of a dense subgraph are thinned out and fainter.
     """
     at = layout.positions * (_SCALE, -_SCALE) + _HALF
     radius = float(np.clip(26 / np.sqrt(max(1, layout.count("inside"))), 3, 7))

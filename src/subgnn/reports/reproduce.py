@@ -31,7 +31,7 @@ def recipe_toml(recipe: Recipe) -> str:
 def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
     """The command that trains a run again, and whether it needs the settings as a file.
 
-    A recipe of the package is given by its name and the changed settings; any other is needed as a file.
+    Packaged recipes need only their name and the changed settings.
     """
     changes = _changes(recipe)
     name = f"{recipe.name}.toml" if changes is None else recipe.name
@@ -45,7 +45,7 @@ def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
 
 
 def _changes(recipe: Recipe) -> list[str] | None:
-    """``section.key=value`` for each difference from the package's recipe of that name; None where there is none."""
+    """``section.key=value`` for each difference from the packaged recipe of that name; None if there is none."""
     if recipe.name not in recipe_names():
         return None
     packaged = find_recipe(recipe.name)
@@ -74,6 +74,6 @@ def setting_text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(setting_text, value)) + "]"
     if isinstance(value, (bool, str)):
-        # TOML escapes as JSON does, but for one character that JSON leaves as it is.
+        # TOML escapes as JSON does, plus one character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

@@ -40,7 +40,7 @@ from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
 
-_MAX_COLUMNS = 250  # of a chart, where the pointer shows numbers
+_MAX_COLUMNS = 250  # tooltips of a chart over epochs
 
 
 def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
@@ -113,7 +113,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
 
 
 def score_text(value: Any, name: str = "") -> str:
-    """A metric as :func:`~subgnn.task.metric_text` writes it; "undefined" where it has no value."""
+    """A metric as :func:`~subgnn.task.metric_text` writes it, or "undefined"."""
     return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
 
 
@@ -163,7 +163,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
 
 
 def _spread(found: Evaluation) -> str:
-    """How sure the headline score is: its interval, and the number of subgraphs."""
+    """The interval of the headline score, and the number of subgraphs."""
     low, high = found.interval()
     ends = f"95 % interval {score_text(low)} to {score_text(high)}, " if math.isfinite(low + high) else ""
     return f"{ends}on {len(found.rows):,} subgraphs"
@@ -204,7 +204,7 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
 
 
 def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
-    """The network, or the baseline and the candidate that was selected on validation."""
+    """Facts about the network, or about the baseline and the candidate that was selected on validation."""
     shown, network, baseline = found.shown.spec, found.network, found.shown.parts.get(BASELINE)
     candidate = found.result.candidate
     facts = [("Method", found.recipe.method), *([("Selected on validation", candidate)] if candidate else [])]
@@ -234,7 +234,7 @@ def _threshold(found: Evaluation) -> dict[str, Any] | None:
 
 
 def _curves(found: Evaluation) -> dict[str, Any] | None:
-    """Charts over epochs; None for a model without, fitted in one go or a portfolio, whose members have their own."""
+    """Charts over epochs; None for a portfolio or a model that was fitted in one step."""
     if len(found.records) < 2:
         return None
     records, selected = found.records, found.result.selected_epoch
@@ -252,17 +252,13 @@ def _curves(found: Evaluation) -> dict[str, Any] | None:
 def epoch_chart(
     records: Sequence[dict[str, Any]], selected: int, title: str, lines: dict[str, tuple[str, str]]
 ) -> Chart:
-    """Lines over epochs.
-
-    Args:
-        lines: key of a record to its words and the class of its line.
-    """
+    """Lines over epochs; ``lines`` maps a key of the records to words and the class of a line."""
     kept = [records[i] for i in thin(len(records), MAX_POINTS)]
     epochs = [r["epoch"] for r in kept]
     values = {name: [float(r.get(name, math.nan)) for r in kept] for name in lines}
     words = [word for word, _ in lines.values()]
     finite = [v for found in values.values() for v in found if math.isfinite(v)]
-    # Logarithmic where a few epochs would press all others to the bottom.
+    # Logarithmic if a few epochs would press all others to the bottom.
     log = bool(finite) and min(finite) > 0 and max(finite) > 30 * median(finite)
     ends = ", ".join(f"{lines[name][0]} from {v[0]:.3g} to {v[-1]:.3g}" for name, v in values.items())
     return Chart(

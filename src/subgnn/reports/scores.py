@@ -1,4 +1,4 @@
-"""Scores of a run as tables and charts: of each class, at thresholds, and of the candidates of a portfolio."""
+"""Scores of a run as tables and charts: by class, by threshold, and by candidate of a portfolio."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _MEMBER, _OTHER, _TEST = group_style(0), Style("published"), Style("c5 edge-mark
 
 
 def _one_hot(targets: NDArray[np.generic], classes: int) -> NDArray[np.int64]:
-    """Targets, (n,) classes or already (n, classes), as 0 and 1 for each class."""
+    """Targets as 0 and 1 for each class (n, classes)."""
     given = np.asarray(targets, np.int64)
     return given if given.ndim == 2 else np.eye(classes, dtype=np.int64)[given]
 
 
 def class_rows(run: Evaluation) -> list[list[str]]:
-    """Name and scores of the most frequent classes, as in :data:`CLASS_HEADER`; a dash where a score is undefined."""
+    """Name and scores of the most frequent classes, as in :data:`CLASS_HEADER`; a dash if undefined."""
     true, scores = _one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
     predicted = _one_hot(run.predicted(), len(run.classes))
     precision, recall, f1, support = precision_recall_fscore_support(true, predicted, zero_division=np.nan)
@@ -70,9 +70,9 @@ def class_rows(run: Evaluation) -> list[list[str]]:
 
 
 def class_charts(run: Evaluation) -> list[Chart]:
-    """The ROC and the precision-recall curve of the most frequent classes; of two classes, that of the rarer one.
+    """The ROC and precision-recall curves of the most frequent classes; in binary tasks, of the rarer one.
 
-    A class that no subgraph or every subgraph has is left out; without any other there are no charts.
+    Classes that no subgraph or every subgraph has are left out; if no other is left, there are no charts.
     """
     true, scores = _one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
     support = true.sum(axis=0)
@@ -89,7 +89,7 @@ def class_charts(run: Evaluation) -> list[Chart]:
         false, hits, _ = roc_curve(mine, scored)
         precision, recall, _ = precision_recall_curve(mine, scored)
         roc.append(_line(false, hits, group))
-        # Steps, as average precision sums them: a straight line between two points would promise too much.
+        # Steps, as average precision sums them: a straight line between two points would be too optimistic.
         precision_recall.append(_line(np.repeat(recall[::-1], 2)[:-1], np.repeat(precision[::-1], 2)[1:], group))
         for key, area in zip(keys, (roc_auc_score, average_precision_score), strict=True):
             key.append(Key(f"{name}, {area(mine, scored):.3f}", line=group_line(group)))
@@ -106,7 +106,7 @@ def class_charts(run: Evaluation) -> list[Chart]:
 
 
 def _line(xs: NDArray[np.float64], ys: NDArray[np.float64], group: int) -> Line:
-    """A curve by its corners; points on a straight line between their neighbours are left out."""
+    """A curve by its corners, without points on a straight line between their neighbours."""
     straight = [(a[:-2] == a[1:-1]) & (a[1:-1] == a[2:]) for a in (xs, ys)]
     corner = np.flatnonzero(np.concatenate([[True], ~(straight[0] | straight[1]), [True]]))
     kept = corner[thin(len(corner), _MAX_CORNERS)]
@@ -133,7 +133,7 @@ def _curves(
 
 
 def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Title, header and rows: what each threshold gave on the data it was chosen on, and gives on other splits."""
+    """Title, header and rows: the results of each threshold where it was chosen, and on other splits."""
     count = report.labels[0].chosen.subgraphs
     title = f"thresholds for {report.aim}, chosen on {count:,} {_CHOSEN_ON.get(report.chosen_on, report.chosen_on)}"
     header = ("label", "threshold", "on", "precision (95 %)", "recall", "alerts", "found")
@@ -152,7 +152,7 @@ def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list
 
 
 def threshold_notes(report: ThresholdReport) -> list[str]:
-    """A line for each threshold that does not reach its aim, with what is used then."""
+    """A line about each threshold that misses its aim, with what is used instead."""
     notes = []
     for one in report.labels:
         if one.reached:
@@ -174,11 +174,8 @@ def _number(value: float | None) -> str:
 def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
     """The leaderboard of a portfolio: sentences, the chart, the table, and the candidates without a score.
 
-    Of the result's ``rules``, the one that was chosen has the out-of-fold score of the final answer, with weights
-    selected on other folds than those it is scored on.
-
-    Args:
-        word: the name of the metric.
+    The score of the final answer is that of the chosen rule, out of fold: its weights were selected on other folds than
+    those it is scored on. ``word`` is the name of the metric.
     """
     rows = result.leaderboard
     scored = [row for row in rows if row.score is not None]
@@ -228,7 +225,7 @@ def _cells(row: Candidate, *, tested: bool) -> list[str]:
 
 
 def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
-    """A row for each candidate: its out-of-fold score with the interval, and below it the test score."""
+    """One row per candidate: its out-of-fold score with the interval, and below it the test score."""
     marks = []
     for i, row in enumerate(rows):
         title, span = f"{row.name}: {_score(row.score)}", None

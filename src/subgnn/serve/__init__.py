@@ -1,7 +1,7 @@
 """Serve trained runs over HTTP, with a page to explore them.
 
-Start with server (the process that listens) and app (the application): a request passes the middleware (access, limits,
-logs, metrics) to one of the routes, which does its work in one of the lanes of workers, with one of the runs.
+Read server (the process that listens) and app (the application) first. A request passes the middleware (access, limits,
+logs, metrics) to a route, which does its work in one of the lanes of workers with one of the runs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def serve(
 
     Args:
         runs: folders of finished runs, or files that ``subgnn export`` wrote; each as RUN or NAME=RUN.
-        host, port: the address to listen on; port 0 takes any that is free.
-        token_file: holds the token that requests must carry; by default that of SUBGNN_TOKEN, if it is set.
-        names: further host names that requests may name.
+        host, port: the address to listen on; port 0 takes any free port.
+        token_file: holds the token that requests must carry; by default the token is SUBGNN_TOKEN, if that is set.
+        names: further host names to accept.
         data: the dataset of all runs; by default each run's own.
-        limits: values of :class:`~subgnn.serve.limits.Limits` that differ from its defaults.
+        limits: changes to the defaults of :class:`~subgnn.serve.limits.Limits`.
         on_ready: called with the address and the runs when the server accepts requests.
     """
     for _, path in named_runs(runs):
@@ -74,7 +74,7 @@ def serve(
 
 
 def named_runs(given: Iterable[str]) -> list[tuple[str, Path]]:
-    """Runs with the distinct names they are served by."""
+    """The runs and their distinct names."""
     found: dict[str, Path] = {}
     for text in given:
         name, equals, path = text.rpartition("=")

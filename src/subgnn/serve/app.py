@@ -1,4 +1,4 @@
-"""The ASGI application: routes, the page, answers to errors, and the middleware around them."""
+"""The ASGI application: routes, the page, errors, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def create_app(
     """An ASGI application that serves runs.
 
     Args:
-        runs: by the names they are served by, as :func:`~subgnn.serve.runs.open_runs` returns them.
+        runs: by name, from :func:`~subgnn.serve.runs.open_runs`.
         access: who may send requests; by default those on this machine.
     """
     limits, metrics = limits or Limits(), Metrics()

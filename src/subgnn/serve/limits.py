@@ -1,4 +1,4 @@
-"""What the server accepts (sizes, counts, the time that work may take), and the errors that refuse the rest."""
+"""What the server accepts (sizes, counts, working time), and the errors that refuse the rest."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server accepts.
+    """The limits of the server, with the status of the answer to a request beyond them.
 
     Args:
-        target_bytes: of a request's path and query; more is 414.
-        header_bytes: of a request's headers together; more is 431.
-        body_bytes: of a request's body; more is 413.
-        subgraphs: of one request; more is 422.
-        nodes: of all subgraphs of one request together; more is 422.
-        table_subgraphs, table_nodes: of one table.
-        explained: subgraphs of one request for explanations.
-        left_out: subgraphs with more nodes have no contributions of nodes in explanations.
-        quick_nodes: requests with no more nodes than this, other than explanations, use the quick lane.
-        seconds: from a complete request to its answer; later is 503.
-        body_seconds: for a request to arrive completely; later is 408.
-        waiting: requests that wait in each lane; more is 503.
-        connections: open at the same time; more is 503.
-        drawn: nodes of a drawing in addition to those of the subgraph.
+        target_bytes: path and query of a request (414).
+        header_bytes: all headers of a request (431).
+        body_bytes: body of a request (413).
+        subgraphs, nodes: subgraphs of a request, and their nodes in total (422).
+        table_subgraphs, table_nodes: the same for a table (422).
+        explained: subgraphs of a request for explanations (422).
+        left_out: nodes of a subgraph whose nodes are left out one by one in explanations.
+        quick_nodes: nodes of a request that uses the quick lane.
+        seconds: from a complete request to its answer (503).
+        body_seconds: for a request to arrive completely (408).
+        waiting: requests that wait in each lane (503).
+        connections: open connections (503).
+        drawn: nodes of a drawing besides those of the subgraph.
         found: nodes in the answer to a search.
     """
 
@@ -72,10 +71,10 @@ class DeadlinePassed(Exception):
 
 @dataclass(slots=True)
 class Deadline:
-    """Time, of ``time.monotonic()``, until which a request's work may go on.
+    """The time, by ``time.monotonic()``, at which the work of a request must end.
 
-    A thread cannot be stopped from outside, so work calls :func:`check_deadline` between steps: a request that ran out
-    of time, or whose client has left, does not occupy a worker until it is done.
+    Threads cannot be stopped from outside, so work calls :func:`check_deadline` between steps: a request that ran out
+    of time, or whose client has left, frees its worker.
     """
 
     until: float
@@ -83,7 +82,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """A deadline that many seconds from now."""
+        """A deadline in that many seconds."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -108,15 +107,7 @@ def check_deadline() -> None:
 
 
 class Refusal(Exception):
-    """An error that is the answer to a request.
-
-    Args:
-        status: of HTTP.
-        error: what is wrong, with the value.
-        hint: what is accepted, or what to do.
-        nodes: the unknown nodes, as they were given.
-        retry: seconds after which to try again.
-    """
+    """An error that is the answer to a request, with the unknown nodes, and the seconds until a retry makes sense."""
 
     def __init__(
         self, status: int, error: str, *, hint: str = "", nodes: list[str] | None = None, retry: int | None = None
@@ -133,7 +124,7 @@ class Refusal(Exception):
 
 
 def failed(request_id: str) -> Refusal:
-    """500: a bug of the server."""
+    """500: a bug."""
     return Refusal(500, "the server failed; this is a bug in subgnn", hint=f"its log has more, under {request_id}")
 
 

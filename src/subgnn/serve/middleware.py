@@ -1,8 +1,8 @@
-"""Processing of every request: access, a bounded body, a deadline, security headers, logs and metrics.
+"""Process every request: access, a bounded body, a deadline, security headers, logs and metrics.
 
-The body is read here, completely and within limits, before any route sees it, so a slow or endless one occupies no
-worker. This is plain ASGI around the whole application: middleware that is added to Starlette runs inside its handler
-of failures, whose answers would lack the headers, and Starlette's limit of bodies has no time limit.
+The body is read here, completely and within limits, before any route sees it, so a slow or endless body occupies no
+worker. This is plain ASGI around the whole application: Starlette's own middleware runs inside its error handler, whose
+answers would lack the headers, and its limit of bodies has no timeout.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RequestMiddleware:
         scope["id"] = reply.id
         limits, failure = self.limits, None
         try:
-            # A long head is refused before anything parses it; the protocol bounds only heads that arrive in pieces.
+            # Refuse a long head before anything parses it; the protocol bounds only heads that arrive in pieces.
             if len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"]) > limits.target_bytes:
                 raise Refusal(414, f"a path and a query of more than {limits.target_bytes:,} bytes", hint="send a body")
             if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.header_bytes:
@@ -130,7 +130,7 @@ class RequestMiddleware:
 
 
 async def _discard(stream: AsyncIterator[bytes]) -> None:
-    """Read some of a body that is too large: clients read the answer only when they have sent all, or could not."""
+    """Read some of a body that is too large: clients read the answer only after they have sent theirs."""
     taken = 0
     with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(_DISCARD_SECONDS):
@@ -141,7 +141,7 @@ async def _discard(stream: AsyncIterator[bytes]) -> None:
 
 
 class _Reply:
-    """Sends an answer with the headers that all answers have, and keeps its status."""
+    """Sends an answer with the headers of all answers, and records its status."""
 
     def __init__(self, send: Send) -> None:
         self._send, self._begin = send, time.perf_counter()

@@ -29,7 +29,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """The metrics of one application; memory and start time of the process are among them."""
+    """The metrics of one application, including memory and start time of the process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -55,7 +55,7 @@ class Metrics:
 
 
 class _JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON; the extra ``fields`` stand beside the message."""
+    """Formats a record, with its extra ``fields``, as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

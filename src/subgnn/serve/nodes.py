@@ -1,8 +1,7 @@
 """Find nodes by name, by a part of a name or by row number, and read the nodes of requests.
 
-If nodes have names, digits are a name like any other; a row number is written ``#12``.
-
-Names are searched in lower case, as bytes, by Arrow, which takes milliseconds among a million nodes.
+If nodes have names, digits are a name like any other; a row number is written ``#12``. Arrow searches a million names
+in milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A node, its name as shown, and the name that matched the search."""
+    """A node, its name, and the name that matched the search."""
 
     id: int
     name: str
@@ -47,7 +46,7 @@ class NodeIndex:
         }
 
     def search(self, query: str, *, limit: int) -> list[Found]:
-        """Nodes that match a query: the exact name or row first, then names that begin with it, then that contain it.
+        """Find nodes: the exact name or row first, then names that begin with the query, then that contain it.
 
         Among equals, short names come first, then nodes with many neighbours.
         """
@@ -73,8 +72,8 @@ class NodeIndex:
     def find(self, given: int | str) -> int | None:
         """The node of a name, or of a row number (``#12``, or ``12`` if the graph has no names).
 
-        If there are names, a number is a name, too. The case of a name is ignored if no node has it as it is, and only
-        one has it in another case. None stands for no node, -1 for several.
+        If there are names, a number is a name, too. Case is ignored if only one node then matches. None means no node,
+        -1 several.
         """
         names = self._graph.names
         node = find_node(str(given), self._graph.num_nodes, names)
@@ -98,7 +97,7 @@ def _folded(text: str) -> bytes:
 
 
 def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str], list[str], list[str]]:
-    """Nodes with the text they were given by; names that match no node; names that match several."""
+    """The nodes, each with its text; names that match no node; names that match several."""
     found: dict[int, str] = {}
     unknown: list[str] = []
     several: list[str] = []
@@ -115,7 +114,7 @@ def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Node sets of a request, sorted; and of each, the texts that match no node and were dropped."""
+    """The subgraphs of a request, as sorted nodes, and the unknown texts dropped from each."""
 
     rows: Ragged
     dropped: list[list[str]]

@@ -62,19 +62,18 @@ class _ParsedRequest(Request):
         return self.raw
 
     async def json(self) -> Any:
-        """The checked body, which the framework takes as it is."""
+        """The checked body, which FastAPI takes as it is."""
         return self.parsed
 
 
 class BodyRoute(APIRoute):
     """A route whose endpoint takes its body as the argument ``body``.
 
-    The framework parses bodies in the event loop, where no other request is served in the meantime; here bodies that
-    are not small are parsed and checked in a thread.
+    FastAPI parses bodies in the event loop, which blocks other requests; here large bodies are parsed in a thread.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Parse the body, then continue as the framework does."""
+        """Parse the body, then continue as FastAPI does."""
         handle = super().get_route_handler()
         model = get_type_hints(self.endpoint).get("body")
         if model is None:
@@ -116,7 +115,7 @@ def not_json() -> Refusal:
 
 
 def invalid(found: Any) -> Refusal:
-    """422: the first mistakes with their locations, without the values that were sent."""
+    """422: the first mistakes and their locations, without the values that were sent."""
     texts = [f"{'.'.join(str(part)[:40] for part in item['loc'])}: {item['msg']}" for item in found[:_MAX_MISTAKES]]
     return Refusal(422, "; ".join(texts)[:500], hint=_HINT)
 
@@ -198,11 +197,7 @@ async def answer_each(
     size: int,
     slow: bool = False,
 ) -> Response:
-    """Do work on the subgraphs of a body, with the nodes that were dropped beside its result.
-
-    Args:
-        size: the number of nodes.
-    """
+    """Do work on the subgraphs of a body with ``size`` nodes, and add the nodes that were dropped to its result."""
 
     def found() -> dict[str, Any]:
         known = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")

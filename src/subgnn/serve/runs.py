@@ -1,4 +1,4 @@
-"""Trained runs opened for serving, and their answers to requests."""
+"""Open trained runs for serving, and answer requests about them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from subgnn.versions import __version__
 _SHOWN_NODES = 100
 _EXAMPLES, _SAMPLED_EXAMPLES = 8, 1000
 _MAX_ANCHORS = 50
-_PART_NODES = 2_000  # of the subgraphs that are predicted between two looks at the deadline
-_MIN_NODES = 10  # that a subgraph counts as
+_PART_NODES = 2_000  # nodes of the subgraphs that are predicted between two checks of the deadline
+_MIN_NODES = 10  # a smaller subgraph counts as this many
 _CACHED_NUMBERS = 2**28  # a gigabyte: a server gets requests about all of the graph
 _KNOWN_PART = 64  # known subgraphs whose vectors are computed in one step
 
@@ -141,7 +141,7 @@ class ServedRun:
         }
 
     def _threshold(self) -> dict[str, Any] | None:
-        """The thresholds of classes, with the aim they were chosen for; None if the likelier class is predicted."""
+        """The thresholds of classes and the aim they were chosen for; None if the likelier class is predicted."""
         spec, thresholds = self.predictor.spec, self.predictor.thresholds
         if not np.ndim(thresholds):
             return None
@@ -154,7 +154,7 @@ class ServedRun:
         }
 
     def examples(self) -> list[dict[str, Any]]:
-        """A few subgraphs of the dataset to start with, of each class in turn: of test, or else of another split."""
+        """A few subgraphs of the dataset to start with, of each class in turn: from test, or else another split."""
         subgraphs = self.subgraphs
         if subgraphs is None:
             return []
@@ -164,7 +164,7 @@ class ServedRun:
             sizes = np.diff(subgraphs.nodes.offsets)[places]
             places = places[sizes <= _SHOWN_NODES][:_SAMPLED_EXAMPLES]
             if len(places):
-                # Sorted by how many of the same label came before, so that each class has its turn.
+                # Sorting by the number of earlier ones with the same label gives each class its turn.
                 seen: Counter[tuple[str, ...]] = Counter()
                 turns = []
                 for place in places.tolist():

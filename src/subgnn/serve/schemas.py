@@ -1,4 +1,4 @@
-"""Bodies of requests and answers, of which /openapi.json is made."""
+"""Bodies of requests and answers, which /openapi.json describes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Access to the server: tokens, hosts, origins, and the security headers of answers.
 
-- On a loopback address everybody on the machine has access. A page of another site, open in a browser there, has not:
+- On a loopback address everybody on the machine has access, but not the pages of other sites in a browser there:
   requests must name this machine as their host (which stops DNS rebinding), and must not come from another origin.
-- On any other address a bearer token is needed, and the server does not start without one.
+- On any other address requests need a bearer token, and the server does not start without one.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class AccessRules:
 
     Args:
         host: the address that the server listens on.
-        token: that requests must carry; only on loopback may it be None.
-        names: further host names that requests may name.
+        token: the token that requests must carry; None only on loopback.
+        names: further host names to accept.
     """
 
     host: str = "127.0.0.1"
@@ -97,7 +97,7 @@ class AccessRules:
             raise Refusal(403, "the request comes from a page of another origin", hint="open the server's own page")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and method != "GET":
             raise Refusal(403, "the request comes from another site", hint="open the server's own page")
-        # Open without a token: the state of the server, and the page, which holds no data.
+        # No token is needed for the state of the server and for the page, which holds no data.
         if self.token is not None and path not in _OPEN_PATHS and not path.startswith(STATIC):
             scheme, _, given = headers.get("authorization", "").partition(" ")
             right = hmac.compare_digest(given.strip().encode(), self.token.encode())

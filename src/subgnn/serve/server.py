@@ -30,13 +30,13 @@ _BUSY = (
 
 
 def protocol(limits: Limits) -> type[H11Protocol]:
-    """HTTP/1.1 with limits of open connections, of the time to send a request and of the time to read its answer.
+    """HTTP/1.1 with limits on open connections and on the time to send a request and to read its answer.
 
     Above ``limits.connections``, a new connection replaces the one that has been idle longest: silent, slow to send its
     request, or slow to read its answer. Connections whose request is being processed stay.
 
-    A subclass, because uvicorn's options bound neither the time that a head takes to arrive nor that in which an answer
-    is read, and its limit of connections (``limit_concurrency``) lets silent ones shut everybody else out.
+    This is a subclass because uvicorn has no timeout for heads or for reading answers, and its limit of connections
+    (``limit_concurrency``) lets silent ones shut everybody else out.
     """
     connections: dict[LimitedProtocol, None] = {}  # ordered by the time of their last answer
 
@@ -131,7 +131,7 @@ def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 def bind_socket(host: str, port: int) -> socket.socket:
     """A socket bound to an address, not listening yet; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio sends answers at once; without it, small ones wait 40 ms for an acknowledgement.
+    # asyncio disables Nagle's algorithm only if the protocol is named; else small answers wait 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -171,7 +171,7 @@ def run_server(
     def leave(*_: object) -> None:
         server.should_exit = True
 
-    # uvicorn handles these signals while it serves, and raises them again at the end, which is to be exit code 0.
+    # uvicorn handles these signals while it serves, and raises them again at the end; the exit code must be 0.
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         listening.listen(_BACKLOG)  # connections wait from now on

@@ -1,7 +1,4 @@
-"""Tables of subgraphs that are sent to the server, and the tables that it answers with.
-
-They are read and written as ``subgnn predict`` does it (:mod:`subgnn.inference.answers`).
-"""
+"""Predict the subgraphs of tables that are sent to the server, as ``subgnn predict`` does."""
 
 from __future__ import annotations
 
@@ -117,7 +114,7 @@ def answer_table(
 
 
 def _check_upload(content: bytes, limits: Limits) -> None:
-    """Refuse a table that would take long to read, or much memory, by what can be told without reading it."""
+    """Refuse a table that would take much time or memory to read, without reading it."""
     most = limits.table_nodes
     try:
         if content.startswith(b"PAR1"):
@@ -135,7 +132,7 @@ def _check_upload(content: bytes, limits: Limits) -> None:
 
 
 def _lines_and_size(content: bytes, most: int) -> tuple[int, int]:
-    """The number of lines of a text, or 0 of a workbook, and the size it unpacks to, up to one more than the most."""
+    """The number of lines of a text (0 for a workbook), and its unpacked size, up to ``most`` + 1."""
     if content.startswith(b"PK"):
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             return 0, min(most + 1, sum(part.file_size for part in packed.infolist()))

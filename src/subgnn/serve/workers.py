@@ -1,7 +1,6 @@
-"""Threads that do the work of requests: a few in each of four lanes, so that quick requests never wait for slow ones.
+"""Threads for the work of requests: a few in each of four lanes, so that quick requests never wait for slow ones.
 
-Kernels and matrix products release the interpreter's lock, so lanes run in parallel. Each thread computes with one
-thread: many requests keep a server busy, not one.
+Kernels and matrix products release the interpreter's lock, so lanes run in parallel. Each thread uses one core.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Lanes:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A request that waits: its subgraphs, how many nodes they have, whether unknown ones are dropped, its answer."""
+    """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, and its answer."""
 
     rows: Sequence[Sequence[int | str]]
     nodes: int
@@ -126,10 +125,10 @@ class _Waiting:
 
 
 class PredictionBatcher:
-    """Computes the small predictions of a run that are requested at the same time together.
+    """Answers small requests for predictions that arrive at the same time together.
 
     Most of the cost of a prediction does not depend on the number of subgraphs: 16 of them take twice the time of one.
-    So a free thread takes all small requests that wait, and answers each. A request that is alone is answered at once.
+    So a free thread takes all small requests that wait. A single request is answered at once.
     """
 
     def __init__(self, run: ServedRun, limits: Limits) -> None:
@@ -144,7 +143,7 @@ class PredictionBatcher:
         waiting = _Waiting(rows, nodes, drop)
         self._queue.append(waiting)
         try:
-            # Each request submits one job, and a job answers the requests that wait longest: none is left over.
+            # Each request submits one job, and a job answers the longest-waiting requests, so none is left over.
             await lane.run(self._answer_some, deadline)
             return await asyncio.wait_for(asyncio.wrap_future(waiting.answer), deadline.remaining)
         except (TimeoutError, DeadlinePassed):
@@ -161,7 +160,7 @@ class PredictionBatcher:
             CURRENT.reset(token)
 
     def _take_batch(self) -> list[_Waiting]:
-        """The requests that wait longest, together no larger than a quick request; cancelled ones are dropped."""
+        """The longest-waiting requests, together no larger than a quick request; cancelled ones are dropped."""
         batch: list[_Waiting] = []
         nodes = subgraphs = 0
         with self._lock:
@@ -177,7 +176,7 @@ class PredictionBatcher:
         return batch
 
     def _answer_each(self, batch: list[_Waiting]) -> None:
-        """Answer requests together; if that fails, each alone, so that one of them does not spoil the others."""
+        """Answer requests together or, if that fails, one by one, so that one failure does not spoil the others."""
         try:
             self._answer(batch)
         except Exception as error:
