@@ -267,8 +267,7 @@ class Neighborhoods:
         keys = subgraphs.row_ids * graph.num_nodes + subgraphs.values
         hops, last = np.zeros(len(keys), np.int64), keys
         for hop in range(1, radius + 1):
-            met = np.unique(_neighbor_keys(graph, last)[0])
-            last = met[~_contains(keys, met)]
+            last = np.setdiff1d(_neighbor_keys(graph, last)[0], keys)
             joined = np.concatenate([keys, last])
             order = np.argsort(joined, kind="stable")
             keys, hops = joined[order], np.concatenate([hops, np.full(len(last), hop)])[order]
@@ -302,9 +301,3 @@ def _neighbor_keys(graph: Graph, keys: NDArray[np.int64]) -> tuple[NDArray[np.in
     subgraph, nodes = np.divmod(keys, graph.num_nodes)
     found = Ragged(graph.neighbors, graph.offsets).take(nodes)
     return np.repeat(subgraph, found.lengths) * graph.num_nodes + found.values, found.lengths
-
-
-def _contains(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each of the wanted keys is among sorted ones."""
-    at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-    return keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)

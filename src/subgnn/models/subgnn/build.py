@@ -10,7 +10,7 @@ function of node and seed, drawn when a batch needs it, or kept if memory allows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -179,42 +179,36 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
     return network
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class NodeLookup:
-    """Embeddings (n, d) of given nodes (n,).
+    """Embeddings (n, d) of nodes (n,), as they were drawn, or given for all nodes in ``vectors`` (N, d).
 
-    Args:
-        vectors: embeddings of all nodes (N, d), unless they are random.
-        learned: nodes, sorted, and the rows that were learned for them; all others are as they were drawn.
-        ahead: nodes, sorted, whose rows are drawn at once, if memory allows; only these are looked up then.
+    ``known`` are nodes, sorted, and rows of theirs that were learned, or that were drawn at once.
     """
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        num_nodes: int,
-        *,
-        vectors: Vectors = None,
-        learned: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None,
-        ahead: NDArray[np.int32] | None = None,
-    ) -> None:
-        self._settings, self._seed, self._num_nodes, self._vectors = spec.embeddings, spec.seed, num_nodes, vectors
-        self._learned, self._ahead = learned, None
-        if ahead is not None and vectors is None and len(ahead) * spec.embeddings.dim * 4 <= share(0.25):
-            self._ahead = ahead, self._draw(ahead)
+    spec: ModelSpec
+    num_nodes: int
+    vectors: Vectors = None
+    known: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
 
-    def _draw(self, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-        return node_vectors(self._settings, nodes, num_nodes=self._num_nodes, seed=self._seed, table=self._vectors)
+    def drawn_ahead(self, nodes: NDArray[np.int32]) -> NodeLookup:
+        """The same, with the rows of nodes drawn at once, if memory allows."""
+        if self.vectors is not None or len(nodes) * self.spec.embeddings.dim * 4 > share(0.25):
+            return self
+        return replace(self, known=(nodes, self(nodes)))
 
     def __call__(self, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-        if self._ahead is not None:
-            kept, rows = self._ahead
-            return rows[np.searchsorted(kept, nodes)]
-        found = self._draw(nodes)
-        if self._learned is not None:
-            known, rows = self._learned
+        met, own = np.zeros(len(nodes), bool), np.empty((0, self.spec.embeddings.dim), np.float32)
+        if self.known is not None:
+            known, rows = self.known
             places = np.minimum(np.searchsorted(known, nodes), len(known) - 1)
             met = known[places] == nodes
-            found[met] = rows[places[met]]
+            own = rows[places[met]]
+        if met.all():
+            return own
+        spec = self.spec
+        found = node_vectors(spec.embeddings, nodes, num_nodes=self.num_nodes, seed=spec.seed, table=self.vectors)
+        found[met] = own
         return found
 
 

@@ -89,7 +89,7 @@ class OpenNetwork:
         spec, weights, lookup = self.checkpoint.spec, self.checkpoint.weights, None
         if self.table.access == "carried":
             learned = (spec.table_nodes, weights["table"].numpy()) if "table" in weights else None
-            lookup = NodeLookup(spec, self.graph.num_nodes, vectors=self.vectors, learned=learned)
+            lookup = NodeLookup(spec, self.graph.num_nodes, self.vectors, learned)
         return build_inputs(spec, self.graph, measured, self.table, lookup=lookup, device=self.device)
 
     @torch.no_grad()
@@ -242,7 +242,7 @@ class SubGNNModel(ChannelModel):
         lookup = None
         if table.access == "carried":
             # Frozen vectors can be computed again for any node: a checkpoint need not have them.
-            lookup = NodeLookup(spec, graph.num_nodes, vectors=data.vectors, ahead=table.nodes)
+            lookup = NodeLookup(spec, graph.num_nodes, data.vectors).drawn_ahead(table.nodes)
             spec = replace(spec, table_nodes=anchor_nodes(spec))
         measured = Measured(subgraphs.nodes, draws, data.scores)
         inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
