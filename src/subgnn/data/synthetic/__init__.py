@@ -69,7 +69,11 @@ def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
         (499, {'0': 4, '1': 4, '2': 4})
     """
     recipe = find_recipe(name)
-    settings = read_settings(recipe, options)
+    return assemble(recipe, read_settings(recipe, options), seed)
+
+
+def assemble(recipe: Recipe, settings: Any, seed: int) -> Dataset:
+    """Draw the dataset of a recipe that need not be in :data:`RECIPES` (``examples/planted.py``)."""
     draft = recipe.make(settings, seed)
     classes, codes = np.unique(np.array(draft.labels), return_inverse=True)
     splits = stratified_split(codes, FRACTIONS, stream(seed, f"synthetic/{recipe.name}/splits"))
