@@ -12,7 +12,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.models.recipes import find_recipe
-from subgnn.training.optimizer import set_rate
+from subgnn.training.steps import set_rate
 from tests.training.examples import dataset
 
 # The authors' own names and values; a row for each dataset and set of channels.

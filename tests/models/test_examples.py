@@ -10,7 +10,7 @@ from torch import nn
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
 from subgnn.task import task_of
-from subgnn.training.global_batch import outputs_over_ranks
+from subgnn.training.devices import outputs_over_ranks
 
 ROWS = np.array([4, 0, 2, 6, 1])
 

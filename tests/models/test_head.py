@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from subgnn.models.head import Head
+from subgnn.models.tensor_model import Head
 
 
 def test_three_linear_layers_with_relu_and_dropout_between():

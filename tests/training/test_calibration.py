@@ -10,7 +10,7 @@ from scipy import special
 from sklearn.metrics import f1_score
 
 from subgnn.task import task_of
-from subgnn.training.calibration import calibrate
+from subgnn.training.ensemble_selection import calibrate
 
 
 def certain(n: int = 500, sharpen: float = 3.0, seed: int = 0):

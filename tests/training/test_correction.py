@@ -22,7 +22,7 @@ from subgnn.models.correction import scores_of
 from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
-from subgnn.training.candidates import set_up
+from subgnn.training.fit import set_up
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 

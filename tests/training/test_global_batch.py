@@ -10,7 +10,7 @@ from torch import nn
 
 from subgnn.models.subgnn.layer import StateNorm
 from subgnn.task import task_of
-from subgnn.training.global_batch import GlobalDropout, global_modules, part_of_loss, share_of, use_global_batch
+from subgnn.training.devices import GlobalDropout, global_modules, part_of_loss, share_of, use_global_batch
 
 
 @given(total=st.integers(1, 50), size=st.integers(1, 8))

@@ -295,7 +295,7 @@ def test_batches_differ_between_networks(monkeypatch, tmp_path):
     seeds = []
     run_epochs = loop.run_epochs
     monkeypatch.setattr(
-        "subgnn.training.candidates.run_epochs", lambda *a, **k: seeds.append(a[1].seed) or run_epochs(*a, **k)
+        "subgnn.training.fit.run_epochs", lambda *a, **k: seeds.append(a[1].seed) or run_epochs(*a, **k)
     )
     train(dataset(), several(2, 1, channels=CHANNELS[2:4]), tmp_path / "run", device="cpu", cache=False, report=False)
     assert seeds == [0, member_seed(0, 1)]

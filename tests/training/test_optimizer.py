@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from subgnn.training.optimizer import AdamByRows, clip_sparse, has_sparse_gradient
+from subgnn.training.steps import AdamByRows, clip_sparse, has_sparse_gradient
 
 
 class Lookup(nn.Module):

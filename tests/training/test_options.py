@@ -22,7 +22,7 @@ from subgnn.models.registry import model_of
 from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
 from subgnn.training import resume
-from subgnn.training.candidates import set_up as set_up_run
+from subgnn.training.fit import set_up as set_up_run
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.cli.command import call

@@ -17,8 +17,7 @@ from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
 from subgnn.errors import UserError
 from subgnn.models.auto import FittedAuto
-from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.integrity import check_checkpoint
+from subgnn.models.checkpoint import check_checkpoint, load_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, Opening
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint

@@ -156,7 +156,7 @@ def estimated_cost(recipe: Recipe, sizes: Sizes) -> Cost:
 
 
 def open_checkpoint(checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
-    """A fitted model from a checkpoint that was checked (:mod:`subgnn.models.integrity`); its parts are opened first.
+    """A fitted model from a checkpoint that was checked (:mod:`subgnn.models.checkpoint`); its parts are opened first.
 
     Args:
         graph: undirected.

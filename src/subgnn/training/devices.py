@@ -14,14 +14,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from inspect import signature
 from itertools import count
+from typing import Any, cast
 
 import numba
+import numpy as np
 import torch
 from lightning.fabric import Fabric
 from lightning.fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
 from lightning.fabric.strategies import DDPStrategy
+from numpy.typing import NDArray
+from torch import Tensor, distributed, nn
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+
+from subgnn.models.examples import Outputs, Source, outputs_of
+from subgnn.models.subgnn.layer import BatchNorm, StateNorm
+from subgnn.task import TaskName, task_of
 
 TIMEOUT = timedelta(minutes=30)
 """How long a rank waits for the others before they count as lost; one that has died is noticed at once."""
@@ -138,3 +147,161 @@ def any_rank(fabric: Fabric, value: bool) -> bool:
     if fabric.world_size == 1:
         return value
     return bool(fabric.all_reduce(torch.tensor(float(value), device=fabric.device), reduce_op="sum") > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The subgraphs from begin up to end of a batch of ``total``."""
+
+    begin: int
+    end: int
+    total: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the batch."""
+        return self.end - self.begin == self.total
+
+
+def share_of(total: int, rank: int, size: int) -> Share:
+    """The share of a rank: consecutive subgraphs, in numbers that differ by one at most between ranks.
+
+    A batch with fewer subgraphs than ranks goes to every rank whole, so that none is without and all agree.
+
+    Example:
+        >>> [share_of(5, rank, 2) for rank in range(2)]
+        [Share(begin=0, end=3, total=5), Share(begin=3, end=5, total=5)]
+        >>> share_of(2, 2, 3)
+        Share(begin=0, end=2, total=2)
+    """
+    if total < size:
+        return Share(0, total, total)
+    least, longer = divmod(total, size)
+    begin = rank * least + min(rank, longer)
+    return Share(begin, begin + least + (rank < longer), total)
+
+
+def outputs_over_ranks(fabric: Fabric) -> Outputs:
+    """As :func:`~subgnn.models.examples.outputs_of`; each rank computes a share, and has the outputs of all."""
+
+    def gathered(network: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+        share = share_of(len(rows), fabric.global_rank, fabric.world_size)
+        outputs = outputs_of(network, inputs, rows[share.begin : share.end], batch_size)
+        if share.whole:
+            return outputs
+        placed = outputs.new_zeros(len(rows), outputs.shape[1])
+        placed[share.begin : share.end] = outputs
+        found: Tensor = fabric.all_reduce(placed, reduce_op="sum")
+        return found
+
+    return outputs_of if fabric.world_size == 1 else gathered
+
+
+def part_of_loss(share: Share, targets: Tensor, *, task: TaskName, weights: Tensor | None, size: int) -> Tensor | float:
+    """The factor of the mean loss of a share; over all ranks, the products add up to the loss of the batch.
+
+    Weighted cross entropy divides by the sum of the weights, not by the number of subgraphs.
+
+    Args:
+        targets: of the whole batch.
+        size: the number of ranks.
+    """
+    if share.whole:
+        return 1 / size
+    if weights is None or not task_of(task).one_class:
+        return (share.end - share.begin) / share.total
+    each = weights[targets.long()]
+    return each[share.begin : share.end].sum() / each.sum()
+
+
+class GlobalDropout(nn.Dropout):
+    """Dropout of the rows of a share, with the mask that one process would draw for the whole batch."""
+
+    share: Share | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shapes: (rows of the share, width), both."""
+        if not self.training or self.share is None or self.share.whole:
+            return super().forward(input)
+        mask = functional.dropout(input.new_ones(self.share.total, *input.shape[1:]), self.p)
+        return input * mask[self.share.begin : self.share.end]
+
+
+class GlobalBatchNorm(BatchNorm):
+    """Batch norm by the mean and variance of the whole batch, added up over ranks.
+
+    torch's own for several devices does not support CPUs; this takes two sums of ``width`` numbers in each direction.
+    """
+
+    share: Share | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shapes: (rows of the share, width), both."""
+        if not self.training or self.share is None or self.share.whole:
+            return super().forward(input)
+        total, values = self.share.total, input.float()
+        mean = _sum_over_ranks(values.sum(dim=0)) / total
+        centred = values - mean
+        variance = _sum_over_ranks(centred.square().sum(dim=0)) / total
+        with torch.no_grad():
+            rate = cast(float, self.momentum)
+            cast(Tensor, self.running_mean).lerp_(mean, rate)
+            cast(Tensor, self.running_var).lerp_(variance * total / (total - 1), rate)
+            cast(Tensor, self.num_batches_tracked).add_(1)
+        normed = centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+        return normed.to(input.dtype)
+
+
+class GlobalStateNorm(StateNorm):
+    """Normalisation of states by the mean and variance of the components of the whole batch, added up over ranks."""
+
+    share: Share | None = None
+
+    def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
+        """Shapes: (components of the share, width), both."""
+        self.total = None if self.share is None or self.share.whole else _sum_over_ranks
+        return super().forward(h, present)
+
+
+class _SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        total = value.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        # Every rank's loss depends on the sum, so the gradients of all ranks add up.
+        total = grads[0].clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def _sum_over_ranks(value: Tensor) -> Tensor:
+    return cast(Tensor, _SumOverRanks.apply(value))  # type: ignore[no-untyped-call]
+
+
+_GLOBAL_NORMS: dict[type, type[GlobalBatchNorm | GlobalStateNorm]] = {
+    nn.BatchNorm1d: GlobalBatchNorm,
+    BatchNorm: GlobalBatchNorm,
+    StateNorm: GlobalStateNorm,
+}
+
+
+def use_global_batch(model: nn.Module) -> None:
+    """Replace, in place, the modules of a model that depend on the whole batch; the weights keep their names."""
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) is nn.Dropout:
+                module.add_module(name, GlobalDropout(child.p))
+            elif isinstance(child, nn.BatchNorm1d) and type(child) in _GLOBAL_NORMS:
+                norm = _GLOBAL_NORMS[type(child)](child.num_features, eps=child.eps, momentum=child.momentum)
+                norm.load_state_dict(child.state_dict())
+                module.add_module(name, norm.to(child.weight.device))
+
+
+def global_modules(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm | GlobalStateNorm]:
+    """The modules whose ``share`` must be set before each step."""
+    kinds = (GlobalDropout, GlobalBatchNorm, GlobalStateNorm)
+    return [module for module in model.modules() if isinstance(module, kinds)]

@@ -27,20 +27,30 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import SPLITS
+from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
-from subgnn.models.examples import Examples, evaluate, judged_outputs, validation_score, vectors_of
+from subgnn.errors import DataError, UserError, excerpt
+from subgnn.metrics.weighting import Weighting
+from subgnn.models.examples import (
+    Examples,
+    Source,
+    StreamingSource,
+    evaluate,
+    judged_outputs,
+    validation_score,
+    vectors_of,
+)
 from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
-from subgnn.models.registry import model_of, set_up_model
-from subgnn.models.spec import Checkpoint, join_weights
+from subgnn.models.registry import check_edges, model_of, set_up_model
+from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Member, Seconds
 from subgnn.task import task_of
-from subgnn.training.candidates import fit_candidate, set_up
-from subgnn.training.devices import make_fabric
-from subgnn.training.loop import Progress, State
+from subgnn.training.devices import make_fabric, use_global_batch
+from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, run_epochs
 from subgnn.training.steps import Fitting
 
 TRAIN, VAL, HELD_OUT = (SPLITS.index(split) for split in ("train", "val", "test"))
@@ -305,3 +315,113 @@ def _stored(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
     redrawn = checkpoint.spec.redrawn if checkpoint.spec.prepare.ensemble else []
     named = "" if vectors is None else vectors_hash(vectors)
     return replace(checkpoint, spec=replace(checkpoint.spec, redrawn=redrawn, vectors_hash=named))
+
+
+def set_up(
+    dataset: Dataset,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    *,
+    vectors: NDArray[np.float32] | None = None,
+    cache: bool = True,
+    on_prepare: OnProgress = ignore,
+) -> tuple[Sequence[Candidate], Examples]:
+    """Make the networks that are to be fitted, and the examples they learn from.
+
+    Args:
+        vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
+        cache, on_prepare: as for :func:`~subgnn.api.train_recipe.train`.
+    """
+    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
+    check_labels(subgraphs)
+    check_edges(recipe, graph)
+    Weighting.of(recipe.training, subgraphs)  # refused before any work
+    task_of(subgraphs.task).selection_metric(recipe.training.select_by)
+    data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
+    found = set_up_model(data, recipe)
+    standards = found.candidates[0].checkpoint.spec.standards
+    sources: list[Source] = [source.to(device) for source in found.sources]
+    return found.candidates, Examples.of(
+        subgraphs, sources, standards, recipe.training, ensemble=recipe.prepare.ensemble
+    )
+
+
+def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:
+    """Fit by gradient steps, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.run_epochs`."""
+    network, examples, settings = candidate.network, fitting.examples, fitting.settings
+    if not isinstance(network, Solvable):
+        if fitting.fabric.world_size > 1:
+            _check_table(network, examples)
+            use_global_batch(network)
+        corrects = BASELINE in candidate.checkpoint.parts
+        return run_epochs(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
+    if resume is not None:
+        return Progress(**resume["progress"])
+    begin = time.perf_counter()
+    network.to(fitting.fabric.device)
+    network.solve(examples)
+    train_loss, _ = evaluate(network, examples, examples.train, settings.batch_size)
+    val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
+    progress = Progress(epoch=1)
+    progress.select(0, network, val_loss, val, select_by=examples.select_by)
+    progress.seconds = [time.perf_counter() - begin]
+    after_epoch(epoch_record(0, train_loss, val_loss, val), progress, lambda: {"progress": progress.plain()})
+    return progress
+
+
+def _check_table(network: nn.Module, examples: Examples) -> None:
+    """Refuse many devices for a table that is learned by rows: gradients gathered over ranks cannot be sparse.
+
+    Raises:
+        UserError: if the table is so large that it is learned by rows.
+    """
+    table = getattr(network, "table", None)
+    if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
+        what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
+        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or start one process"
+        raise UserError(what, where="torchrun", hint=hint)
+
+
+_WHERE = "train"
+_FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
+
+
+def check_labels(subgraphs: SubgraphSet) -> None:
+    """Refuse labels that allow no training or no selection.
+
+    Raises:
+        DataError: without labels, without subgraphs in train or val, for a single class, and for real values that are
+            not finite, too large, too close together, or too far from those of the training split for a squared error
+            in 32 bits.
+    """
+    targets = subgraphs.require_labels(_WHERE)
+    for split in ("train", "val"):
+        if not len(subgraphs.indices(split)):
+            hint = "draw another split with subgnn data split; learning and selection need both"
+            raise DataError(f"no subgraph in split '{split}'", where=_WHERE, hint=hint)
+    task = task_of(subgraphs.task)
+    if task.one_class and subgraphs.num_classes == 1:
+        what = f"all subgraphs have the label {excerpt(subgraphs.classes[0])}"
+        raise DataError(what, where=_WHERE, hint="at least two classes are needed")
+    if task.real:
+        _check_values(targets, targets[subgraphs.indices("train")])
+
+
+def _check_values(targets: NDArray[Any], training: NDArray[Any]) -> None:
+    # A bundle may have such labels: they are not read one by one.
+    outside = np.flatnonzero(~(np.abs(targets) <= LARGEST_LABEL))
+    if len(outside):
+        hint = f"accepted: finite numbers from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}"
+        raise DataError(f"the label of subgraph {outside[0]} is {targets[outside[0]]}", where=_WHERE, hint=hint)
+    standard = Standard.of(training[:, None])
+    if standard.deviation[0] < 1 / LARGEST_LABEL:
+        what = f"the training labels have a standard deviation of {standard.deviation[0]:g}"
+        hint = f"accepted: from {1 / LARGEST_LABEL:g}; give the labels in a smaller unit"
+        raise DataError(what, where=_WHERE, hint=hint)
+    distance = np.abs(targets - standard.mean[0]) / standard.deviation[0]
+    farthest = int(distance.argmax())
+    if distance[farthest] > _FARTHEST:
+        what = f"the label {targets[farthest]:g} of subgraph {farthest} is {distance[farthest]:.3g} standard deviations"
+        hint = f"accepted: up to {_FARTHEST:g}; correct it, leave it out, or give its logarithm"
+        raise DataError(f"{what} from the mean of the training labels", where=_WHERE, hint=hint)

@@ -26,9 +26,8 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
 from subgnn.models.examples import PaddableSource, evaluate, validation_score
 from subgnn.rng import stream, stream_key
-from subgnn.training.global_batch import outputs_over_ranks
-from subgnn.training.optimizer import adam, set_rate
-from subgnn.training.steps import Fitting, GraphedOutputs, GraphedSteps, Steps
+from subgnn.training.devices import outputs_over_ranks
+from subgnn.training.steps import Fitting, GraphedOutputs, GraphedSteps, Steps, adam, set_rate
 
 State = dict[str, Any]
 

@@ -29,15 +29,14 @@ from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.result import Alerts, Candidate, Interval, RunResult, Seconds
 from subgnn.task import task_of
-from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
-from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
-from subgnn.training.fit import FitResult, Stopped
+from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
+from subgnn.training.fit import FitResult, Stopped, check_labels
 from subgnn.training.label_signal import Judged, signal_of
-from subgnn.training.labels import check_labels
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     Budget,
+    CandidateScores,
     Check,
     Dropped,
     Pool,
@@ -46,11 +45,11 @@ from subgnn.training.portfolio import (
     candidate_key,
     judge,
     load_candidate,
+    output_metrics,
     over_budget,
     plan,
     save_candidate,
 )
-from subgnn.training.portfolio_scores import CandidateScores, output_metrics
 from subgnn.training.run_dir import CHECKPOINT
 
 _OVER_BUDGET = "it would not fit into the budget"

@@ -6,14 +6,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import torch
 from lightning.fabric import Fabric
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import AutoSettings, Recipe, TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import UserError
 from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.thresholds import NONE, Decision, check_aim
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.recipes import check_recipe
@@ -23,13 +25,12 @@ from subgnn.parallel.locks import locked_folder
 from subgnn.result import CorrectedBaseline, RunResult, read_result
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
-from subgnn.task import task_of
+from subgnn.task import TaskName, task_of
 from subgnn.training.devices import Ranks, disconnect, in_turn, make_fabric
-from subgnn.training.fit import FitHooks, FitResult, fit
-from subgnn.training.labels import check_labels
+from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
 from subgnn.training.logs import check_loggers, with_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
-from subgnn.training.portfolio import Pool
+from subgnn.training.portfolio import Pool, PoolFits, Row, judge
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import Recorder
 from subgnn.training.run_dir import (
@@ -42,7 +43,6 @@ from subgnn.training.run_dir import (
     keep_dataset,
     keep_subgraph_keys,
 )
-from subgnn.training.thresholds import check_threshold, with_decision
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
@@ -201,3 +201,49 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         else CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title),
         **found.selection,
     }
+
+
+def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int) -> None:
+    """Refuse, before any work, an aim that is not understood, or does not fit the task.
+
+    Raises:
+        UserError: for that, for one fold, for folds without an aim, and for folds on several devices.
+    """
+    check_aim(settings.threshold, task)
+    if settings.threshold_folds == 1:
+        hint = "accepted: 0 for the validation split, or from 2"
+        raise UserError("training.threshold_folds is 1", where="recipe", hint=hint)
+    if settings.threshold_folds and settings.threshold == NONE:
+        what = f"training.threshold_folds is {settings.threshold_folds}, and no threshold is to be chosen"
+        raise UserError(what, where="recipe", hint="leave it out, or say for what, as --threshold precision=0.9")
+    if settings.threshold_folds and devices > 1:
+        hint = "start one process, or leave training.threshold_folds out"
+        raise UserError("folds are fitted on one device", where="torchrun", hint=hint)
+
+
+def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> FitResult:
+    """The trained model with thresholds for the aim of the recipe; the same without an aim."""
+    settings, subgraphs = options.recipe.training, dataset.subgraphs
+    if settings.threshold == NONE:
+        return found
+    targets, spec = np.asarray(subgraphs.targets), found.checkpoint.spec
+    if settings.threshold_folds:
+        # With the choices that the recipe left open made as in the model, so that fits to folds are like it.
+        plain = replace(found.recipe, training=replace(found.recipe.training, threshold=NONE, threshold_folds=0))
+        auto = AutoSettings(folds=settings.threshold_folds, repeats=1)
+        pool, row = Pool.of(dataset, auto, options.seed), Row(plain.name, plain, repeats=1)
+        judge(row, auto, PoolFits(pool, options.device, options.cache), lambda rest, rows, predictions: None)
+        scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
+    else:
+        scores = task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy()
+        truth, chosen_on = targets[subgraphs.indices("val")], "validation"
+    decision = Decision.choose(
+        settings.threshold,
+        scores,
+        truth,
+        task=spec.task,
+        classes=spec.classes,
+        positive=task_of(spec.task).positive(targets[subgraphs.indices("train")]),
+        chosen_on=chosen_on,
+    )
+    return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, decision=decision)))

@@ -13,8 +13,7 @@ from torch_geometric.nn import GCN2Conv, GCNConv
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.integrity import check_checkpoint
+from subgnn.models.checkpoint import check_checkpoint, load_checkpoint
 from subgnn.models.peers.subgraph_graph import (
     Adjacency,
     S2NSettings,
@@ -24,7 +23,7 @@ from subgnn.models.peers.subgraph_graph import (
     without_loops,
 )
 from subgnn.models.registry import MODELS
-from subgnn.training.candidates import set_up
+from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.dense import dense_adjacency
 from tests.models.examples import recipe

@@ -17,12 +17,11 @@ from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.integrity import check_checkpoint
+from subgnn.models.checkpoint import check_checkpoint, load_checkpoint
 from subgnn.models.peers import wlks
 from subgnn.models.peers.support_vectors import Fit, machine_scores
 from subgnn.models.peers.wlks import WLKSSettings, graph_colours, subgraph_colours, table_of, table_rows
-from subgnn.training.candidates import set_up
+from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs

@@ -16,8 +16,8 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.subgnn import build, fitted
 from subgnn.models.subgnn.build import NodeLookup, is_carried
 from subgnn.parallel import memory
-from subgnn.training import candidates
-from subgnn.training.candidates import set_up
+from subgnn.training import fit
+from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from subgnn.training.steps import Fitting
 from tests.training.examples import dataset, recipe
@@ -131,10 +131,10 @@ def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, t
     def reached(model):
         raise InterruptedError
 
-    monkeypatch.setattr(candidates, "use_global_batch", reached)  # what comes next, where nothing is refused
+    monkeypatch.setattr(fit, "use_global_batch", reached)  # what comes next, where nothing is refused
     refused = pytest.raises(UserError, match=r"torchrun: a learned table of 24 nodes x 8 numbers is trained on one")
     with refused if large and trainable else pytest.raises(InterruptedError):
-        candidates.fit_candidate(
+        fit.fit_candidate(
             candidate,
             Fitting(examples, chosen.training, 0, SimpleNamespace(world_size=2)),
             resume=None,

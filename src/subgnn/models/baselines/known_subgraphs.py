@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.models.head import Head
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import (
+    Head,
     HeadedNetwork,
     PaperBaselineSettings,
     Rows,

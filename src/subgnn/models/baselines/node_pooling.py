@@ -27,11 +27,11 @@ from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, node_vectors
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.examples import HostSource, Source
-from subgnn.models.head import Head
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
 from subgnn.models.tensor_model import (
+    Head,
     HeadedNetwork,
     PaperBaselineSettings,
     TensorModel,

@@ -27,11 +27,10 @@ from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
 from subgnn.models.examples import Examples
-from subgnn.models.head import Head
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.views import TOPOLOGY, used_by_view
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
+from subgnn.models.tensor_model import Head, HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.task import TaskName, task_of

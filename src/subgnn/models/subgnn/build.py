@@ -58,7 +58,7 @@ def is_large(num_nodes: int, settings: EmbeddingSettings) -> bool:
     """Whether a table of this many nodes is too large to be worked on as a whole in every step.
 
     A frozen one is streamed from a quarter of the size on, where that begins to be faster and computes the same; a
-    large learned one is updated in another way (:mod:`subgnn.training.optimizer`).
+    large learned one is updated in another way (:mod:`subgnn.training.steps`).
     """
     return num_nodes * settings.dim > (LARGE if settings.trainable else LARGE // 4)
 

@@ -20,7 +20,6 @@ from torch.nn import functional
 from subgnn.channels.channel import PatchAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, ModelSettings
-from subgnn.models.head import Head
 from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.layer import (
     BatchNorm,
@@ -33,6 +32,7 @@ from subgnn.models.subgnn.layer import (
     subchannel_width,
 )
 from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
+from subgnn.models.tensor_model import Head
 from subgnn.ragged import Ragged
 
 Anchors = Sequence[Sequence[SharedAnchors | None]]
