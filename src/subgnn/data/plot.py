@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.graph import Graph
 from subgnn.data.layout import MAX_BORDER, Layout, lay_out
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, extra_package
@@ -27,6 +26,7 @@ _COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7A5195", "#8C564B", "#4D4D4D",
 )  # fmt: skip
 _FAINT, _LIGHT, _DARK = "#C9C9C9", "#DDDDDD", "#333333"
+_MEDIAN = {"color": _DARK, "linewidth": 2}
 _PANELS, _PER_CLASS, _MAX_CLASSES, _MAX_POINTS = 12, 3, 10, 400
 
 
@@ -69,26 +69,20 @@ def _shorten(text: str, width: int = 22) -> str:
     return cut.replace("$", r"\$")  # which would begin a formula
 
 
-def _properties(graph: Graph, subgraphs: SubgraphSet) -> dict[str, tuple[str, NDArray[np.float64]]]:
-    """Title to axis label and value of every subgraph."""
-    shape = shapes(*graph.csr, subgraphs.nodes)
-    cores = induced_core_numbers(*graph.csr, subgraphs.nodes)
+def _draw_properties(figure: Figure, dataset: Dataset, seed: int) -> None:
+    subgraphs, groups = dataset.subgraphs, _rows_by_class(dataset.subgraphs)
+    figure.set_size_inches(13, 7.2)
+    *axes, last = figure.subplots(2, 3).ravel()
+    rows = *dataset.graph.undirected().csr, subgraphs.nodes
+    shape, cores, components = shapes(*rows), induced_core_numbers(*rows), induced_components(*rows).counts
     mean_core = np.bincount(cores.row_ids, cores.values, len(subgraphs)) / cores.lengths
-    components = induced_components(*graph.csr, subgraphs.nodes).counts
-    return {
+    properties = {
         "Size": ("nodes", shape.nodes.astype(np.float64)),
         "Density": ("edges inside / pairs inside", shape.density),
         "Cut ratio": ("edges out / pairs across", shape.cut_ratio),
         "Components": ("connected components", components.astype(np.float64)),
         "Coreness": ("mean core number inside", mean_core),
     }
-
-
-def _draw_properties(figure: Figure, dataset: Dataset, seed: int) -> None:
-    subgraphs, groups = dataset.subgraphs, _rows_by_class(dataset.subgraphs)
-    figure.set_size_inches(13, 7.2)
-    *axes, last = figure.subplots(2, 3).ravel()
-    properties = _properties(dataset.graph.undirected(), subgraphs)
     for axis, (title, (unit, values)) in zip(axes, properties.items(), strict=True):
         if task_of(subgraphs.task).real:
             axis.scatter(values, np.asarray(subgraphs.targets), s=12, color=_COLOURS[0], alpha=0.5, linewidths=0)
@@ -134,25 +128,12 @@ def _draw_boxes(axis: Axes, groups: dict[str, NDArray[np.int64]], values: NDArra
         found = values[rows]
         shown = found if len(found) <= _MAX_POINTS else rng.choice(found, _MAX_POINTS, replace=False)
         axis.scatter(i + rng.uniform(-0.22, 0.22, len(shown)), shown, s=7, color=colour, alpha=0.35, linewidths=0)
-        axis.boxplot(
-            found,
-            positions=[i],
-            widths=0.6,
-            showfliers=False,
-            patch_artist=True,
-            boxprops={"facecolor": (colour, 0.18), "edgecolor": colour},
-            medianprops={"color": _DARK, "linewidth": 2},
-            whiskerprops={"color": colour},
-            capprops={"color": colour},
-        )
-    slanted = max(map(len, groups)) * len(groups) > 40
-    axis.set_xticks(
-        range(len(groups)),
-        [_shorten(name) for name in groups],
-        rotation=35 if slanted else 0,
-        ha="right" if slanted else "center",
-        rotation_mode="anchor",
-    )
+        style = {"whiskerprops": {"color": colour}, "capprops": {"color": colour}, "medianprops": _MEDIAN}
+        style["boxprops"] = {"facecolor": (colour, 0.18), "edgecolor": colour}
+        axis.boxplot(found, positions=[i], widths=0.6, showfliers=False, patch_artist=True, **style)
+    turn, align = (35, "right") if max(map(len, groups)) * len(groups) > 40 else (0, "center")
+    titles = [_shorten(name) for name in groups]
+    axis.set_xticks(range(len(groups)), titles, rotation=turn, ha=align, rotation_mode="anchor")
     axis.set_xlim(-0.6, len(groups) - 0.4)
 
 
@@ -169,22 +150,17 @@ def _draw_key(axis: Axes, dataset: Dataset, groups: dict[str, NDArray[np.int64]]
         lines.append("each subgraph under its first label")
     if classes and len(groups) < subgraphs.num_classes:
         lines.append(f"the {len(groups)} largest of {subgraphs.num_classes} classes")
-    marks = [axis.scatter([], [], s=40, color=colour) for _, colour in zip(groups, _COLOURS, strict=False)]
-    axis.legend(
-        marks if classes else [],
-        [f"{_shorten(name)}: {len(rows):,}" for name, rows in groups.items()] if classes else [],
-        title="\n".join([*lines, *(["", "subgraphs of a class"] if classes else [])]),
-        loc="upper left",
-        fontsize=9,
-        title_fontsize=9.5,
-        labelspacing=0.15,
-        frameon=False,
-        alignment="left",
-    ).set_in_layout(False)
+    marks, counts = [], []
+    if classes:
+        lines += ["", "subgraphs of a class"]
+        marks = [axis.scatter([], [], s=40, color=colour) for _, colour in zip(groups, _COLOURS, strict=False)]
+        counts = [f"{_shorten(name)}: {len(rows):,}" for name, rows in groups.items()]
+    style = {"fontsize": 9, "title_fontsize": 9.5, "labelspacing": 0.15, "frameon": False, "alignment": "left"}
+    axis.legend(marks, counts, title="\n".join(lines), loc="upper left", **style).set_in_layout(False)
 
 
 def _draw_subgraphs(figure: Figure, dataset: Dataset, seed: int) -> None:
-    chosen = _choose(dataset.subgraphs, seed)
+    subgraphs, chosen = dataset.subgraphs, _choose(dataset.subgraphs, seed)
     columns = min(len(chosen), 3 if len(chosen) <= 9 else 4)
     rows = -(-len(chosen) // columns)
     figure.set_size_inches(3.6 * max(columns, 2), 4.1 * rows + 1.4)
@@ -193,9 +169,12 @@ def _draw_subgraphs(figure: Figure, dataset: Dataset, seed: int) -> None:
     for axis in axes:
         axis.set_axis_off()
     for axis, row in zip(axes, chosen, strict=False):
-        layout = lay_out(graph, dataset.subgraphs.nodes[row])
+        layout, label = lay_out(graph, subgraphs.nodes[row]), _shorten(subgraphs.label_text(row), 36)
         _draw_subgraph(axis, layout)
-        axis.set_title(_title(dataset.subgraphs, row, layout), fontsize=9.5)
+        kind = {"regression": "target ", "unlabelled": ""}.get(subgraphs.task, "label ")
+        name = f"subgraph {row}" if subgraphs.names is None else _shorten(subgraphs.names[row], 18)
+        lines = [f"{kind}{label}"] * bool(label) + [name, *layout.summary().split("; ")]
+        axis.set_title("\n".join(lines), fontsize=9.5)
     which = "from low to high targets" if task_of(dataset.subgraphs.task).real else "a few of middling size"
     figure.suptitle(f"Subgraphs of {_shorten(dataset.name, 40)}, {which}", fontsize=14)
     _draw_legend(figure)
@@ -217,15 +196,6 @@ def _choose(subgraphs: SubgraphSet, seed: int) -> list[int]:
         near = np.abs(sizes[rows] - np.median(sizes[rows]))
         chosen += [int(i) for i in rows[np.argsort(near, kind="stable")][:each]]
     return chosen
-
-
-def _title(subgraphs: SubgraphSet, row: int, layout: Layout) -> str:
-    name = f"subgraph {row}" if subgraphs.names is None else _shorten(subgraphs.names[row], 18)
-    label = subgraphs.label_text(row)
-    what = {"regression": "target ", "unlabelled": ""}.get(subgraphs.task, "label ")
-    head = f"{what}{_shorten(label, 36)}\n" if label else ""
-    sizes = layout.summary().replace("; ", "\n")
-    return f"{head}{name}\n{sizes}"
 
 
 def _draw_subgraph(axis: Axes, layout: Layout) -> None:

@@ -119,7 +119,16 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     if width > MAX_FEATURES:
         what = f"{width:,} features from {len(features)} columns"
         raise DataError(what, where=table.where, hint=f"accepted: up to {MAX_FEATURES:,}; give fewer columns")
-    graph = _with_names(graph, rows, texts)
+    if graph.names is not None:
+        columns = dict(graph.names.columns)
+        for each, cells in texts.items():
+            column = [""] * graph.num_nodes
+            for row, cell in zip(rows, cells, strict=True):
+                column[row] = cell
+            while not each or each in columns:  # the column of names is called name in a dataset folder
+                each += "_2"
+            columns[each] = Strings.of(column)
+        graph = replace(graph, names=NodeNames(columns, primary=graph.names.primary_column))
     absent = graph.num_nodes - len(rows)
     without = f"; {absent:,} nodes have no row" if absent else ""
     options.on_note(f"{table.where}: {header}node from '{title}'; {_described(features, texts)}{without}{odd}")
@@ -203,21 +212,6 @@ def _categories(title: str, cells: list[str]) -> _Feature | None:
         return None
     values = (np.array(cells)[:, None] == np.array(found)).astype(np.float32)
     return _Feature(values, {"column": title, "kind": "category", "values": found})
-
-
-def _with_names(graph: Graph, rows: NDArray[np.int64], texts: dict[str, list[str]]) -> Graph:
-    """The graph with further columns of names."""
-    if not texts or graph.names is None:
-        return graph
-    columns = dict(graph.names.columns)
-    for title, cells in texts.items():
-        column = [""] * graph.num_nodes
-        for row, cell in zip(rows, cells, strict=True):
-            column[row] = cell
-        while not title or title in columns:  # the column of names is called name in a dataset folder
-            title += "_2"
-        columns[title] = Strings.of(column)
-    return replace(graph, names=NodeNames(columns, primary=graph.names.primary_column))
 
 
 def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:

@@ -147,10 +147,7 @@ def _columns(table: Table) -> NDArray[np.float32]:
     if width == 0:
         what, hint = "no vectors", f"accepted: a column '{_TITLE}' of lists, or columns '{_TITLE}_0', '{_TITLE}_1', ..."
         raise DataError(what, where=table.where, hint=f"{hint}, as subgnn embed writes them")
-    vectors = np.empty((len(table), width), np.float32)
-    for i in range(width):
-        vectors[:, i] = _numbers(table.data.column(f"{_TITLE}_{i}"), table)
-    return vectors
+    return np.stack([_numbers(table.data.column(f"{_TITLE}_{i}"), table) for i in range(width)], axis=1)
 
 
 def _numbers(column: Any, table: Table) -> NDArray[np.float32]:
