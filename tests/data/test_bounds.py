@@ -11,26 +11,10 @@ from subgnn.rng import stream
 from tests.cli.command import call
 from tests.data.samples import SUBGRAPHS, tree, write_sample
 
-RANDOM = ["edge_list.txt", "edge_list.txt.gz", "subgraphs.tsv", "subgraphs.pth", "nodes.tsv", "features.npy"]
-
 
 @pytest.fixture(scope="module")
 def ten_megabytes():
     return stream(0, "tests/ten megabytes").bytes(10_000_000)
-
-
-@pytest.mark.parametrize("name", [*RANDOM, "dataset.json", "subgraph_names.tsv"])
-def test_ten_megabytes_of_random_bytes(tmp_path, ten_megabytes, name):
-    replaced = {"edge_list.txt.gz": "edge_list.txt", "subgraphs.pth": "subgraphs.tsv"}.get(name, name)
-    folder = write_sample(tmp_path / "bad", {replaced: None, name: ten_megabytes})
-    for verb in ("describe", "check"):
-        called = call("data", verb, folder)
-        assert called.code == 2
-        assert len(called.error) < 1000
-    assert call("data", "describe", folder).error.startswith(str(folder / name))
-    assert str(folder / name) in call("data", "check", folder).out
-    assert call("data", "convert", folder, "--out", tmp_path / "out").code == 2
-    assert [p.name for p in tmp_path.iterdir()] == ["bad"]
 
 
 @pytest.mark.parametrize("name", ["x.subgnn", "x", "x.subgraphs.tsv", "x.csv", "x.parquet", "x.csv.gz", "x.tsv"])

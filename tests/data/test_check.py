@@ -41,12 +41,6 @@ def test_every_problem_of_every_file_is_listed(tmp_path):
     assert called.error == f"{folder}: 10 problems; fix the files and check again"
 
 
-def test_nodes_are_judged_where_the_graph_can_be_counted(tmp_path):
-    folder = write_sample(tmp_path / "x", {"subgraphs.tsv": MANY["subgraphs.tsv"]})
-    lines = call("data", "check", folder).out.splitlines()
-    assert [line.split(":")[2] for line in lines] == ["1", "2", "3", "4"]
-
-
 def test_json(tmp_path):
     folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n2\n3 4\n"})
     called = call("data", "check", folder, "--json")
@@ -109,11 +103,3 @@ def test_warnings_are_printed_and_do_no_harm(tmp_path):
     assert called.out.startswith(f"warning: {folder}/edge_list.txt: dropped 1 self loops and 0 repeated edges\n")
     (warning,) = call("data", "check", folder, "--json").json["warnings"]
     assert warning["where"] == f"{folder}/edge_list.txt"
-
-
-def test_a_file_of_subgraphs_alone(tmp_path):
-    write_files(tmp_path, {"a.tsv": SUBGRAPHS, "b.tsv": "0\ta\ttrain\nx\ta\tval\n"})
-    assert call("data", "check", tmp_path / "a.tsv").code == 0
-    called = call("data", "check", tmp_path / "b.tsv")
-    assert called.code == 2
-    assert called.out.startswith(f"error: {tmp_path}/b.tsv:2: 'x' is not an integer id")

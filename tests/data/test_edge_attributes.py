@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.dataset import Dataset
-from subgnn.data.describe import check, describe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.edge_table import read_edges
@@ -169,19 +168,6 @@ def test_a_column_that_is_only_called_type_is_noted(tmp_path: Path) -> None:
     assert read_edges(path, ReadOptions(on_note=notes.append)).types == ()
     with pytest.raises(DataError, match="1,001 different types of edges; at most 1,000"):
         read_edges(path, ReadOptions(columns=Columns(type="type")))
-
-
-def test_describe_and_check_say_what_edges_have(tmp_path: Path) -> None:
-    dataset = sample()
-    found = describe(dataset)
-    assert found["edge_types"] == {"a": 3, "b": 1, "b c": 1}
-    assert (found["edge_times"], found["subgraph_times"]) == ([0, 4], [3, 5])
-    plain = describe(replace(dataset, graph=Graph.from_edges([0], [1], num_nodes=N)))
-    assert not {"edge_types", "edge_times"} & plain.keys()
-    later = replace(dataset, subgraphs=replace(dataset.subgraphs, times=np.array([0, 2, 5])))
-    write_folder(later, tmp_path / "folder")
-    problems, _ = check(tmp_path / "folder")
-    assert any("2 edges are later than the first subgraph of val and test, 2" in str(one) for one in problems.warnings)
 
 
 def sample(*, types: bool = True, times: bool = True) -> Dataset:

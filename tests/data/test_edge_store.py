@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from subgnn import DataError, DataWarning, Graph, NodeNames
+from subgnn import DataError, Graph
 from subgnn.data.edge_store import EdgeStore
 
 
@@ -48,22 +48,6 @@ def test_without_edges(tmp_path, num_nodes):
     assert_same_graph(graph, Graph.from_edges([], [], num_nodes=num_nodes))
 
 
-def test_worked_example(tmp_path):
-    """0-1 twice and turned round, which is one repeat; a self loop; the weight of the first counts."""
-    store = EdgeStore(tmp_path)
-    store.append(np.array([1, 0, 0, 2]), np.array([0, 1, 1, 2]), np.array([5.0, 6.0, 7.0, 8.0]))
-    with pytest.warns(DataWarning) as told:
-        graph = store.build(3, names=NodeNames.of("abc"))
-    assert [str(warning.message) for warning in told] == [
-        "dropped 1 self loops and 1 repeated edges",
-        "2 repeated edges have another weight; the first is kept ('a' - 'b': 5, not 6)",
-    ]
-    assert graph.offsets.tolist() == [0, 1, 2, 2]
-    assert graph.neighbors.tolist() == [1, 0]
-    assert graph.weights.tolist() == [5.0, 5.0]
-    assert (graph.dropped.self_loops, graph.dropped.duplicates) == (1, 1)
-
-
 def test_a_weight_that_is_too_large(tmp_path):
     store = EdgeStore(tmp_path)
     store.append(np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.0]))
@@ -76,11 +60,3 @@ def test_ids_that_no_graph_can_have_are_counted_alone(tmp_path):
     store.append(np.array([0, 1]), np.array([1, 2**40]))
     assert store.num_nodes == 2**40 + 1
     assert (tmp_path / "edges").stat().st_size == 0
-
-
-def test_the_arrays_are_memory_maps(tmp_path):
-    store = EdgeStore(tmp_path)
-    store.append(np.array([0, 1]), np.array([1, 2]))
-    graph = store.build(3)
-    assert isinstance(graph.neighbors.base, np.memmap)
-    assert not graph.neighbors.flags.writeable

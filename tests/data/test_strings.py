@@ -113,11 +113,6 @@ def test_bad_names():
         NodeNames({"a": Strings.of("x"), "b": Strings.of("yz")})
 
 
-@pytest.mark.parametrize("text", ["0", "007", "9" * 18])
-def test_ids(text):
-    assert is_id(text)
-
-
-@pytest.mark.parametrize("text", ["9" * 19, "", "-1", "1.0", "1 ", "٣", "²", "1_0", "a"])
-def test_no_ids(text):
-    assert not is_id(text)
+def test_ids():
+    assert all(map(is_id, ["0", "007", "9" * 18]))
+    assert not any(map(is_id, ["9" * 19, "", "-1", "1.0", "1 ", "٣", "²", "1_0", "a"]))

@@ -151,14 +151,6 @@ def test_each_subgraph_in_turn_is_near_its_target_or_had_a_hundred_tries() -> No
     assert (np.abs(final - targets) >= TOLERANCE).sum() > missed  # later subgraphs changed earlier ones
 
 
-def test_edges_to_remove_are_drawn_uniformly() -> None:
-    triangle = Graph.from_edges([0, 0, 1], [1, 2, 2])
-    one = Ragged.from_rows([[0, 1, 2]])
-    left = [edges_of(set_densities(triangle, one, np.array([2 / 3]), stream(s, "t"))[0]) for s in range(300)]
-    for edge in [(0, 1), (0, 2), (1, 2)]:
-        assert 60 < sum(edge not in edges for edges in left) < 140
-
-
 def test_the_largest_part_and_the_subgraphs_get_the_same_new_numbers() -> None:
     graph = Graph.from_edges([1, 2, 4, 6], [2, 4, 6, 7], num_nodes=9)
     part, subgraphs = largest_part(graph, Ragged.from_rows([[0, 1, 4], [3, 5], [2, 6, 7]]))
@@ -232,12 +224,3 @@ def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
         assert piece.seen[0] <= piece.core_sum <= piece.seen[1]
         found += 1
     assert found > len(blocks) // 2
-
-
-def test_core_numbers_that_no_piece_gives_leave_no_piece() -> None:
-    graph = duplication_divergence(200, 0.6, rng())
-    site = DegreeBlocks(graph, 12, rng(), mixing=0.3).nodes(3)
-    assert site is not None
-    piece = draw_core_graph(graph, site, retention=0.7, sums=(12 * 11, 12 * 11), rng=rng())
-    assert len(piece.tails) == 0
-    assert piece.seen[1] < 12 * 11

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import time
@@ -117,18 +116,6 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
         found = ask()
     assert found.path is None
     assert_same(found.prepared, ask(cache=False).prepared)
-
-
-def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.warns(DataWarning, match=r"cannot be written \(No space left on device\); work goes on"):
-        found = ask()
-    assert (found.path, files(folder)) == (None, [])
-    monkeypatch.undo()
-    assert len(found.prepared.components.nodes)
 
 
 def test_the_least_recently_used_go_first(folder, monkeypatch):
