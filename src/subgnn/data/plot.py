@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,8 +128,8 @@ def _draw_boxes(axis: Axes, groups: dict[str, NDArray[np.int64]], values: NDArra
         found = values[rows]
         shown = found if len(found) <= _MAX_POINTS else rng.choice(found, _MAX_POINTS, replace=False)
         axis.scatter(i + rng.uniform(-0.22, 0.22, len(shown)), shown, s=7, color=colour, alpha=0.35, linewidths=0)
-        style = {"whiskerprops": {"color": colour}, "capprops": {"color": colour}, "medianprops": _MEDIAN}
-        style["boxprops"] = {"facecolor": (colour, 0.18), "edgecolor": colour}
+        box, line = {"facecolor": (colour, 0.18), "edgecolor": colour}, {"color": colour}
+        style: dict[str, Any] = {"boxprops": box, "whiskerprops": line, "capprops": line, "medianprops": _MEDIAN}
         axis.boxplot(found, positions=[i], widths=0.6, showfliers=False, patch_artist=True, **style)
     turn, align = (35, "right") if max(map(len, groups)) * len(groups) > 40 else (0, "center")
     titles = [_shorten(name) for name in groups]
@@ -155,7 +155,13 @@ def _draw_key(axis: Axes, dataset: Dataset, groups: dict[str, NDArray[np.int64]]
         lines += ["", "subgraphs of a class"]
         marks = [axis.scatter([], [], s=40, color=colour) for _, colour in zip(groups, _COLOURS, strict=False)]
         counts = [f"{_shorten(name)}: {len(rows):,}" for name, rows in groups.items()]
-    style = {"fontsize": 9, "title_fontsize": 9.5, "labelspacing": 0.15, "frameon": False, "alignment": "left"}
+    style: dict[str, Any] = {
+        "fontsize": 9,
+        "title_fontsize": 9.5,
+        "labelspacing": 0.15,
+        "frameon": False,
+        "alignment": "left",
+    }
     axis.legend(marks, counts, title="\n".join(lines), loc="upper left", **style).set_in_layout(False)
 
 
