@@ -116,7 +116,6 @@ def test_weights_need_the_heaviest_of_borders():
 
 
 def test_heavy_anchors_may_be_compared_by_hops():
-    """A component without a border has similarity 0 to its anchors, by any similarity."""
     heavy = replace(SMALL, border_anchors="heaviest")
     for name in ("hops", "constant", "weight"):
         channel = ChannelSettings("neighborhood", "border", 3, name)

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subgnn import Graph, Ragged
+from subgnn import Graph, Ragged, UserError
 from subgnn.channels import distances
-from subgnn.channels.channel import Work
-from subgnn.channels.distances import landmark_hops, landmark_nodes
+from subgnn.channels.channel import NodeAnchors, OwnAnchors, Work
+from subgnn.channels.distances import check_lengths, landmark_hops, landmark_nodes, own_hops, shared_hops
 from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.kernels.dtw import dtw
 from subgnn.kernels.nearby_distances import UNBOUNDED
-from tests.models.subgnn.examples import random_graph
+from subgnn.models.recipes import check_recipe, find_recipe
+from subgnn.prepare.measure import Plan, prepare
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
 
 EXACT = PrepareSettings()
 BOUNDED = PrepareSettings(own_hops="bounded")
@@ -28,11 +31,14 @@ def work_on(graph, settings=EXACT):
     return Work(graph, settings, ChannelSettings("position", "internal", 1), layers=1, seed=0)
 
 
-def all_hops(graph):
-    tails, heads, _ = graph.edges()
-    whole = nx.Graph(zip(tails.tolist(), heads.tolist(), strict=True))
+def by_networkx(graph) -> nx.Graph:
+    whole = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
     whole.add_nodes_from(range(graph.num_nodes))
-    return dict(nx.all_pairs_shortest_path_length(whole))
+    return whole
+
+
+def all_hops(graph):
+    return dict(nx.all_pairs_shortest_path_length(by_networkx(graph)))
 
 
 def draw_sets(data, n):
@@ -42,13 +48,7 @@ def draw_sets(data, n):
 
 
 def expected_measures(hops, nodes, wanted):
-    for component, anchors in zip(nodes, wanted, strict=True):
-        for a in anchors:
-            found = [hops[u][a] for u in component if a in hops[u]]
-            if not found:
-                yield 0.0, 0.0
-            else:
-                yield np.float32(np.mean(found)), np.float32(len(found) / len(component))
+    return [expected_nearness(hops, row, a) for row, anchors in zip(nodes, wanted, strict=True) for a in anchors]
 
 
 @settings(max_examples=60, derandomize=True)
@@ -74,7 +74,7 @@ def test_measures(seed, at_once, large, edges, how, data):
         ):
             patch.setattr(distances, name, value)
         distance, reached = own_measures(graph, Ragged.from_rows(nodes), Ragged.from_rows(wanted), settings=how)
-    expected = list(expected_measures(all_hops(graph), nodes, wanted))
+    expected = expected_measures(all_hops(graph), nodes, wanted)
     assert [*zip(distance.tolist(), reached.tolist(), strict=True)] == expected
 
 
@@ -149,9 +149,7 @@ def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
 @pytest.mark.parametrize("seed", range(8))
 def test_no_bound_by_landmarks_is_below_the_distance(seed):
     graph = random_graph(seed)
-    whole = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
-    whole.add_nodes_from(range(graph.num_nodes))
-    hops = dict(nx.all_pairs_shortest_path_length(whole))
+    hops = all_hops(graph)
     left, right = (np.array(ends, np.int32) for ends in np.divmod(np.arange(144), 12))
     landmarks = landmark_nodes(graph, 3)
     for u, a, found in zip(left, right, landmark_hops(work_on(graph), left, right, landmarks).tolist(), strict=True):
@@ -164,3 +162,145 @@ def test_landmarks_are_the_nodes_with_most_neighbours_of_equals_the_first():
     star = Graph.from_edges([3, 3, 3, 1], [0, 1, 2, 2], num_nodes=6)
     assert landmark_nodes(star, 3).tolist() == [3, 1, 2]
     assert landmark_nodes(star, 99).tolist() == [3, 1, 2, 0, 4, 5]
+
+
+def expected_nearness(hops, component, anchor):
+    found = [hops[u][anchor] for u in np.asarray(component).tolist() if anchor in hops[u]]
+    if not found:
+        return 0.0, 0.0
+    return np.float32(np.mean(found)), np.float32(len(found) / len(component))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hops_are_those_of_networkx(seed):
+    channels = (ALL_CHANNELS[0], ALL_CHANNELS[1], ALL_CHANNELS[3])
+    graph, found = prepare_example(seed, layers=2, channels=channels)
+    hops = all_hops(graph)
+    for shared_row, layer in zip(found.frame.shared, found.inputs, strict=True):
+        for shared, inputs in zip(shared_row, layer, strict=True):
+            near = inputs.measured
+            assert near.distance.dtype == near.reached.dtype == np.float32
+            for c, component in enumerate(found.components.nodes):
+                if inputs.own is not None and not inputs.own.present[c]:
+                    expected = [(0.0, 0.0)] * near.distance.shape[1]
+                else:
+                    anchors = shared.nodes if inputs.own is None else inputs.own.nodes[c]
+                    expected = [expected_nearness(hops, component, a) for a in anchors.tolist()]
+                assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
+            np.testing.assert_allclose(near.similarity, near.reached / (1 + near.distance), rtol=1e-6)
+
+
+def test_structure_is_the_warping_of_sorted_degrees():
+    graph, found = prepare_example(2, channels=ALL_CHANNELS[4:])
+    whole = by_networkx(graph)
+
+    def degrees(nodes, side):
+        part = whole.subgraph(nodes.tolist())
+        return sorted(part.degree[v] if side == "internal" else whole.degree[v] - part.degree[v] for v in part)
+
+    for shared_row, layer in zip(found.frame.shared, found.inputs, strict=True):
+        for channel, shared, inputs in zip(ALL_CHANNELS[4:], shared_row, layer, strict=True):
+            ours, theirs = (
+                Ragged.from_rows([degrees(row, channel.side) for row in rows])
+                for rows in (found.components.nodes, shared.patches)
+            )
+            expected = dtw(ours, theirs, cost="ratio")
+            np.testing.assert_array_equal(inputs.measured.distance, expected.astype(np.float32))
+            assert (inputs.measured.reached == 1).all()
+            assert inputs.measured.reached.shape == inputs.measured.distance.shape
+
+
+@pytest.mark.parametrize("limit", ["count", "memory"])
+def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
+    graph, told = random_graph(0), []
+    rows = Ragged.from_rows([[0], [1, 2], [3], [4, 5], [6]])
+    present = np.array([True, True, False, True, True])
+    nodes = np.array([[1, 1, 2], [7, 0, 7], [9, 9, 9], [3, 8, 11], [6, 6, 0]], np.int32)
+    anchors = [OwnAnchors(nodes, present), OwnAnchors(nodes[:, ::-1].copy(), present)]
+    hops = all_hops(graph)
+    if limit == "count":
+        monkeypatch.setattr(distances, "OWN_AT_ONCE", 2)
+    else:  # a component has three anchors in each of two layers
+        monkeypatch.setattr(distances, "share", lambda part: 2 * 6 * distances._BYTES_DRAWN + 1)
+    work = Work(graph, PrepareSettings(), ALL_CHANNELS[0], 2, 0, on_progress=lambda *a: told.append(a))
+    found = distances.own_hops(work, rows, anchors)
+    for drawn, near in zip(anchors, found, strict=True):
+        for c, component in enumerate(rows):
+            expected = [
+                expected_nearness(hops, component, a) if present[c] else (0.0, 0.0) for a in drawn.nodes[c].tolist()
+            ]
+            assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
+        assert near.distance.flags.c_contiguous
+        assert near.distance.dtype == near.reached.dtype == np.float32
+    of_near = [(done, total) for what, done, total in told if what == "hops to own anchors"]
+    assert {total for _, total in of_near} == {5}
+    assert sorted(done for done, _ in of_near) == [done for done, _ in of_near]
+    assert {0, 2, 4, 5} <= {done for done, _ in of_near}
+
+
+def test_no_subgraph_has_no_rows():
+    found = prepare(random_graph(1), Ragged.from_rows([]), Plan(ALL_CHANNELS, 2, SMALL, seed=0))
+    for layer in found.inputs:
+        for channel, inputs in zip(ALL_CHANNELS, layer, strict=True):
+            assert inputs.measured.similarity.shape == (0, channel.num_anchors)
+
+
+@st.composite
+def cases(draw) -> tuple[Graph, Ragged, np.ndarray]:
+    """A directed graph in its undirected form, node sets and anchors."""
+    n = draw(st.integers(2, 10))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    ends = rng.integers(0, n, (draw(st.integers(1, 25)), 2))
+    ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0).reshape(-1, 2)
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], len(ends))
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=n, weights=weights, directed=True).undirected()
+    rows = [np.sort(rng.choice(n, rng.integers(1, n + 1), replace=False)) for _ in range(3)]
+    return graph, Ragged.from_rows(rows), rng.integers(0, n, 4).astype(np.int32)
+
+
+def oracle(graph: Graph, settings: PrepareSettings, row: np.ndarray, anchor: int) -> tuple[float, float]:
+    there = graph.oriented if settings.directed else graph
+    tails, heads, weights = there.edges()
+    kept = [(u, v, w) for u, v, w in zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True) if w]
+    lengths = [w if settings.edge_length == "weight" else 1 / w for _, _, w in kept]
+    network = nx.DiGraph() if settings.directed else nx.Graph()
+    network.add_nodes_from(range(graph.num_nodes))
+    for (u, v, _), length in zip(kept, lengths, strict=True):
+        network.add_edge(u, v, length=length / np.mean(lengths))
+    found = []
+    for node in row.tolist():
+        if nx.has_path(network, node, anchor):
+            found.append(nx.shortest_path_length(network, node, anchor, weight="length"))
+    if not found:
+        return 0.0, 0.0
+    return float(np.mean(found)), len(found) / len(row)
+
+
+@settings(max_examples=40)
+@given(cases(), st.sampled_from(["weight", "inverse weight"]), st.booleans())
+def test_lengths_of_paths_equal_those_of_networkx(case, edge_length, directed):
+    graph, rows, anchors = case
+    chosen = PrepareSettings(edge_length=edge_length, directed=directed)
+    work = Work(graph, chosen, ChannelSettings("position", "border", len(anchors)), 1, 0)
+    wanted = [[oracle(graph, chosen, row, int(anchor)) for anchor in anchors] for row in rows]
+    nodes = np.tile(anchors, (len(rows), 1))
+    measured = [
+        *shared_hops(work, rows, [NodeAnchors(anchors)]),
+        *own_hops(work, rows, [OwnAnchors(nodes, np.ones(len(rows), np.bool_))]),
+    ]
+    for found in measured:
+        np.testing.assert_allclose(found.distance, np.array(wanted)[:, :, 0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.reached, np.array(wanted)[:, :, 1], rtol=1e-6)
+
+
+def test_what_has_no_lengths_is_refused():
+    signed = Graph.from_edges([0, 1], [1, 2], weights=[1.0, -2.0])
+    recipe = find_recipe("subgnn", ["prepare.edge_length=weight"])
+    with pytest.raises(UserError, match="an edge has the weight -2"):
+        check_recipe(recipe, signed)
+    with pytest.raises(UserError, match="the edges have no weights"):
+        check_recipe(recipe, Graph.from_edges([0], [1]))
+    with pytest.raises(UserError, match=r"prepare.own_hops is bounded"):
+        check_lengths(
+            Graph.from_edges([0], [1], weights=[1.0]), PrepareSettings(edge_length="weight", own_hops="bounded")
+        )

@@ -80,7 +80,6 @@ def test_own_anchors_come_from_where_they_should(seed, hops):
 
 
 def test_a_seed_gives_the_anchors_it_always_gave():
-    """A checkpoint keeps the seed alone of its own anchors: other draws would change what it answers."""
     graph, subgraphs = two_triangles(), Ragged.from_rows([[0, 1, 5], [2, 3]])
     shared = [sample_shared(graph, c, SETTINGS, layer=1, seed=3) for c in (ALL_CHANNELS[1], INTERNAL, BORDER)]
     drawn = {c.name: own(graph, subgraphs, c, SETTINGS, seed=3)[1] for c in (ALL_CHANNELS[i] for i in (0, 2, 3))}

@@ -136,7 +136,6 @@ def test_the_state_of_another_is_left_alone(monkeypatch, count):
 
 
 def test_of_several_at_once_one_has_the_state(folder, monkeypatch):
-    """Threads, with pretraining stubbed: they share PyTorch's random state, which processes do not."""
     result = pretrain(GRAPH, "gin", dim=4, settings=SETTINGS, device="cpu")
     states, found, inside = [], [], threading.Barrier(4)
 

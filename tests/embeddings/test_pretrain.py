@@ -192,7 +192,6 @@ def test_a_step_on_all_neighbours_is_the_pass_over_all_nodes():
 
 @pytest.mark.slow
 def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph(monkeypatch):
-    """The mean over samples of a node's weighted messages is that of all its neighbours."""
     graph = blocks(2, 10)
     monkeypatch.setattr("subgnn.embeddings.encoders._ROOTS", 6)
     settings = quick(walk_length=2)

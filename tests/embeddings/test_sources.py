@@ -146,19 +146,6 @@ def test_what_cannot_be_is_noticed_before_the_folder_is_made(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_finished_run_needs_its_file_no_more(tmp_path):
-    file = tmp_path / "given.npy"
-    np.save(file, np.ones((24, 8), np.float32))
-    first = train(dataset(), pretrained(file), tmp_path / "run", report=False)
-    file.unlink()
-    assert train(dataset(), pretrained(file), tmp_path / "run", resume=True, report=False) == first
-
-
-def test_a_method_that_takes_no_embeddings_asks_for_no_file(tmp_path):
-    found = replace(pretrained("gone.npy"), method="topology")
-    assert train(dataset(), found, tmp_path / "run", report=False).method == "topology"
-
-
 def test_without_the_cache_a_run_keeps_large_tables_itself(tmp_path, monkeypatch, cache):
     monkeypatch.setattr(sources, "LARGEST_COPY", 10)
     train(dataset(), pretrained(), tmp_path / "run", cache=False, report=False)

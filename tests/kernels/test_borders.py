@@ -121,7 +121,6 @@ def test_they_are_the_oracle_s(case, most, giving, taking):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_of_a_sum_breaks_no_tie(seed):
-    """Two nodes with the same neighbours, up to their degrees; in rising order these are added in another order."""
     rng = np.random.default_rng(seed)
     degrees = [3, 5, 7, 11, 13, 17]
     members = [*degrees, *rng.permutation(degrees).tolist()]
@@ -139,7 +138,6 @@ def test_the_order_of_a_sum_breaks_no_tie(seed):
 
 
 def test_without_a_border():
-    """The whole of a piece, an isolated node, no nodes at all; and a graph without edges."""
     graph = SmallGraph(5, ((1, 2), (2, 3)))
     nodes, weights = heaviest_borders(*graph.csr, ragged([[1, 2, 3], [0], [], [1]]), most=2, powers=(1, 1))
     assert nodes.tolist() == [[0, 0], [0, 0], [0, 0], [2, 2]]
@@ -150,7 +148,6 @@ def test_without_a_border():
 
 
 def test_the_largest_powers_of_a_large_graph_give_numbers():
-    """Rows have length one, and nothing is lost, where all degrees are large and powers at their bound."""
     graph = SmallGraph(700, tuple(nx.complete_bipartite_graph(300, 400).edges))
     nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(300)), [5]]), most=10, powers=(4, 4))
     assert nodes.tolist() == [list(range(300, 310))] * 2

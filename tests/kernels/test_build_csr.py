@@ -149,7 +149,6 @@ def test_records_go_to_the_buckets_of_both_ends_in_order():
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(5, 9), st.integers(0, 2)), min_size=1, max_size=12))
 def test_other_weights_equal_their_definition(edges):
-    """An edge has another weight than the one that is kept where it differs from the first edge of its pair."""
     tails, heads, weights = np.array(edges).T
     offsets, neighbors, places = directed_csr(tails, heads, 10)
     first = {}

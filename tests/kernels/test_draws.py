@@ -63,7 +63,6 @@ def test_units_are_the_upper_53_bits(seed):
 @many
 @given(seed=words, n=st.integers(1, 2**31 - 1))
 def test_draws_below_n_reject_what_would_favour_some(seed, n):
-    """Of the 2^32 upper halves of a word, 2^32 mod n are refused, so each result is left with as many as any other."""
     state = np.array([seed], np.uint64)
     drawn = [int(uniform_below(state, n)) for _ in range(4)]
     halves = [(word >> 32) * n for word in splitmix(seed, 400)]

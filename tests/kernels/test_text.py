@@ -87,14 +87,10 @@ def agrees(text: bytes) -> None:
 
 
 ids = st.one_of(st.integers(0, 50), st.integers(LARGEST_ID - 2, LARGEST_ID)).map(lambda i: b"%d" % i)
-bad_ids = st.sampled_from(
-    [b"-1", b"+1", b"1.0", b"x", b"1x", b"\xc3\xa9", b"0x1", b"2147483647", b"9" * 30, b"9" * 30 + b"a"]
-)
-plain_weights = st.sampled_from(
-    [b"1", b"0.5", b"-2.25", b"+3", b".5", b"7.", b"1e3", b"2.5E-4", b"-1e+2", b"0", b"00.10"]
-)
+bad_ids = st.sampled_from([*b"-1 +1 1.0 x 1x \xc3\xa9 0x1 2147483647".split(), b"9" * 30, b"9" * 30 + b"a"])
+plain_weights = st.sampled_from(b"1 0.5 -2.25 +3 .5 7. 1e3 2.5E-4 -1e+2 0 00.10 0e400 0.0E+999 -0e310".split())
 bad_weights = st.sampled_from(
-    [b"x", b"1e", b"1e+", b"1.2.3", b".", b"-", b"1,5", b"--1", b"1e2.5", b"0x1", b"nan", b"-inf", b"1e999"]
+    b"x 1e 1e+ 1.2.3 . - 1,5 --1 1e2.5 0x1 nan -inf 1e999 node i -name nano infer".split(),
 )
 blanks = st.sampled_from([b" ", b"\t", b"  ", b" \t ", b"\t\t"])
 line_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\n\n"])
@@ -134,31 +130,15 @@ def test_any_bytes(text):
     ("text", "fault"),
     [
         (b"0 1\n7\n", (2, 4, ONE_COLUMN)),
-        (b"0 1 1 4\n", (1, 6, TOO_MANY_COLUMNS)),
+        (b"0 1 2 44 5 6\n", (1, 6, TOO_MANY_COLUMNS)),
         (b"# c\n0 1\n\n1 2 0.5\n", (4, 9, OTHER_COLUMNS)),
-        (b"0 1 2\n1 2\n", (2, 6, OTHER_COLUMNS)),
-        (b"0 a\n", (1, 2, NOT_AN_ID)),
-        (b"-1 0\n", (1, 0, NOT_AN_ID)),
         (b"0 2147483647\n", (1, 2, ID_TOO_LARGE)),
-        (b"0 1 1e\n", (1, 4, NOT_A_WEIGHT)),
-        (b"0 1 NaN\n", (1, 4, WEIGHT_NOT_FINITE)),
         (b"0 1 -Infinity\n", (1, 4, WEIGHT_NOT_FINITE)),
-        (b"0 1 1e309\n", (1, 4, WEIGHT_NOT_FINITE)),
     ],
 )
 def test_a_fault_has_its_line_place_and_kind(text, fault):
     found = parse(text)
     assert (found.num_faults, found.faults.tolist()) == (1, [list(fault)])
-
-
-@pytest.mark.parametrize("word", [b"node", b"i", b"-name", b"nano", b"infer"])
-def test_a_word_that_is_no_number_is_not_called_infinite(word):
-    assert parse(b"0 1 " + word).faults.tolist() == [[1, 4, NOT_A_WEIGHT]]
-
-
-@pytest.mark.parametrize("zero", [b"0e400", b"0.0E+999", b"-0e310"])
-def test_zero_is_finite_whatever_its_exponent(zero):
-    assert parse(b"0 1 " + zero).weights.tolist() == [0.0]
 
 
 def test_every_fault_is_counted_and_the_first_are_kept():

@@ -33,7 +33,6 @@ def files(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("files")
 def test_nobody_answers(monkeypatch):
-    """Ray's own error, in one line; Ray waits for 40 seconds and more before it says so."""
     ray = pytest.importorskip("ray")
 
     def refused(**_):

@@ -153,7 +153,6 @@ list(LocalEngine(2).map(linger, sys.argv[1:]))
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_end_with_their_parent(tmp_path, number):
-    """Without a main guard in the parent's script."""
     script = tmp_path / "script.py"
     script.write_text(PARENT)
     places = [tmp_path / "a", tmp_path / "b"]

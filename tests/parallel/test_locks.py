@@ -193,7 +193,6 @@ def test_the_leftovers_of_another_machine_stay(tmp_path):
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_folder_that_was_set_aside_comes_back(tmp_path, replaced):
-    """Of a process that was killed while it put a new folder in the place of an old one."""
     beginning = f".data.{host_name()}.1.0123abcd"
     (tmp_path / f"{beginning}.lock").write_text("")
     for suffix in ("old", "part"):
@@ -205,18 +204,3 @@ def test_a_folder_that_was_set_aside_comes_back(tmp_path, replaced):
         pass
     assert names(tmp_path) == ["data"]
     assert names(tmp_path / "data") == ["part" if replaced else "old"]
-
-
-def test_of_two_that_write_the_same_file_one_is_refused(tmp_path):
-    path = tmp_path / "x"
-
-    def write_both():
-        with atomic_write(path) as late:
-            late.write_text("second")
-            with atomic_write(path) as early:
-                early.write_text("first")
-
-    with pytest.raises(DataError, match="x: exists already"):
-        write_both()
-    assert path.read_text() == "first"
-    assert names(tmp_path) == ["x"]

@@ -5,27 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.lab.suites.run import RemoteEngine
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
-from subgnn.prepare.distributed import DistributedMeasuring, place_graph
-from subgnn.prepare.measure import Plan, prepare
 from tests.cli.command import call
-from tests.lab.suites import examples as suites
-from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
 from tests.pages import ROOT
-from tests.prepared_equal import assert_same
 from tests.training.examples import dataset
 
 pytestmark = pytest.mark.slow
@@ -123,88 +114,3 @@ def test_workers_share_a_study(cluster, run, tmp_path):
     called = call("tune", run / "folder", *words, "--engine", "ray", "--address", cluster[0].address)
     assert called.code == 0, called.err
     assert called.json["trials"]["complete"] == 2
-
-
-@dataclass(frozen=True, slots=True)
-class Stalled:
-    """A shared value that a worker of one node never gets, and the others when that one has asked for it."""
-
-    value: Any
-    folder: str
-    victim: str
-
-    def get(self):
-        if ray.get_runtime_context().get_node_id() == self.victim:
-            Path(self.folder, self.victim).touch()
-            time.sleep(600)
-        wait_for(Path(self.folder, self.victim))
-        return self.value.get()
-
-
-def wait_for(path):
-    deadline = time.monotonic() + 120
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return path.exists()
-
-
-class Stalling:
-    """An engine one of whose nodes is killed when it has taken up a job."""
-
-    def __init__(self, cluster, folder):
-        self.cluster, self.engine = cluster
-        self.folder = folder
-        self.node = self.cluster.add_node(**NODE)
-        self.victim = self.node.node_id
-        self.killer = threading.Thread(target=self._kill)
-        self.killed = False
-
-    def share(self, value):
-        return Stalled(self.engine.share(value), str(self.folder), self.victim)
-
-    @property
-    def slots(self):
-        return self.engine.slots
-
-    def map(self, function, jobs):
-        return self.engine.map(function, jobs)
-
-    def _kill(self):
-        self.killed = wait_for(self.folder / self.victim)
-        self.cluster.remove_node(self.node, allow_graceful=False)
-
-    def __enter__(self):
-        self.killer.start()
-        return self
-
-    def __exit__(self, *_):
-        self.killer.join()
-
-
-def test_a_node_is_killed_while_it_prepares(cluster, tmp_path):
-    graph, subgraphs = random_graph(1, 40, 60), random_subgraphs(1, 40, 30)
-    options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 0}
-    with Stalling(cluster, tmp_path) as engine:
-        measuring = DistributedMeasuring(engine, place_graph(engine, graph))
-        found = prepare(graph, subgraphs, Plan(**options), measuring=measuring)
-    assert engine.killed
-    assert_same(found, prepare(graph, subgraphs, Plan(**options)))
-
-
-def test_a_node_is_killed_while_it_runs_a_suite(cluster, tmp_path):
-    data = suites.folder(tmp_path)
-    here = suites.run(suites.tiny(), data, tmp_path / "here")
-    (tmp_path / "seen").mkdir()
-    with Stalling(cluster, tmp_path / "seen") as engine:
-        there = suites.run(suites.tiny(), data, tmp_path / "there", engine=RemoteEngine(engine))
-    assert engine.killed
-    assert suites.timeless(there) == suites.timeless(here)
-    runs = sorted(path.name for path in (tmp_path / "here" / "runs").iterdir())
-    assert sorted(path.name for path in (tmp_path / "there" / "runs").iterdir()) == runs
-    for name in runs:
-        ours, theirs = (tmp_path / where / "runs" / name for where in ("here", "there"))
-        assert sorted(file.name for file in ours.iterdir()) == sorted(file.name for file in theirs.iterdir())
-        with np.load(ours / "answers.npz") as a, np.load(theirs / "answers.npz") as b:
-            assert a.files == b.files
-            assert all(a[key].tobytes() == b[key].tobytes() for key in a.files)
-        assert f'"run": "{theirs}"' in (theirs / "run.json").read_text()

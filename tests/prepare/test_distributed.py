@@ -56,12 +56,6 @@ def test_parts_do_not_change_a_byte(monkeypatch, slots, seed):
     assert (len(bounds) > 4) == (slots > 1)
 
 
-@pytest.mark.parametrize("kinds", [[1], [0, 2, 3], [4, 5], [5, 1, 0]])
-def test_some_channels(kinds):
-    channels = tuple(ALL_CHANNELS[kind] for kind in kinds)
-    assert_same(*both(Reversed(2), random_graph(1), random_subgraphs(1), channels=channels))
-
-
 @pytest.mark.slow
 def test_settings_and_orientations():
     rng = np.random.default_rng(0)

@@ -72,17 +72,6 @@ def test_seed_and_draw_do_not_matter(seed):
     assert not np.array_equal(one.inputs[0][0].own.nodes, other.inputs[0][0].own.nodes)
 
 
-def test_other_channels_are_as_with_drawn_ones():
-    _, drawn = prepare_example(1)
-    _, heavy = prepare_example(1, settings=HEAVY)
-    assert_same(drawn.frame.shared, heavy.frame.shared)
-    for ours, theirs in zip(drawn.inputs, heavy.inputs, strict=True):
-        for i in range(len(ALL_CHANNELS)):
-            if i != BORDER:
-                assert_same(ours[i], theirs[i])
-        assert not np.array_equal(ours[BORDER].measured.similarity, theirs[BORDER].measured.similarity)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
     graph, together = prepare_example(seed, settings=HEAVY)
@@ -112,7 +101,6 @@ def test_the_cache_gives_the_same_and_tells_drawn_anchors_apart(tmp_path, monkey
 
 
 def test_graphs_with_next_to_nothing_in_them():
-    """No edges; an isolated node beside a pair; no subgraphs."""
     options = {"channels": ALL_CHANNELS[3:4], "layers": 1, "settings": HEAVY, "seed": 0}
     bare = prepare(Graph.from_edges([], [], num_nodes=3), Ragged.from_rows([[0, 2]]), Plan(**options))
     assert bare.inputs[0][0].own.present.tolist() == [False, False]
