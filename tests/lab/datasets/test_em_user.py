@@ -77,7 +77,7 @@ def test_wrong_fields_say_the_record(tmp_path: Path, style: str, wrong: dict[str
 def test_what_is_no_record_is_refused_and_never_run(tmp_path: Path, line: str) -> None:
     path = tmp_path / "r"
     path.write_text(line + "\n")
-    with pytest.raises(DataError, match=r"r: record 1: .*not a record.*one JSON object or Python dict a line"):
+    with pytest.raises(DataError, match=r"r: record 1: .*not a record.*one JSON object or Python dict per line"):
         list(read_workouts(path))
 
 

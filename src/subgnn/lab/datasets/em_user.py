@@ -52,7 +52,7 @@ GENDERS = ("female", "male")
 UNKNOWN = "unknown"
 _MAX_RECORD = 32 * 2**20
 _MAX_LITERAL = 4 * 2**20
-_ACCEPTED = "one JSON object or Python dict a line, with userId, gender, id and sport, is accepted"
+_ACCEPTED = "one JSON object or Python dict per line, with userId, gender, id and sport, is accepted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Workout:
 
 
 def read_workouts(path: Path) -> Iterator[Workout]:
-    """Workouts of Endomondo in the layout of the FitRec project, a record a line, in the order of the file.
+    """Workouts of Endomondo in the layout of the FitRec project, one record per line, in the order of the file.
 
     A record has ``userId``, ``gender``, ``id``, ``sport`` and, where it was tracked, ``longitude`` and ``latitude``,
     lists of equal length along the route. A line is JSON, or the literal of a Python dict, as in the public file; it is
@@ -247,7 +247,7 @@ class _Users:
         known = self.gender.setdefault(workout.user, workout.gender)
         if UNKNOWN not in (known, workout.gender) and known != workout.gender:
             what = f"user {workout.user} is {workout.gender}, but {known} in record {self.stated_in[workout.user]}"
-            raise DataError(what, where=f"{path}: record {workout.record}", hint="one gender a user")
+            raise DataError(what, where=f"{path}: record {workout.record}", hint="one gender per user is accepted")
         if workout.gender != UNKNOWN:
             self.gender[workout.user] = workout.gender
             self.stated_in.setdefault(workout.user, workout.record)
@@ -265,7 +265,7 @@ def build_em_user(files: Files, settings: EmUserSettings, seed: int, on_step: On
     on_step("joining workouts")
     places = sorted({place for found in users.workouts.values() for place in found})
     if not places:
-        raise DataError("no workouts", where=str(records), hint="a record a line is needed")
+        raise DataError("no workouts", where=str(records), hint="one record per line is needed")
     number = {place: node for node, place in enumerate(places)}
     histories = {
         user: np.array(sorted(number[place] for place in users.workouts[user]), np.int64)
@@ -318,7 +318,7 @@ EM_USER = Builder(
     "em-user",
     {
         "records": Source(
-            "Endomondo workouts, a record a line",
+            "Endomondo workouts, one record per line",
             "https://sites.google.com/eng.ucsd.edu/fitrec-project (endomondoHR.json.gz); Ni, Muhlstein and McAuley, "
             "2019",
             "none stated; see the page of the FitRec project",

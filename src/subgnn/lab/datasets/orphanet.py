@@ -6,7 +6,6 @@ they relate: ``E`` exact, ``BTNT`` the ORPHA code is the broader of the two, ``N
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import lzma
 import tarfile
@@ -33,7 +32,6 @@ _MAX_TOTAL = 4 * 2**30
 _OPENERS: dict[bytes, Callable[..., IO[bytes]]] = {
     b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
     b"\xfd7": cast("Callable[..., IO[bytes]]", lzma.open),
-    b"BZ": cast("Callable[..., IO[bytes]]", bz2.open),
 }
 _ACCEPTED = "a folder, .tar.gz, .tar.xz or .zip of ORPHApacket JSON files is accepted"
 

@@ -100,7 +100,7 @@ def read_node_ids(path: Path) -> list[str]:
     for row in read_columns(path, ("node", "GeneID")):
         node, gene = row["node"].strip(), row["GeneID"].strip()
         if not is_id(node) or not is_id(gene) or int(node) in genes:
-            hint = "accepted: a number from 0 and an NCBI Gene id a line, each once"
+            hint = "accepted: one number from 0 and one NCBI Gene id per line, each once"
             raise DataError(f"node {excerpt(node)}, gene {excerpt(gene)}", where=str(path), hint=hint)
         genes[int(node)] = str(int(gene))
     if sorted(genes) != list(range(len(genes))) or len(set(genes.values())) < len(genes):

@@ -58,6 +58,7 @@ from subgnn.training.run_dir import CHECKPOINT, METRICS
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
 _VAL, _TEST, _TIE = "val_micro_f1", "test_micro_f1", 1e-5
+_FROM_RESULT = ("method", "task", "selected_epoch", "epochs", "val", "test", "device", "versions")
 _FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "set", "command")
 
 
@@ -118,16 +119,9 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
-            "method": result.method,
-            "task": result.task,
-            "selected_epoch": result.selected_epoch,
-            "epochs": result.epochs,
-            "val": result.val,
-            "test": result.test,
+            **{name: getattr(result, name) for name in _FROM_RESULT},
             "candidate": result.candidate or None,
             "seconds": asdict(result.seconds),
-            "device": result.device,
-            "versions": result.versions,
             **_portfolio(result),
             **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
             "calibration_error": calibration_error,

@@ -46,7 +46,7 @@ TEST = (
 )
 FOLDS_TEST = (
     "paired randomisation test over subgraphs, two-sided: swaps of two models' predictions (McNemar's exact test for "
-    "one class a subgraph), those of one group together; no correction for several comparisons"
+    "one class per subgraph), those of one group together; no correction for several comparisons"
 )
 
 

@@ -199,7 +199,7 @@ def score_group(group: Group) -> ScoredGroup:
         draws.setdefault(draw, []).append((rows, predicted(found, group.task.name), found["targets"]))
         units |= zip(rows.tolist(), found.get("units", rows).tolist(), strict=True)
     tested, gain, weight = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
-    for parts in draws.values():  # one prediction a subgraph in each
+    for parts in draws.values():  # one prediction per subgraph in each
         rows, labels, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         terms = score_terms(labels, targets, group.task.name)
         tested.append(rows)
@@ -217,8 +217,8 @@ def compare(ours: ScoredGroup, theirs: ScoredGroup) -> list[dict[str, Any]]:
 
     Returns:
         Entries of model, lead, n, p and what the n pairs are: seeds or subgraphs. Those over subgraphs have the 95 %
-        interval of the lead, and how many subgraphs only one of the two predicts correctly (one class a subgraph). All
-        tests are two-sided; subgraphs of one group, or with equal nodes, are swapped and drawn together.
+        interval of the lead, and how many subgraphs only one of the two predicts correctly (one class per subgraph).
+        All tests are two-sided; subgraphs of one group, or with equal nodes, are swapped and drawn together.
     """
     found: list[dict[str, Any]] = []
     differences = paired(ours.group, theirs.group, "test")

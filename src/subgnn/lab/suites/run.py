@@ -2,7 +2,7 @@
 
 DIR/suite.json        the content of the suite
 DIR/data/NAME         generated datasets
-DIR/runs/NAME         a folder a run (:mod:`subgnn.lab.suites.job`), named by content
+DIR/runs/NAME         one folder per run (:mod:`subgnn.lab.suites.job`), named by content
 DIR/report.html       and report.md, report.json (:mod:`subgnn.lab.suites.report`)
 """
 

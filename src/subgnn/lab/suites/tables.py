@@ -47,7 +47,7 @@ def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple
         columns[f"p over {model}"] = [p_text(one.get("p")) for one in first]
         columns[f"p over {model}, subgraphs"] = [p_text(one.get("p")) for one in further]
     columns["calibration error"] = [mean_text(row["calibration_error"]) for row in rows]
-    columns["s a run"] = [f"{row['seconds']['mean']:.1f}" for row in rows]
+    columns["s per run"] = [f"{row['seconds']['mean']:.1f}" for row in rows]
     columns["MB"] = [f"{row['peak_memory_mb']:,.0f}" for row in rows]
     columns["GPU MB"] = [f"{row['peak_gpu_memory_mb']:,.0f}" if row["peak_gpu_memory_mb"] else "" for row in rows]
     return _without_empty(columns)

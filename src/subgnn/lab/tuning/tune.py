@@ -4,7 +4,7 @@ The test subgraphs are removed from the dataset before anything else (:func:`~su
 no trial, score or file of a search can depend on them.
 
 OUT/recipe.toml     the recipe of the best trial, for ``--recipe``
-OUT/trials.tsv      a line a trial: state, score, loss, parameters
+OUT/trials.tsv      one line per trial: state, score, loss, parameters
 OUT/study.json      the result, as ``subgnn tune --json`` prints it
 OUT/study.html      the same as a page
 OUT/study.db        the study, unless another storage is given
@@ -299,7 +299,7 @@ def _importance(study: optuna.Study, complete: Sequence[optuna.trial.FrozenTrial
 
 
 def _trials_tsv(rows: Sequence[dict[str, Any]]) -> str:
-    """A header and a line a trial; a parameter that a trial does not have is empty."""
+    """A header and one line per trial; a parameter that a trial does not have is empty."""
     names = sorted({name for row in rows for name in row["parameters"]})
     lines = ["\t".join((*_COLUMNS, *names, "error"))]
     for row in rows:
