@@ -45,8 +45,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page."""
-    text = page.read_text(encoding="utf-8")
-    name = page.relative_to(ROOT)
+    text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
     return [Block(m[1], m[2], f"{name}:{text.count(chr(10), 0, m.start()) + 1}") for m in _BLOCK.finditer(text)]
 
 
@@ -68,21 +67,18 @@ class Session:
     def run(self, block: Block) -> None:
         """Run one block."""
         if block.language == "python":
-            self.printed = self._python(block)
+            printed = io.StringIO()
+            with redirect_stdout(printed), catch_warnings(record=True) as warned:
+                simplefilter("always", DataWarning)
+                exec(compile(block.text, block.where, "exec"), self.names)
+            ours = [one.message for one in warned if issubclass(one.category, DataWarning)]
+            self.printed = printed.getvalue() + "".join(f"DataWarning: {message}\n" for message in ours)
         elif block.language == "output":
             _compare(block.text, self.printed, block.where)
         elif block.language == "toml":
             Path(block.text.splitlines()[0].removeprefix("#").strip()).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
             self._console(block)
-
-    def _python(self, block: Block) -> str:
-        printed = io.StringIO()
-        with redirect_stdout(printed), catch_warnings(record=True) as warned:
-            simplefilter("always", DataWarning)
-            exec(compile(block.text, block.where, "exec"), self.names)
-        ours = [one.message for one in warned if issubclass(one.category, DataWarning)]
-        return printed.getvalue() + "".join(f"DataWarning: {message}\n" for message in ours)
 
     def _console(self, block: Block) -> None:
         for line, shown in commands(block):
