@@ -172,7 +172,7 @@ def test_scores_are_picked_with_their_subgraphs():
     inputs, rows = examples.inputs, np.array([7, 2, 2])
     expected = inputs.whole.baseline_scores[[7, 2, 2]]
     assert torch.equal(inputs.batch(rows).baseline_scores, expected)
-    filled = inputs.pick(inputs.choose(rows, inputs.shape_of(rows)))
+    filled = inputs.pick(inputs.positions(rows, inputs.padded_shape(rows)))
     assert torch.equal(filled.baseline_scores, expected)
     assert filled.spare == 1
 

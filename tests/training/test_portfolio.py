@@ -324,8 +324,6 @@ def test_a_budget_is_for_portfolios(tmp_path):
         train(dataset(), find_recipe("bag"), tmp_path / "run", time="5m")
     with pytest.raises(UserError, match="the duration is 'soon'; accepted: 90, 90s, 5m, 1h"):
         train(dataset(), small(), tmp_path / "run", time="soon")
-    with pytest.raises(UserError, match="no folder is given"):
-        train(dataset())
     assert [parse_duration(text, "") for text in ("2", "2s", "2m", "2h", " 2.5 m ")] == [2, 2, 120, 7200, 150]
 
 
