@@ -61,7 +61,7 @@ def measure(folder: Path, split: str, queries: int, on: str) -> None:
     pairs = [leave_out(subgraphs.nodes[row], draws) for row in asked]
     features, found, expected = completer.features, {}, 0.0
     began = time.perf_counter()
-    for (_, left), query in zip(pairs, features.queries(Ragged.from_rows(rest for rest, _ in pairs)), strict=True):
+    for (_, left), query in zip(pairs, features.diffuse(Ragged.from_rows(rest for rest, _ in pairs)), strict=True):
         nodes = features.candidates(query)
         table = features.table(query, nodes)
         odds = completer.ranker.bias + completer.ranker.terms(table).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Small trained runs to explain."""
+"""Small trained runs to open, export, search and explain."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from subgnn import NodeNames, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
@@ -42,6 +43,17 @@ def run_of(data: Dataset, settings) -> Predictor:
     with tempfile.TemporaryDirectory() as folder:
         train(data, settings, Path(folder) / "run", device="cpu", cache=False, report=False)
         return Predictor(Path(folder) / "run" / CHECKPOINT, data.graph)
+
+
+def named_run(folder: Path, settings=None, task: str = "multi-class", *, prefix: str = "n") -> Path:
+    """A finished run, of the recipe bag by default, on a dataset folder with names."""
+    data = dataset(task)
+    names = NodeNames.of(f"{prefix}{i}" for i in range(data.graph.num_nodes))
+    data = replace(data, graph=replace(data.graph, names=names))
+    write_folder(data, folder / "data")
+    options = {"device": "cpu", "source": str(folder / "data"), "cache": False, "report": False}
+    train(data, settings or find_recipe("bag"), folder / "run", **options)
+    return folder / "run"
 
 
 def explain(

@@ -5,20 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from pyarrow import parquet
 
-from subgnn import NodeNames, Ragged, write_folder
-from subgnn.api.train_recipe import train
-from subgnn.data.dataset import Dataset
+from subgnn import Ragged
 from subgnn.inference.open import open_run
-from subgnn.models.recipes import find_recipe
 from tests.cli.command import call
-from tests.training.examples import dataset
+from tests.inference.explained import named_run
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")
 LONG = "set,gene,note\nfirst,G0,x\nsecond,G3,y\nfirst,G1,x\nsecond,NOBODY,y\nthird,WHO,z\n"
@@ -26,25 +22,10 @@ WIDE = 'pathway,score,genes\nfirst,007,G0;G1\nsecond,,G3;NOBODY\n"third, last",2
 NODES = [[0, 1], [3], []]
 
 
-def named(task: str = "multi-class") -> Dataset:
-    data = dataset(task)
-    return replace(data, graph=replace(data.graph, names=NodeNames.of(f"G{i}" for i in range(data.graph.num_nodes))))
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The folder of a run for each task."""
-    here = tmp_path_factory.mktemp("answers")
-
-    @cache
-    def run(task):
-        data = named(task)
-        write_folder(data, here / f"{task} data")
-        source = str(here / f"{task} data")
-        train(data, find_recipe("bag"), here / task, device="cpu", source=source, cache=False, report=False)
-        return here / task
-
-    return lambda task="multi-class": run(task)
+    return cache(lambda task="multi-class": named_run(tmp_path_factory.mktemp(task), task=task, prefix="G"))
 
 
 def answers(text: str, delimiter: str = "\t") -> list[dict[str, str]]:

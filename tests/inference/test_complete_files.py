@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import subgnn
-from subgnn import DataWarning, NodeNames, write_folder
+from subgnn import DataWarning, NodeNames
 from subgnn.api.inputs import as_members
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.read_tables import match_nodes
@@ -20,6 +20,7 @@ from subgnn.inference.complete import Completer, Ranker, completion_table, read_
 from subgnn.inference.completion_features import NAMES
 from subgnn.inference.open import open_run
 from tests.cli.command import call
+from tests.inference.explained import named_run
 from tests.training.examples import dataset
 
 TITLES = ["rank", "node", "probability", "neighbours", "reason", "diffusion", "common_neighbours", "known_subgraphs"]
@@ -30,10 +31,7 @@ SETS = {"one": ["g-0", "g-1", "g-2"], "two": ["g-9", "g-10"]}
 def folder(tmp_path_factory):
     """A finished run, and a file of new subgraphs."""
     here = tmp_path_factory.mktemp("complete")
-    data = dataset()
-    named = replace(data, graph=replace(data.graph, names=NodeNames.of(f"g-{i}" for i in range(24))))
-    write_folder(named, here / "data")
-    subgnn.train(here / "data", here / "run", recipe="bag", device="cpu", report=False)
+    named_run(here, prefix="g-")
     (here / "new.tsv").write_text("g-0-g-1-#2\n#9-#10\n")
     return here
 

@@ -71,7 +71,7 @@ def features_of(edges, known):
 def test_features_by_definition(case):
     edges, known, unused, subgraph = case
     features = features_of(edges, known)
-    (query,) = features.queries(Ragged.from_rows([subgraph]))
+    (query,) = features.diffuse(Ragged.from_rows([subgraph]))
     nodes = features.candidates(query)
     assert nodes.tolist() == [v for v in range(N) if v not in subgraph]
     found = features.table(query, nodes, unused=np.array(unused, np.int64))
@@ -89,17 +89,17 @@ def test_a_large_graph_has_the_same_features_near_the_subgraph(monkeypatch, gath
     edges = [(i, i + 1) for i in range(N - 1)] + [(0, 5), (2, 7)]
     known, asked = [[0, 1, 2, 3], [5, 6], [9, 10]], Ragged.from_rows([[1, 2], [9]])
     features = features_of(edges, known)
-    exact = [features.table(query, np.arange(3, 9)) for query in features.queries(asked)]
+    exact = [features.table(query, np.arange(3, 9)) for query in features.diffuse(asked)]
     monkeypatch.setattr(diffusion, "EXACT_NODES", 0)
     monkeypatch.setattr(diffusion, "PUSH_EDGES", 10**8)
     monkeypatch.setattr("subgnn.inference.completion_features._GATHERED", gathered)
-    for query, wanted in zip(features.queries(asked), exact, strict=True):
+    for query, wanted in zip(features.diffuse(asked), exact, strict=True):
         np.testing.assert_allclose(features.table(query, np.arange(3, 9)), wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_candidates_in_a_large_graph(monkeypatch):
     features = features_of([(0, 1), (1, 2), (4, 5)], [[0, 9], [8, 10]])
     monkeypatch.setattr(diffusion, "EXACT_NODES", 0)
-    (query,) = features.queries(Ragged.from_rows([[0]]))
+    (query,) = features.diffuse(Ragged.from_rows([[0]]))
     assert features.candidates(query).tolist() == [1, 2, 9]  # those a walk reaches, and a known subgraph that overlaps
     assert features.near(query, unused=np.array([0])).tolist() == [0, 1, 2]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
+from subgnn import DataError, Graph, Ragged, UserError, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
@@ -20,24 +20,15 @@ from subgnn.models.baselines.bag import BagSettings
 from subgnn.models.recipes import find_recipe
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.run_dir import CHECKPOINT
-from tests.inference.explained import PAIRED
+from tests.inference.explained import PAIRED, named_run
 from tests.training.examples import dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
 
 
-def finished(folder: Path, settings, task: str = "multi-class") -> Path:
-    """A run as the command line leaves it, on a dataset folder with names."""
-    data = dataset(task)
-    named = replace(data, graph=replace(data.graph, names=NodeNames.of(f"n{i}" for i in range(24))))
-    write_folder(named, folder / "data")
-    train(named, settings, folder / "run", device="cpu", source=str(folder / "data"), cache=False, report=False)
-    return folder / "run"
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    return finished(tmp_path_factory.mktemp("exported"), recipe(2, topology=True, trainable_components=True))
+    return named_run(tmp_path_factory.mktemp("exported"), recipe(2, topology=True, trainable_components=True))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +55,7 @@ def test_it_answers_as_the_run_does(run, file):
 
 
 def test_other_tasks_and_an_ensemble(tmp_path):
-    run = finished(tmp_path, replace(recipe(2, hidden_norm="batch"), prepare=PAIRED), "regression")
+    run = named_run(tmp_path, replace(recipe(2, hidden_norm="batch"), prepare=PAIRED), "regression")
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")
     np.testing.assert_array_equal(
@@ -80,7 +71,7 @@ def test_baselines(method, tmp_path):
     settings = find_recipe(
         method, small.get(method, ["embeddings.dim=4", "embeddings.source=random", "training.epochs=1"])
     )
-    run = finished(tmp_path, settings)
+    run = named_run(tmp_path, settings)
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")
 
@@ -90,7 +81,7 @@ def correcting(tmp_path_factory) -> Path:
     """A run whose network corrects a baseline, exported; the run is beside it."""
     folder = tmp_path_factory.mktemp("correcting")
     settings = recipe(3, baseline="bag").having(BagSettings(normalize="rows"))
-    run = finished(folder, settings)
+    run = named_run(folder, settings)
     export_run(run, folder / "it", with_graph=True)
     return folder / "it"
 
@@ -139,7 +130,7 @@ def test_embeddings_of_a_file_travel_with_it(tmp_path):
     np.save(tmp_path / "given.npy", np.random.default_rng(0).normal(size=(24, 8)).astype(np.float32))
     settings = recipe(1)
     given = replace(settings.embeddings, source=str(tmp_path / "given.npy"))
-    run = finished(tmp_path, replace(settings, embeddings=given))
+    run = named_run(tmp_path, replace(settings, embeddings=given))
     export_run(run, tmp_path / "it", with_graph=True)
     expected = open_run(run).predictor.outputs(ROWS)
     (tmp_path / "given.npy").unlink()

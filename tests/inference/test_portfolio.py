@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, Ragged, UserError
+from subgnn import DataError, Ragged
 from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors, vectors_hash
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_program, export_run
+from subgnn.inference.export import export_run
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.reports.run_page import run_report
@@ -45,11 +45,6 @@ def test_an_export_answers_as_the_run_does(run, tmp_path):
     assert explained[0] == explained[1]
     export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "it").read_bytes()
-
-
-def test_a_portfolio_is_not_a_program(run, tmp_path):
-    with pytest.raises(UserError, match=r"cannot become a torch.export program: auto is not a network .*portable"):
-        export_program(run, tmp_path / "it.pt2")
 
 
 def test_scores_count_labels_above_their_thresholds(run):

@@ -11,6 +11,7 @@ from subgnn.config.settings import ChannelSettings
 from subgnn.inference.export import make_program, program_inputs
 from subgnn.models.baselines.bag import BagSettings
 from tests.inference.explained import baseline, explained, run_of
+from tests.models.portfolios import opened
 from tests.training.examples import dataset, recipe
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,7 @@ def test_logits_are_equal(tmp_path):
 def test_what_cannot_be_a_program_says_so():
     for predictor, why in (
         (baseline("bag")[1], "bag is not a network of channels"),
+        (opened()[1], "auto is not a network of channels"),
         (explained(ensemble=True)[1], "means over 2 draws"),
         (explained(aggregation="max", topology=True)[1], 'aggregation is "max"'),
     ):

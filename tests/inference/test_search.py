@@ -5,34 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import subgnn
-from subgnn import NodeNames, Ragged, write_folder
-from subgnn.api.train_recipe import train
+from subgnn import Ragged
 from subgnn.data.formats.vectors import read_vectors
 from subgnn.errors import DataError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.search import Choice, KnownSubgraphs
-from subgnn.models.recipes import find_recipe
 from subgnn.storage.cache import cache_folder
 from tests.cli.command import call
-from tests.training.examples import dataset
+from tests.inference.explained import named_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    here = tmp_path_factory.mktemp("search")
-    data = dataset("multi-class")
-    data = replace(data, graph=replace(data.graph, names=NodeNames.of(f"G{i}" for i in range(data.graph.num_nodes))))
-    write_folder(data, here / "data")
-    options = {"device": "cpu", "source": str(here / "data"), "cache": False, "report": False}
-    train(data, find_recipe("bag"), here / "run", **options)
-    return here / "run"
+    return named_run(tmp_path_factory.mktemp("search"), prefix="G")
 
 
 def expected(run, rows, top, *, splits=("train", "val")):

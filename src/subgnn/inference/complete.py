@@ -162,7 +162,7 @@ class Completer:
                 from the subgraph reaches and those of known subgraphs that overlap it.
         """
         ends = np.cumsum([len(names) for names in GROUPS.values()])[:-1]
-        for query in self.features.queries(subgraphs):
+        for query in self.features.diffuse(subgraphs):
             nodes = self.features.candidates(query) if among is None else among[~np.isin(among, query.nodes)]
             best, terms = nodes[:0], np.empty((0, len(NAMES)))
             for begin in range(0, len(nodes), _BLOCK):
@@ -196,7 +196,7 @@ def _examples(
     chosen = np.sort(draws.permutation(usable)[:_MOST_SUBGRAPHS])
     pairs = [leave_out(known[row], draws) for row in chosen]
     tables, belongs, counts = [], [], []
-    queries = features.queries(Ragged.from_rows(rest for rest, _ in pairs))
+    queries = features.diffuse(Ragged.from_rows(rest for rest, _ in pairs))
     for row, (_, left), query in zip(chosen, pairs, queries, strict=True):
         unused = np.flatnonzero(groups == groups[row])
         place = np.zeros(num_nodes, np.int8)  # 0 elsewhere, 1 near, 2 in the subgraph

@@ -52,7 +52,7 @@ _NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Query:
+class DiffusedSubgraph:
     """A subgraph and its diffusion.
 
     Shapes:
@@ -78,33 +78,33 @@ class PairFeatures:
         self._frequency = np.bincount(known.values, minlength=graph.num_nodes)
         self._chance = diffusion.walks_of(graph).chance(DAMPING)
 
-    def queries(self, subgraphs: Ragged) -> Iterator[Query]:
+    def diffuse(self, subgraphs: Ragged) -> Iterator[DiffusedSubgraph]:
         """Compute the diffusions of subgraphs, a few at a time."""
         walks, num_nodes = diffusion.walks_of(self.graph), self.graph.num_nodes
         for begin in range(0, len(subgraphs), COLUMNS):
             some = subgraphs.take(np.arange(begin, min(begin + COLUMNS, len(subgraphs))))
             if self.is_exact:
                 for nodes, ratios in zip(some, diffusion.diffuse(walks, some, DAMPING), strict=True):
-                    yield Query(nodes, ratios, np.argsort(-ratios * self._chance, kind="stable")[:_REACHED])
+                    yield DiffusedSubgraph(nodes, ratios, np.argsort(-ratios * self._chance, kind="stable")[:_REACHED])
                 continue
             edges, most = diffusion.PUSH_EDGES, diffusion.PUSH_NODES
             near, values = diffusion.diffuse_nearby(walks, some, DAMPING, edges=edges, most=most)
             for i, nodes in enumerate(some):
                 ratios = np.zeros(num_nodes, np.float32)
                 ratios[near[i]] = values[near.offsets[i] : near.offsets[i + 1]]
-                yield Query(nodes, ratios, near[i].astype(np.int64))
+                yield DiffusedSubgraph(nodes, ratios, near[i].astype(np.int64))
 
     @property
     def is_exact(self) -> bool:
         """Whether diffusions are computed at all nodes, and all nodes are candidates."""
         return self.graph.num_nodes <= diffusion.EXACT_NODES
 
-    def candidates(self, query: Query) -> NDArray[np.int64]:
+    def candidates(self, query: DiffusedSubgraph) -> NDArray[np.int64]:
         """The candidates, sorted: all nodes outside of S or, in a large graph, those near S."""
         nodes = np.arange(self.graph.num_nodes) if self.is_exact else self.near(query)
         return nodes[~np.isin(nodes, query.nodes)]
 
-    def near(self, query: Query, *, unused: NDArray[np.int64] = _NONE) -> NDArray[np.int64]:
+    def near(self, query: DiffusedSubgraph, *, unused: NDArray[np.int64] = _NONE) -> NDArray[np.int64]:
         """The nodes that a walk from S reaches and those of known subgraphs that overlap S, unless unused; sorted."""
         overlaps = self._overlaps(query.nodes)
         overlaps[unused] = 0
@@ -115,7 +115,7 @@ class PairFeatures:
         """The number of neighbours in S of each node."""
         return self._links(subgraph)[nodes]
 
-    def table(self, query: Query, nodes: NDArray[np.int64], *, unused: NDArray[np.int64] = _NONE) -> Floats:
+    def table(self, query: DiffusedSubgraph, nodes: NDArray[np.int64], *, unused: NDArray[np.int64] = _NONE) -> Floats:
         """The features of nodes outside of S (nodes, features), as :data:`NAMES`, without the unused subgraphs."""
         size, ratios, sizes = len(query.nodes), query.ratios.astype(np.float64), np.maximum(self.known.lengths, 1)
         overlaps = self._overlaps(query.nodes)
