@@ -143,18 +143,13 @@ def test_a_fitted_estimator_is_pickled():
     assert pickle.loads(pickle.dumps(bag())).get_params()["recipe"] == "bag"
 
 
-@pytest.mark.parametrize("convert", [to_networkx, to_pyg, to_scipy], ids=["networkx", "pyg", "scipy"])
-def test_graphs_of_other_libraries(convert):
-    expected = bag().fit(X, Y).predict_proba(X)
-    np.testing.assert_array_equal(bag(graph=convert(DATA.graph)).fit(X, Y).predict_proba(X), expected)
-
-
-def test_a_table_of_edges(tmp_path):
+def test_graphs_of_other_libraries_and_a_table_of_edges(tmp_path):
     tails, heads, _ = DATA.graph.edges()
     path = tmp_path / "edges.csv"
     path.write_text("u,v\n" + "".join(f"{u},{v}\n" for u, v in zip(tails, heads, strict=True)))
     expected = bag().fit(X, Y).predict_proba(X)
-    np.testing.assert_array_equal(bag(graph=path).fit(X, Y).predict_proba(X), expected)
+    for graph in (path, *(convert(DATA.graph) for convert in (to_networkx, to_pyg, to_scipy))):
+        np.testing.assert_array_equal(bag(graph=graph).fit(X, Y).predict_proba(X), expected)
 
 
 def test_nodes_are_names_wherever_the_graph_has_them():
@@ -237,12 +232,10 @@ class Numbers:
         return tags
 
 
-class NumbersClassifier(Numbers, SubgraphClassifier):
-    """A classifier of rows of numbers."""
+class NumbersClassifier(Numbers, SubgraphClassifier): ...
 
 
-class NumbersRegressor(Numbers, SubgraphRegressor):
-    """A regressor of rows of numbers."""
+class NumbersRegressor(Numbers, SubgraphRegressor): ...
 
 
 LINE = Graph.from_edges(np.arange(1999), np.arange(1, 2000))

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import networkx as nx
 import pyarrow as pa
@@ -30,10 +31,7 @@ PLAIN = [f"a{i}" for i in range(8)] + [f"b{i}" for i in range(8)]
 """Names of nodes, the first half of each list in the community of the label ``one``, the second in that of ``two``."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A subgraph: its name, nodes, label and split."""
-
+class Row(NamedTuple):
     name: str
     nodes: tuple[str, ...]
     label: str
@@ -43,28 +41,22 @@ class Row:
 def edges_of(names: Sequence[str]) -> list[tuple[str, str]]:
     """A ring with chords in each half, and one edge between them."""
     half = len(names) // 2
-    rings = [[*names[:half]], [*names[half:]]]
+    rings = names[:half], names[half:]
     inner = [(ring[i], ring[(i + step) % half]) for ring in rings for i in range(half) for step in (1, 3)]
     return [*inner, (rings[0][0], rings[1][0])]
 
 
 def rows_of(names: Sequence[str], labels: tuple[str, str] = ("one", "two")) -> list[Row]:
     """Ten subgraphs of three nodes in each half."""
-    half, splits = len(names) // 2, ("train",) * 6 + ("val",) * 2 + ("test",) * 2
-    return [
-        Row(
-            f"set {side}{i}",
-            tuple(names[side * half + (i + step) % half] for step in (0, 1, 3 + i // half)),
-            labels[side],
-            split,
-        )
-        for i, split in enumerate(splits)
-        for side in (0, 1)
-    ]
+    half, rows = len(names) // 2, []
+    for i, split in enumerate(("train",) * 6 + ("val",) * 2 + ("test",) * 2):
+        for side in (0, 1):
+            nodes = tuple(names[side * half + (i + step) % half] for step in (0, 1, 3 + i // half))
+            rows.append(Row(f"set {side}{i}", nodes, labels[side], split))
+    return rows
 
 
 def text(rows: Sequence[Sequence[str]], delimiter: str = ",") -> str:
-    """Rows as delimited text."""
     out = io.StringIO()
     csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
     return out.getvalue()
@@ -89,31 +81,23 @@ MEMBERS = text(long(ROWS))
 
 @dataclass(frozen=True)
 class Case:
-    """Two files by name and content, and the options they need.
-
-    Args:
-        edges, members: a text, bytes, or a function that writes the file.
-        rows: the subgraphs, with the labels that must be predicted.
-        columns: options of both commands.
-        training: options of training alone.
-        names: whether predictions carry the names of subgraphs.
-        warned: part of what is said on stderr while training; nothing by default.
-    """
+    """Two files by name and content (a text, bytes, or a function that writes the file), and the options they need."""
 
     edges: tuple[str, str | bytes | Callable[[Path], None]] = ("edges.csv", EDGES)
     members: tuple[str, str | bytes | Callable[[Path], None]] = ("members.csv", MEMBERS)
     rows: list[Row] = field(default_factory=lambda: ROWS)
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # options of both commands
     training: tuple[str, ...] = ()
-    names: bool = True
-    warned: str = ""
+    names: bool = True  # whether predictions carry the names of subgraphs
+    warned: str = ""  # part of what is printed on stderr while training
 
 
-def of_names(names: list[str], **options: object) -> Case:
+def of_names(names: list[str], labels: tuple[str, str] = ("one", "two"), encoding: str = "utf-8", **options) -> Case:
     """A case of other names of nodes, in comma separated files."""
-    rows = rows_of(names)
-    edges = text([("source", "target"), *edges_of(names)])
-    return Case(("edges.csv", edges), ("members.csv", text(long(rows))), rows, **options)  # type: ignore[arg-type]
+    rows = rows_of(names, labels)
+    edges, members = text([("source", "target"), *edges_of(names)]), text(long(rows))
+    files = ("edges.csv", edges.encode(encoding)), ("members.csv", members.encode(encoding))
+    return Case(*files, rows, **options)
 
 
 def write_parquet(rows: Sequence[Sequence[str]]) -> Callable[[Path], None]:
@@ -198,28 +182,18 @@ CASES = {
         members=("members.csv", text(long(rows_of([name.upper() for name in PLAIN])))),
         warned="16 names found in another case only: 'A0' is 'a0'",
     ),
-    "hyphens in labels and ids": Case(
-        ("edges.csv", text([("source", "target"), *edges_of([f"HLA-{name}" for name in PLAIN])])),
-        ("members.csv", text(long(rows_of([f"HLA-{name}" for name in PLAIN], ("non-coding", "long-non-coding"))))),
-        rows_of([f"HLA-{name}" for name in PLAIN], ("non-coding", "long-non-coding")),
-    ),
+    "hyphens in labels and ids": of_names([f"HLA-{name}" for name in PLAIN], ("non-coding", "long-non-coding")),
     "unknown nodes that are dropped": Case(
         members=("members.csv", text(long(WITH_UNKNOWN))),
         rows=WITH_UNKNOWN,
         columns=("--unknown", "drop"),
         warned="node 'nobody' is not in the graph (in 19 of 20 subgraphs); left out",
     ),
-    "Latin-1": Case(
-        ("edges.csv", text([("source", "target"), *edges_of([f"é{name}" for name in PLAIN])]).encode("latin-1")),
-        ("members.csv", text(long(rows_of([f"é{name}" for name in PLAIN]))).encode("latin-1")),
-        rows_of([f"é{name}" for name in PLAIN]),
-        columns=("--encoding", "latin-1"),
-    ),
+    "Latin-1": of_names([f"é{name}" for name in PLAIN], encoding="latin-1", columns=("--encoding", "latin-1")),
 }
 
 
 def write(folder: Path, file: tuple[str, str | bytes | Callable[[Path], None]]) -> Path:
-    """Write a file of a case."""
     name, content = file
     if callable(content):
         content(folder / name)
@@ -258,20 +232,13 @@ def ask_export(run: Path, members: Path, columns: Sequence[str]) -> bytes:
 
 def ask_server(run: Path, members: Path, columns: Sequence[str]) -> bytes:
     """The predictions that a server of the run gives for the file."""
-    options = {
-        name.removeprefix("--").replace("-", "_"): value
-        for name, value in zip(columns[::2], columns[1::2], strict=True)
-    }
+    options = {name[2:].replace("-", "_"): value for name, value in zip(columns[::2], columns[1::2], strict=True)}
     served = create_app(open_runs([str(run)], limits=Limits()))
     with TestClient(served, base_url="http://127.0.0.1") as client:
         params = {"name": members.name, "format": "csv", **options}
         answer = client.post("/api/runs/run/table", params=params, content=members.read_bytes())
     assert answer.status_code == 200, answer.text
     return answer.content
-
-
-def no_label(rows: list[Row]) -> str:
-    return text([row[:2] for row in long(rows)])
 
 
 REFUSED = {
@@ -296,7 +263,7 @@ REFUSED = {
         "train: 2 labelled subgraphs of different nodes that are not test; at least 3 are needed",
     ),
     "no labels": (
-        Case(members=("members.csv", no_label(ROWS))),
+        Case(members=("members.csv", text([row[:2] for row in long(ROWS)]))),
         "members.csv: the subgraphs have no labels; a column of labels is needed",
     ),
     "columns that cannot be guessed": (
