@@ -35,9 +35,6 @@ def full() -> RunResult:
 def test_a_result_is_read_as_it_was_written(tmp_path):
     full().save(tmp_path)
     assert read_result(tmp_path) == full()
-
-
-def test_a_score_that_is_undefined_stays_so(tmp_path):
     result(test={"auroc": math.nan}).save(tmp_path)
     assert math.isnan(read_result(tmp_path).test["auroc"])
 
