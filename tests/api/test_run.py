@@ -25,7 +25,7 @@ from subgnn.api.inputs import as_recipe
 from subgnn.cli.app import app
 from subgnn.errors import DataError, UserError
 from subgnn.inference.explanation import Explanation
-from subgnn.training.train_options import TrainOptions
+from subgnn.training.options import TrainOptions
 from tests.training.examples import dataset
 
 PLAIN = dataset()

@@ -19,9 +19,9 @@ from subgnn.training import portfolio as judging
 from subgnn.training import portfolio_run
 from subgnn.training.ensemble_selection import clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
+from subgnn.training.options import parse_duration
 from subgnn.training.portfolio import CANDIDATES, Pool, PoolFits, Row, judge, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
-from subgnn.training.train_options import parse_duration
 from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataWarning
 from subgnn.models.recipes import unused_line
-from subgnn.training.train_options import TrainOptions
+from subgnn.training.options import TrainOptions
 
 
 @with_options(TrainOptions)

@@ -16,10 +16,9 @@ from subgnn.data.values import time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.result import RunResult
 from subgnn.training.devices import Ranks
-from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun
+from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun, TrainOptions
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
-from subgnn.training.train_options import TrainOptions
 
 
 @with_options(TrainOptions)

@@ -17,7 +17,7 @@ from subgnn.cli.output import print_error, print_json, print_line, print_next, p
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.parallel.memory import parse_size
-from subgnn.training.train_options import SplitName
+from subgnn.training.options import SplitName
 
 data = typer.Typer(no_args_is_help=True, help="Make, get, describe, check, split and convert datasets.")
 data.command("generate")(generate_dataset)

@@ -16,7 +16,7 @@ from subgnn.api.options import TableOptions
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
-from subgnn.training.train_options import CacheFlag, DeviceName
+from subgnn.training.options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset

@@ -23,7 +23,7 @@ from subgnn.cli.options import (
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.errors import DataError, UserError
-from subgnn.training.train_options import CacheFlag, DeviceName
+from subgnn.training.options import CacheFlag, DeviceName
 
 
 @with_options(EngineOptions)

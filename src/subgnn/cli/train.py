@@ -27,7 +27,7 @@ from subgnn.cli.output import (
     print_table,
 )
 from subgnn.storage.files import finite
-from subgnn.training.train_options import TrainOptions
+from subgnn.training.options import TrainOptions
 
 if TYPE_CHECKING:
     from subgnn.result import RunResult

@@ -1,26 +1,119 @@
-"""A run to be trained: its recipe, folder and options, and the functions that it calls as it progresses."""
+"""Options of training, declared once, and a run to be trained.
+
+Each field of :class:`TrainOptions` is an option of ``subgnn train`` and a keyword of ``subgnn.train``. The command line
+imports this module for ``--help``, so it imports no numeric library.
+"""
 
 from __future__ import annotations
 
-import resource
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
+from typer import Option
 
-from subgnn.config.settings import Recipe
-from subgnn.data.dataset import Dataset
-from subgnn.models.recipes import unused_data
-from subgnn.models.spec import Checkpoint
+from subgnn.config.numbers import LARGEST
+from subgnn.errors import UserError, excerpt
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
-from subgnn.result import Candidate, RunResult
-from subgnn.training.train_options import TrainOptions
-from subgnn.versions import versions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from subgnn.config.settings import Recipe
+    from subgnn.data.dataset import Dataset
+    from subgnn.models.spec import Checkpoint
+    from subgnn.result import Candidate, RunResult
+
+SplitName = Annotated[
+    Literal["stored", "published"],
+    Option(
+        "--split",
+        help="published: as in published results, with val and test of the file exchanged where val is the smaller.",
+    ),
+]
+DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
+CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Read from the cache, and write to it.")]
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions:
+    """Options of training. Durations and times may also be given as texts, which become numbers here."""
+
+    seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0
+    time: Annotated[
+        float | None,
+        Option(
+            metavar="DURATION",
+            parser=str,
+            help="Time budget of auto, as 90s, 5m or 1h; by default 5m. Not for other recipes.",
+        ),
+    ] = None
+    threshold: Annotated[
+        str | None,
+        Option(
+            metavar="AIM",
+            help="Choose the threshold of the rarer class, or of each label, for precision=0.9, recall=0.8, f1 or "
+            "cost=fp:1,fn:20.",
+        ),
+    ] = None
+    split: SplitName = "stored"
+    edges_until: Annotated[
+        float | None,
+        Option(
+            metavar="TIME",
+            parser=str,
+            help="Leave out later edges, here and in predictions: a number or an ISO date.",
+        ),
+    ] = None
+    allow_look_ahead: Annotated[
+        bool, Option("--allow-look-ahead", help="Allow edges newer than the first held-out subgraph.")
+    ] = False
+    device: DeviceName = "auto"
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False
+    mlflow: Annotated[
+        bool, Option("--mlflow", help="Log to MLflow: into RUN/mlflow.db, or to MLFLOW_TRACKING_URI.")
+    ] = False
+    wandb: Annotated[
+        bool, Option("--wandb", help="Log to Weights & Biases: into RUN/wandb; online with WANDB_MODE=online.")
+    ] = False
+    cache: CacheFlag = True
+
+    def __post_init__(self) -> None:
+        if self.time is not None:
+            object.__setattr__(self, "time", parse_duration(self.time, "--time"))
+        if self.edges_until is not None:
+            from subgnn.data.values import parse_time
+
+            object.__setattr__(self, "edges_until", parse_time(str(self.edges_until), "--edges-until"))
+
+    @property
+    def loggers(self) -> tuple[str, ...]:
+        """The names of the loggers to log to."""
+        return tuple(name for name in ("tensorboard", "mlflow", "wandb") if getattr(self, name))
+
+
+def parse_duration(value: Any, where: str) -> float:
+    """Seconds of a duration: a number, or a text such as ``90s``, ``5m`` or ``1h``.
+
+    Raises:
+        UserError: for anything else, and below a second.
+
+    Example:
+        >>> [parse_duration(value, "--time") for value in (90, "90", "90s", "5m", "1.5h")]
+        [90.0, 90.0, 90.0, 300.0, 5400.0]
+    """
+    text = f"{value:f}" if isinstance(value, float) else str(value)
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|)", text.strip())
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if not 1 <= seconds <= LARGEST:
+        hint = f"accepted: 90, 90s, 5m, 1h; from 1 to {LARGEST:,} seconds"
+        raise UserError(f"the duration is {excerpt(text)}", where=where, hint=hint)
+    return seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,11 +138,9 @@ class TrainedRun:
     vectors: NDArray[np.float32] | None = None
 
 
-WritePage = Callable[[Dataset, Path, TrainedRun | None], None]
+WritePage: TypeAlias = "Callable[[Dataset, Path, TrainedRun | None], None]"
 """Writes the page of a finished run, from its dataset, its folder and, just after training, what is in memory."""
-
-
-OnLeaderboard = Callable[[Sequence[Candidate], str], None]
+OnLeaderboard: TypeAlias = "Callable[[Sequence[Candidate], str], None]"
 """Called with the rows of a portfolio's leaderboard, and what is being done now."""
 
 
@@ -97,27 +188,3 @@ class RunOptions(TrainOptions):
         """The splits that the model learns from."""
         both = self.recipe.is_portfolio and self.recipe.auto.fit_on != "train"
         return ("train", "val") if both else ("train",)
-
-    def about(self, dataset: Dataset, device: torch.device, devices: int = 1) -> dict[str, Any]:
-        """Fields of the result: the data and the settings, the process, the machine and the time."""
-        return {
-            "run": str(self.out),
-            "dataset": dataset.name,
-            "source": self.source,
-            "split": self.split,
-            "edges_until": self.edges_until,
-            "look_ahead": self.look_ahead,
-            "recipe": self.recipe.name,
-            "method": self.recipe.method,
-            "seed": self.seed,
-            "task": dataset.subgraphs.task,
-            "fitted_to": self.fitted_to,
-            "unused": tuple(unused_data(self.recipe, dataset.graph)),
-            "warnings": self.warnings,
-            "published": self.recipe.published,
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "device": str(device),
-            "devices": devices,
-            "versions": versions(),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        }

@@ -50,7 +50,7 @@ from subgnn.training.portfolio import (
     plan,
     save_candidate,
 )
-from subgnn.training.run_dir import CHECKPOINT
+from subgnn.training.run_dir import CHECKPOINT, result_fields
 
 _OVER_BUDGET = "it would not fit into the budget"
 NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
@@ -362,7 +362,7 @@ class _Training:
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
         return RunResult(
-            **options.about(self.dataset, make_fabric(options.device).device),
+            **result_fields(options, self.dataset, make_fabric(options.device).device),
             selected_epoch=0,
             epochs=1,
             val={name: float(np.mean([one[name] for one in val])) for name in val[0]},

@@ -42,6 +42,7 @@ from subgnn.training.run_dir import (
     is_finished,
     keep_dataset,
     keep_subgraph_keys,
+    result_fields,
 )
 
 
@@ -139,7 +140,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     save_run_vectors(tables, dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / CHECKPOINT)
     result = RunResult(
-        **options.about(dataset, fabric.device, fabric.world_size),
+        **result_fields(options, dataset, fabric.device, fabric.world_size),
         **_scores(dataset, options.recipe, found),
         epochs_scored_on_test=score_epochs,
         seconds=found.seconds,

@@ -17,19 +17,22 @@ RUN/.lock                    the process that writes the run; removed when it en
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.errors import DataError
-from subgnn.models.recipes import parse_recipe
+from subgnn.models.recipes import parse_recipe, unused_data
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import read_json, remove_leftovers, write_json
+from subgnn.versions import versions
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
@@ -45,6 +48,31 @@ _KEYS = Format(
     make="subgnn train writes it",
     again="train again",
 )
+
+
+def result_fields(options: RunOptions, dataset: Dataset, device: object, devices: int = 1) -> dict[str, Any]:
+    """Fields of the result that no training decides: the data, the settings, the machine and the time."""
+    return {
+        "run": str(options.out),
+        "dataset": dataset.name,
+        "source": options.source,
+        "split": options.split,
+        "edges_until": options.edges_until,
+        "look_ahead": options.look_ahead,
+        "recipe": options.recipe.name,
+        "method": options.recipe.method,
+        "seed": options.seed,
+        "task": dataset.subgraphs.task,
+        "fitted_to": options.fitted_to,
+        "unused": tuple(unused_data(options.recipe, dataset.graph)),
+        "warnings": options.warnings,
+        "published": options.recipe.published,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "device": str(device),
+        "devices": devices,
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 @contextmanager
