@@ -18,7 +18,7 @@ from subgnn.data.dataset import Problems
 from subgnn.data.formats import edge_list
 from subgnn.data.formats.bundle import verify_bundle
 from subgnn.data.formats.edge_list import EdgeFile, Staging, read_edge_list, stage_edge_list
-from subgnn.data.formats.node_table import read_node_table
+from subgnn.data.formats.folder import read_node_table
 from tests.cli.command import call
 from tests.data.samples import NODES, tree, write_sample
 

@@ -10,7 +10,7 @@ import pytest
 
 from subgnn import DataError, DataWarning, Graph, NodeNames
 from subgnn.data.formats.format import Columns, ReadOptions
-from subgnn.data.formats.node_table import MAX_CATEGORIES, read_attributes
+from subgnn.data.formats.graph_tables import MAX_CATEGORIES, read_attributes
 from tests.cli.command import call
 
 GRAPH = Graph.from_edges([0, 1, 2], [1, 2, 3], names=NodeNames.of(["a", "b", "c", "d"]))

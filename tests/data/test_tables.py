@@ -9,8 +9,8 @@ from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, read_dataset
 from subgnn.data.formats import text as text_module
-from subgnn.data.formats.edge_table import read_edges as read_edge_table
 from subgnn.data.formats.format import Columns, LabelFormat, ReadOptions
+from subgnn.data.formats.graph_tables import read_edges as read_edge_table
 from subgnn.data.read_tables import read_subgraphs as read_membership_table
 from tests.cli.command import call
 from tests.data.samples import tree, write_files, write_sample

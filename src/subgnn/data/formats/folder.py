@@ -19,13 +19,12 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import EdgeStore
 from subgnn.data.formats.edge_list import EdgeFile, EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
-from subgnn.data.formats.node_table import read_node_table
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.data.values import check_features, plausible_nodes
 from subgnn.errors import DataError, DataWarning, excerpt
@@ -54,6 +53,52 @@ def read_folder_graph(folder: Path) -> Graph:
     """Read the graph of a dataset folder, which need not have subgraphs."""
     problems = Problems()
     return problems.require(_FolderReader(folder, ReadOptions(), problems).read(None, graph_alone=True), folder).graph
+
+
+def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNames | None:
+    """Read ``nodes.tsv``: id, name, any further columns; a header line is one whose first field is not an id.
+
+    The names are the column headed ``name`` where there is one, else the second column.
+    """
+    accepted = "accepted: id, name, further columns"
+    header: list[str] | None = None
+    rows: dict[int, list[str]] = {}
+    for number, line in read_lines(path):
+        fields, where = line.split("\t"), f"{path}:{number}"
+        if not is_id(fields[0]):
+            if rows or header is not None:
+                problems.error(where, f"{excerpt(fields[0])} is not an integer id", accepted)
+            else:
+                header = fields
+            continue
+        node = int(fields[0]) - id_base
+        if node < 0 or node in rows:
+            again = " again" if node in rows else ""
+            problems.error(where, f"node {fields[0]}{again}", "each id has one line")
+        elif len(fields) < 2:
+            problems.error(where, "a line with one column", f"{accepted}, separated by tabs")
+        else:
+            rows[node] = fields[1:]
+    if problems.num_errors:
+        return None
+    if not rows:
+        problems.error(str(path), "no nodes", f"{accepted}; or leave the file out")
+        return None
+    count = max(rows) + 1
+    if count > plausible_nodes(len(rows)):
+        what = f"node {max(rows)} in a table of {len(rows)} lines"
+        problems.error(str(path), what, "ids run from 0 without large gaps")
+        return None
+    width = max(map(len, rows.values()))
+    titles = header[1 : width + 1] if header else []
+    titles += [f"column{i + 2}" if i else "name" for i in range(len(titles), width)]
+    if len(set(titles)) < len(titles):
+        problems.error(f"{path}:1", "two columns of one name", "name each column differently")
+        return None
+    empty: list[str] = []
+    table = [rows.get(node, empty) for node in range(count)]
+    columns = {title: Strings.of(row[i] if i < len(row) else "" for row in table) for i, title in enumerate(titles)}
+    return NodeNames(columns, primary="name" if "name" in columns else titles[0])
 
 
 class _FolderReader:
