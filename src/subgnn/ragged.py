@@ -92,13 +92,7 @@ class Ragged:
         return out
 
     def batches(self, most: int, *, least: int = 0) -> Iterator[Ragged]:
-        """Consecutive rows, at least one at a time, of at most ``most`` values; a short row counts as ``least`` values.
-
-        Example:
-            >>> rows = Ragged.from_rows([[1] * 6, [2] * 20, [3], [4]])
-            >>> [len(batch) for batch in rows.batches(30, least=10)]
-            [2, 2]
-        """
+        """Consecutive rows, one or more at a time, of at most ``most`` values; short rows count as ``least`` values."""
         ends = np.cumsum(np.maximum(self.lengths, least))
         begin = 0
         while begin < len(self):

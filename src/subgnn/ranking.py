@@ -24,15 +24,7 @@ def recall_count(name: str) -> int | None:
 
 
 def alerts_by_score(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[NDArray[Any], Any, Any]:
-    """The different scores from high to low, and how many subgraphs, and how many positive ones, have at least each.
-
-    Shapes:
-        scores, truth: (n,), truth of 0 and 1. returns: (m,) each.
-
-    Example:
-        >>> [part.tolist() for part in alerts_by_score(np.array([0.1, 0.8, 0.8]), np.array([0, 1, 0]))]
-        [[0.8, 0.1], [2, 3], [1, 1]]
-    """
+    """The different scores from high to low, and how many subgraphs, and how many positive ones, have at least each."""
     order = np.argsort(-scores, kind="stable")
     falling = scores[order]
     last = np.flatnonzero(np.append(falling[:-1] != falling[1:], True)) if len(order) else np.empty(0, np.int64)
@@ -78,10 +70,7 @@ def ranking_metric(name: str, scores: NDArray[Any], truth: NDArray[Any]) -> floa
     """``auroc``, the mean over classes; ``auprc`` or ``recall@k`` of the rarer of two classes, of labels the mean.
 
     Of equally many, the second class is taken. A class that all subgraphs or none have is left out of a mean; NaN where
-    nothing is left.
-
-    Shapes:
-        scores: (n, classes). truth: (n,) classes, or (n, labels) of 0 and 1.
+    nothing is left. Scores are (n, classes); truth is (n,) classes, or (n, labels) of 0 and 1.
     """
     if name == "auroc":
         classes = range(scores.shape[1])

@@ -18,10 +18,5 @@ def stream_key(seed: int, name: str) -> int:
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
-    """A NumPy generator for the stream ``name`` under ``seed``.
-
-    Example:
-        >>> bool(stream(3, "split").random() == stream(3, "split").random())
-        True
-    """
+    """A NumPy generator for the stream ``name`` under ``seed``."""
     return np.random.Generator(np.random.PCG64(stream_key(seed, name)))

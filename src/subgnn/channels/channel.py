@@ -118,11 +118,10 @@ SharedAnchors = NodeAnchors | PatchAnchors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnAnchors:
-    """Single nodes, drawn for each component.
+    """Single nodes (C, n_A), drawn for each component.
 
-    Shapes:
-        nodes: (C, n_A) int32. present: (C,) bool, False if there was nothing to draw from; such rows are ignored.
-        weights: (C, n_A) float32 in [0, 1] if sampling weighs them, else None.
+    ``present`` (C,) is False where there was nothing to draw from; such rows are ignored. ``weights`` (C, n_A) in [0,
+    1] are those that sampling gives, if it does.
     """
 
     nodes: NDArray[np.int32]
@@ -137,11 +136,9 @@ class OwnAnchors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
-    """Distances of components to anchors; gamma = reached / (1 + distance).
+    """Distances (C, n_A) of components to anchors, of numpy, or of torch in a batch; gamma = reached / (1 + distance).
 
-    Shapes:
-        distance, reached: (C, n_A) float32, of numpy, or of torch in a batch; reached is the fraction of the
-        component's nodes that reach the anchor. Both are 0 if none does.
+    ``reached`` is the fraction of the component's nodes that reach the anchor. Both are 0 if none does.
     """
 
     distance: Any

@@ -121,9 +121,7 @@ def _undirected_walks(graph: Graph) -> Walks:
 def walks_of(graph: Graph, way: str = "") -> Walks:
     """The walks over an undirected graph; kept for the last graphs, as predictions ask for them again and again.
 
-    Args:
-        way: ``out`` or ``in``, for walks along the edges of the directed graph that it is the undirected form of, or
-            against them.
+    ``way`` is ``out`` or ``in`` for walks along, or against, the edges of the directed graph that it is the form of.
     """
     if not way:
         return _undirected_walks(graph)
@@ -167,16 +165,10 @@ def push_bound(walks: Walks, damping: float, edges: int) -> float:
 def diffuse_nearby(
     walks: Walks, sets: Ragged, damping: float, *, edges: int, most: int, on_progress: OnProgress = ignore
 ) -> tuple[Ragged, NDArray[np.float32]]:
-    """The nodes with the largest p_c / pi of every set, and these ratios, by local push.
+    """The nodes with the largest p_c / pi of every set, the largest first, and these ratios, by local push.
 
-    They are too small by at most :func:`push_bound` (of a directed graph, perhaps by more), and never too large.
-
-    Args:
-        edges: how many the walk of a set may follow; weights count in units of their mean.
-        most: how many nodes to keep for each set.
-
-    Shapes:
-        returns: nodes of each set, the largest ratio first, and the ratios in their order.
+    They are too small by at most :func:`push_bound` (of a directed graph, perhaps by more), and never too large. A walk
+    may follow so many ``edges``; weights count in units of their mean.
     """
     epsilon = push_bound(walks, damping, edges) / walks.volume
     chance = walks.chance(damping) if walks.graph.directed else None
@@ -205,12 +197,9 @@ def diffuse_nearby(
 
 
 def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Lifts of components at nodes, over the largest lift of the component, at any node.
+    """Lifts (C, n) of components at nodes (C, n), or at the same nodes (n,), over the largest lift of the component.
 
     A graph of up to 2^17 nodes is computed exactly, a larger one by local push, with 0 beyond the 4,096 nodes it keeps.
-
-    Shapes:
-        nodes: (C, n), those of each component, or (n,), those of all. returns: (C, n), in [0, 1].
     """
     found = np.empty((len(components), nodes.shape[-1]), np.float32)
     for part, lifts in _component_lifts(work, components):
@@ -227,11 +216,10 @@ def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArra
 
 
 def largest_lifts(work: Work, components: Ragged, most: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The nodes outside of each component with the largest lifts, the largest first, and their lifts.
+    """The nodes outside of each component with the largest lifts (C, most), the largest first, and their lifts.
 
-    Shapes:
-        returns: (C, most) nodes, and their lifts, each row of norm 1; where there are fewer, the last node is repeated
-        with 0, and where there are none, the nodes are 0.
+    Each row of lifts has norm 1; where there are fewer, the last node is repeated with 0, and where there are none, the
+    nodes are 0.
     """
     nodes, weights = np.zeros((len(components), most), np.int32), np.zeros((len(components), most), np.float32)
     for part, lifts in _component_lifts(work, components):

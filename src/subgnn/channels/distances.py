@@ -125,14 +125,9 @@ _Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[
 def distances_to(
     work: Work, components: Ragged, wanted: Ragged, *, done: int = 0, total: int | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Distance of each component to its wanted nodes, and the fraction of its nodes that reach them.
+    """Distance of each component to its wanted nodes, and the fraction of its nodes that reach them, end to end.
 
-    Args:
-        wanted: a row for each component, sorted.
-        done, total: of the components in all, for progress.
-
-    Shapes:
-        returns: both (wanted nodes in all,) float32.
+    ``wanted`` has a sorted row for each component; ``done`` and ``total`` count the components in all, for progress.
     """
     sums, counts = (np.zeros(len(wanted.values), np.int64) for _ in range(2))
     open_pairs: list[_Pairs] = []
@@ -229,11 +224,7 @@ def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) ->
 
 
 def searches_at_once(graph: Graph) -> int:
-    """How many words of sources are searched from at once: one a thread, if there is memory for their marks.
-
-    Raises:
-        UserError: if there is no memory for one.
-    """
+    """How many words of sources are searched from at once: one a thread, as memory allows; refuses if none fits."""
     marks = BYTES_A_NODE * graph.num_nodes
     needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes
     if needed > limit():

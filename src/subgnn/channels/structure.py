@@ -42,12 +42,7 @@ def sample_border(work: Work) -> list[SharedAnchors]:
 def _sample(
     work: Work, walk: Callable[..., Ragged], places: Callable[[Ragged], tuple[Ragged, Ragged]]
 ) -> list[SharedAnchors]:
-    """Patches and walks over them.
-
-    Args:
-        walk: uniform walks over patches.
-        places: where other walks over patches start, and the nodes that they may visit.
-    """
+    """Patches and walks over them: uniform ones by ``walk``, others from and over the nodes that ``places`` gives."""
     graph, settings, steps = work.graph, work.settings, _steps(work)
     found: list[SharedAnchors] = []
     for layer in range(work.layers):

@@ -68,11 +68,9 @@ def gin_encoder(
 
 
 def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[nn.Module]:
-    """PyG's GIN layers, called with vectors and an :class:`Adjacency` in place of a list of edges.
+    """PyG's GIN layers, one for each MLP, called with vectors and an :class:`Adjacency` in place of a list of edges.
 
-    Args:
-        mlps: one a layer; each is initialised again when its layer is made.
-        extra, feature: what to install where PyG is missing, and what needs it.
+    Each MLP is initialised again when its layer is made. An error names what to install (extra) and what needs it.
     """
     with extra_package("torch_geometric", extra=extra, feature=feature):
         from torch_geometric.nn import GINConv

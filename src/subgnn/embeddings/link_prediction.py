@@ -41,11 +41,8 @@ class EdgeSplit:
 
     offsets and neighbors are the message-passing graph: the training edges, each in both directions, without those held
     out. val_non_edges are as many uniform pairs that no edge of the whole graph joins, and val_matched pairs of nodes
-    drawn by degree: degrees alone separate the former from edges, but not the latter.
-
-    Shapes:
-        train: (2, n). val, val_non_edges, val_matched: (2, m). All int32. weights: (entries,) float32, which multiply
-        messages, of mean magnitude 1; None where all are 1.
+    drawn by degree: degrees alone separate the former from edges, but not the latter. Pairs are (2, n) int32. weights
+    (entries,) multiply messages and have the mean magnitude 1; None where all are 1.
     """
 
     offsets: NDArray[np.int64]
@@ -66,12 +63,8 @@ class EdgeSplit:
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Pairs without an edge for one step, the part :data:`MATCHED` of them between nodes drawn by degree.
 
-        Args:
-            uniform: nodes, each once.
-            by_degree: nodes, each as often as it has neighbours.
-
-        Shapes:
-            returns: (2, m) places in ``uniform`` and (2, n) places in ``by_degree``.
+        Returns (2, m) places in ``uniform``, which has nodes once, and (2, n) places in ``by_degree``, which has each
+        as often as it has neighbours.
         """
         count = round(MATCHED * settings.batch_size)
         keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
@@ -90,11 +83,7 @@ def unit_weights(graph: Graph) -> NDArray[np.float32] | None:
 
 
 def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool = False) -> EdgeSplit:
-    """Hold out a uniform part of the edges of an undirected graph; at least one is held out, and at least one is not.
-
-    Args:
-        weighted: keep the weights of edges, if the graph has any.
-    """
+    """Hold out a part of the edges of an undirected graph: at least one, and not all."""
     tails, heads, weights = replace(graph, weights=unit_weights(graph) if weighted else None).edges()
     edges = np.stack([tails, heads])
     count = edges.shape[1]
@@ -254,11 +243,7 @@ class Encoder(nn.Module):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """One step of link prediction.
-
-    Shapes:
-        nodes: (n,) inputs. pairs: (2, m) places in the last rows. targets, weights: (m,).
-    """
+    """One step of link prediction: input nodes (n,), pairs (2, m) of places in the last rows, targets, weights (m,)."""
 
     nodes: Tensor
     adjacencies: list[Adjacency]

@@ -99,14 +99,12 @@ def pretrain(
     resume: bool = False,
     on_epoch: OnEpoch = ignore,
 ) -> Pretrained:
-    """Learn a vector for every node.
+    """Learn a vector for every node by ``gin`` or ``graphsaint``.
 
     Directions of edges are ignored, and weights unless ``pretrain.weighted`` is set. Nodes start from one-hot features,
     that is from a learned table, or from the features of the graph if it has any.
 
     Args:
-        method: ``gin`` or ``graphsaint``.
-        device: ``auto``, ``cpu`` or ``cuda``.
         state: a file for the state that resuming needs, saved every few seconds and removed in the end. If it cannot be
             written, a warning says so.
         resume: continue from ``state`` if it exists; on a CPU the result is the same bit for bit.

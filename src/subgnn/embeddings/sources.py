@@ -82,10 +82,9 @@ def node_vectors(
     seed: int,
     table: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
-    """Embeddings (n, dim) of the given nodes.
+    """Embeddings (n, dim) of the given nodes; all but random ones are rows of ``table`` (:func:`source_vectors`).
 
-    Random vectors are a function of the seed and the node, so nodes that only prediction meets have one too. All others
-    need ``table``, the result of :func:`source_vectors`.
+    Random vectors are a function of the seed and the node, so nodes that only prediction meets have one too.
     """
     if settings.source == "random":
         rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
@@ -115,15 +114,10 @@ def check_source(recipe: VectorSettings) -> None:
 def source_vectors(
     recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32] | None:
-    """The table of all node embeddings (N, dim) of a recipe; None if they are random.
+    """The table of all node embeddings (N, dim) of a recipe, for an undirected graph; None if they are random.
 
     Pretrained ones are looked up in the cache, or computed and stored there, and scaled to a root mean square of
     ``embeddings.scale``; those of a file and of an untrained GIN are not scaled.
-
-    Args:
-        graph: undirected.
-        device: where to pretrain.
-        on_epoch: called after every epoch of a pretraining.
     """
     settings = recipe.embeddings
     if settings.source == "random":

@@ -141,11 +141,7 @@ def sample_borders(
 ) -> tuple[Ragged, Array]:
     """Draw nodes uniformly, with replacement, from the border of every component, without storing the borders.
 
-    Args:
-        key: a stream key, or one key per component (:func:`~subgnn.kernels.draws.node_set_keys`).
-
-    Returns:
-        The draws, a row per component (empty if its border is), and the size of each border.
+    Returns the draws, a row per component (empty if its border is), and the size of each border.
     """
     count = len(components)
     sizes, out = np.zeros(count, np.int64), np.empty((count, draws), np.int32)
@@ -240,21 +236,9 @@ def heaviest_borders(
 ) -> tuple[Array, Array]:
     """The heaviest nodes of every set's 1-hop border, heaviest first; of equal ones the lower node comes first.
 
-    Args:
-        most: how many to keep, at least 1.
-        powers: a and b, from 0 to 4: beyond, all weights of a border could vanish.
-
-    Shapes:
-        returns: (C, most) nodes, and their weights, each row of norm 1; if a border has fewer, its last node is
-        repeated with weight 0, and if it has none, the nodes are 0.
-
-    Example:
-        On the path 0 - 1 - 2 - 3, the border of {1} is {0, 2}, of one neighbour and of two.
-
-        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
-        >>> nodes, weights = heaviest_borders(*path, Ragged.from_rows([[1]]), most=3, powers=(1, 1))
-        >>> nodes.tolist(), weights.astype(float).round(3).tolist()
-        ([[0, 2, 2]], [[0.894, 0.447, 0.0]])
+    Returns (C, most) nodes, and their weights, each row of norm 1; if a border has fewer, its last node is repeated
+    with weight 0, and if it has none, the nodes are 0. The powers are a and b, from 0 to 4: beyond, all weights could
+    vanish.
     """
     nodes, weights = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most), np.float32)
     exponents = float(powers[0]), float(powers[1])

@@ -32,8 +32,7 @@ _MOST_RECORDS = 2**31
 def directed_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array]:
     """CSR of the edges ``tails[i] -> heads[i]``: rows sorted, repeats dropped.
 
-    Returns:
-        offsets, neighbors, and for each kept entry the ``i`` of the first edge it stands for.
+    Returns offsets, neighbors, and for each kept entry the ``i`` of the first edge it stands for.
     """
     offsets, neighbors, places, _ = _sorted_rows(np.stack([tails, heads], axis=1), num_nodes)
     return offsets, neighbors, places
@@ -42,9 +41,7 @@ def directed_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Arr
 def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array, int]:
     """CSR of undirected edges, without self loops: each in both rows, rows sorted, repeats dropped.
 
-    Returns:
-        offsets, neighbors, for each entry the ``i`` of the first edge it stands for, and how many edges were given in
-        both orientations.
+    Returns what :func:`directed_csr` does, and how many edges were given in both orientations.
     """
     records = np.empty((len(tails), 2, 2), np.uint32)
     records[:, 0, 0], records[:, 0, 1], records[:, 1, 0] = tails, heads, heads
@@ -64,8 +61,7 @@ def _sorted_rows(records: Array, num_nodes: int) -> tuple[Array, Array, Array, i
 def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
     """The same edges, read from their heads: sorted rows of in-neighbours, and the old place of each edge.
 
-    Args:
-        num_heads: how many rows the result has, if heads and tails are numbered separately.
+    If heads and tails are numbered separately, the result has ``num_heads`` rows.
     """
     rows = len(offsets) - 1
     shape, places = (rows, rows if num_heads is None else num_heads), np.arange(len(neighbors), dtype=np.int64)
@@ -95,11 +91,8 @@ def _other_weights(
 def other_weights(rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array) -> tuple[int, int, int]:
     """The edges that repeat an earlier one with another weight than the one that is kept for their pair.
 
-    Args:
-        rows: offsets, neighbors and weights of the graph that is made of the edges.
-
-    Returns:
-        Their number, the place of the first of them, and the place of its entry in the rows.
+    Returns their number, the place of the first of them, and the place of its entry in ``rows``, the offsets, neighbors
+    and weights of the graph that is made of the edges.
     """
     offsets, neighbors = frozen(rows[0], np.int64), frozen(rows[1], np.int32)
     ends = frozen(tails, np.int32), frozen(heads, np.int32)
@@ -124,13 +117,10 @@ def _record(tails: Array, heads: Array, weights: Array, leaving: Array, entering
 
 
 def record_edges(tails: Array, heads: Array, weights: Array | None, *, leaving: Array, entering: Array) -> Array:
-    """Records of the edges that are not self loops, in their order.
+    """Records (kept, 2 or 3) of the edges that are not self loops, in their order.
 
-    Args:
-        leaving, entering: (cells,) int64, long enough for every node; the edges that leave and enter a cell are added.
-
-    Shapes:
-        weights: (edges,) float32. Returns: (kept, 2) uint32, or (kept, 3) with weights.
+    The edges that leave and enter a cell are added to ``leaving`` and ``entering`` (cells,), long enough for every
+    node.
     """
     bits = np.empty(0, np.uint32) if weights is None else np.ascontiguousarray(weights, np.float32).view(np.uint32)
     return _record(frozen(tails, np.int32), frozen(heads, np.int32), frozen(bits, np.uint32), leaving, entering)
@@ -162,9 +152,7 @@ def _distribute(records: Array, buckets: Array, num_buckets: int, both: bool) ->
 def distribute(records: Array, buckets: Array, num_buckets: int, *, both: bool) -> tuple[Array, Array]:
     """Records by the bucket of their row, those of a bucket in the order they came in; and where each bucket begins.
 
-    Args:
-        buckets: (cells,) int32, the bucket of each cell.
-        both: also write the records of the same edges read from their heads.
+    ``buckets`` (cells,) has the bucket of each cell. With ``both``, edges are also written as read from their heads.
     """
     return _distribute(frozen(records, np.uint32), frozen(buckets, np.int32), num_buckets, both)
 
@@ -243,15 +231,10 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
 
 
 def bucket_rows(records: Array, first: int, num_rows: int, *, num_nodes: int) -> tuple[Array, Array, Array, int]:
-    """The sorted rows of a bucket, without repeats; of equal entries the first counts.
+    """The sorted rows of a bucket whose first row is ``first``, without repeats; of equal records the first counts.
 
-    Args:
-        records: those of the bucket, in the order the edges came in.
-        first: its first row.
-
-    Returns:
-        offsets (num_rows + 1,), neighbors int32, weights float32 (empty without weights), and how many edges from
-        these rows to larger nodes were given in both orientations.
+    Returns offsets (num_rows + 1,), neighbors int32, weights float32 (empty without weights), and how many edges from
+    these rows to larger nodes were given in both orientations.
     """
     offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), first, num_rows, _bits(num_nodes))
     weights = records[places, 2] if records.shape[1] == 3 else np.empty(0, np.uint32)
@@ -326,9 +309,6 @@ def check_neighbors(rows: Ragged, weights: Array | None = None) -> tuple[int | N
     Neighbours must be sorted, without repeats, nodes of the graph and other than the node itself. For the second
     question, each entry (u, v) with u < v adds a random function of u, v and the weight to a sum, and each (v, u) takes
     it away: the sum is 0 for a symmetric graph, and for another one with a probability of about 2^-64.
-
-    Shapes:
-        weights: (entries,) float32, the same in both directions if the graph is symmetric.
     """
     bits = np.empty(0, np.uint32) if weights is None else np.ascontiguousarray(weights, np.float32).view(np.uint32)
     return _checked(rows, bits, len(rows), graph=True)

@@ -48,14 +48,9 @@ COLUMNS = 32
 def chebyshev_series(
     offsets: Array, neighbors: Array, weights: Array | None, degrees: Array, start: Array, coefficients: Array
 ) -> Array:
-    """The sum of c_k T_k(D^-1 A) q_0.
+    """The sum (N, B) of c_k T_k(D^-1 A) q_0, of ``coefficients`` c (K + 1,) and ``start`` q_0 (N, B).
 
-    Args:
-        weights: of the entries of ``neighbors``, from 0 on, or None where all are 1.
-        degrees: sums of weights; 0 where a walk stays.
-
-    Shapes:
-        degrees: (N,). start: q_0 (N, B). coefficients: c (K + 1,). returns: (N, B).
+    ``weights`` of entries are from 0 on, None where all are 1; ``degrees`` (N,) are their sums, 0 where a walk stays.
     """
     graph, scaling = csr(offsets, neighbors), _scaling(weights, degrees)
     series = coefficients.astype(np.float32)
@@ -134,14 +129,9 @@ def power_series(
     damping: float,
     terms: int,
 ) -> Array:
-    """(1 - a) times the sum of a^k s P^k over k < ``terms``, for a directed graph.
+    """The sum p (N, B) of (1 - a) a^k s P^k over k < ``terms``, for a directed graph and ``start`` s (N, B).
 
-    Args:
-        offsets, neighbors, weights: of the in-edges; no weights where all are 1.
-        degrees: sums of the weights of out-edges; 0 where a walk stays.
-
-    Shapes:
-        degrees: (N,). start: s (N, B). returns: p (N, B).
+    Rows and weights are those of the in-edges; ``degrees`` (N,) are sums of out-weights, 0 where a walk stays.
     """
     graph, scaling = csr(offsets, neighbors), _scaling(weights, degrees)
     now = np.ascontiguousarray(start, np.float32).copy()
@@ -183,15 +173,9 @@ def push(
 ) -> Triple:
     """The nodes of every set with the largest p'(v) / d_v, the largest first; of equal ones the lower node comes first.
 
-    (1 - a) r(v) is added to p'(v) at the end, as at least that much is missing: the bound holds all the more.
-
-    Args:
-        degrees: sums of weights; 0 where a walk stays, which has a loop instead.
-        most: how many nodes to keep.
-        chance: p' is divided by it (N,) in place of degrees, for directed graphs.
-
-    Shapes:
-        returns: nodes (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
+    (1 - a) r(v) is added to p'(v) at the end, as at least that much is missing: the bound holds all the more. For
+    directed graphs, p' is divided by ``chance`` (N,) in place of degrees. Returns nodes (C, most), their p'(v) / d_v,
+    and how many there are (C,); places beyond hold 0.
     """
     size = len(rows)
     out = np.zeros((size, most), np.int32), np.zeros((size, most)), np.zeros(size, np.int64)

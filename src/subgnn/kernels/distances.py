@@ -152,16 +152,10 @@ def _word_bounds(num_sources: int) -> Array:
 def hop_distances(
     offsets: Array, neighbors: Array, sources: Array, targets: Array | None = None, *, reverse: Csr | None = None
 ) -> Array:
-    """Hop distance from every source to every target; -1 where there is no path.
+    """Hop distance (S, T) from every source to every target, by default all nodes; -1 where there is no path.
 
-    Args:
-        offsets, neighbors: the graph; for a directed one, its out-edges.
-        sources: nodes to start from, repeats allowed.
-        targets: nodes to read off; all nodes when not given. The search stops once they are all reached.
-        reverse: offsets and neighbors of the in-edges, for a directed graph.
-
-    Shapes:
-        sources: (S,). targets: (T,). returns: (S, T) int32, a transposed view.
+    For a directed graph, the rows are those of out-edges, and ``reverse`` has those of in-edges. The search stops once
+    all targets are reached. The result is a transposed view.
     """
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)
@@ -173,11 +167,7 @@ def hop_distances(
 
 
 def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Csr | None = None) -> Array | None:
-    """Hop distance from every source to every node, a byte each; None if one is more than :data:`DEEPEST`.
-
-    Shapes:
-        sources: (S,). returns: (N, S) uint8, :data:`NO_PATH` where there is no path.
-    """
+    """Hop distance (N, S) from every source to every node, a byte each; None if one is more than :data:`DEEPEST`."""
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     every = frozen(np.arange(len(offsets) - 1, dtype=np.int32), np.int32)
     out = np.full((len(every), len(sources)), NO_PATH, np.uint8)
@@ -191,12 +181,9 @@ def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Cs
 def pair_distances(
     offsets: Array, neighbors: Array, sources: Array, targets: Ragged, *, reverse: Csr | None = None
 ) -> Ragged:
-    """Hop distance from each source to its targets, laid out as they are, int32; -1 where there is no path.
+    """Hop distance from each source to its own row of targets, laid out as they are; -1 where there is no path.
 
     The searches of a word stop as soon as all their wanted pairs are reached.
-
-    Args:
-        targets: row ``s`` holds the nodes wanted from source ``s``, in any order.
     """
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     out = np.full(len(targets.values), UNREACHED, np.int32)
@@ -225,15 +212,10 @@ def _reduce_table(
 
 
 def reduce_table(table: Array, slots: Array, rows: Array) -> tuple[Array, Array]:
-    """Distances of components to shared anchors: the mean over the nodes that reach the anchor.
+    """Mean hops (C, anchors) over a component's nodes that reach the anchor, and their fraction; 0 if none does.
 
-    Args:
-        table: hops of each wanted node to each anchor, -1 where there is no path.
-        slots, rows: the nodes of the components, as places in ``table``, and where each component begins.
-
-    Shapes:
-        table: (nodes, anchors) int32. returns: distance and the fraction of nodes that reach, (C, anchors) float32;
-        both are 0 where none does.
+    ``table`` (nodes, anchors) has the hops of each wanted node, -1 where there is no path; ``slots`` are the nodes of
+    the components as places in it, and ``rows`` says where each component begins.
     """
     distance, reached = (np.zeros((len(rows) - 1, table.shape[1]), np.float32) for _ in range(2))
     given = frozen(table, np.int32), frozen(slots, np.int64), frozen(rows, np.int64)

@@ -81,8 +81,7 @@ def _node_set_keys(key: np.uint64, family: Sets, out: Array) -> None:
 def node_set_keys(key: int, rows: Ragged) -> Array:
     """One 64-bit key per node set (rows,), a function of ``key`` and of the set alone (rows are sorted).
 
-    The anchors of a subgraph are drawn with such a key, so a prediction depends neither on the batch nor on the order
-    of lines.
+    Anchors are drawn with such keys, so a prediction depends neither on the batch nor on the order of lines.
     """
     out = np.empty(len(rows), np.uint64)
     _node_set_keys(np.uint64(key), sets(rows), out)
@@ -194,8 +193,7 @@ def _number(rows: Array, entries: Array, num_nodes: int, columns: Array) -> Arra
 def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction: float, key: int) -> Block:
     """A uniform sample, without replacement, of ceil(fraction x degree) neighbours of each of the rows.
 
-    Args:
-        rows: nodes, each once; the draw for a node depends on the key and the node alone.
+    Rows differ; the draw for a node depends on the key and the node alone.
     """
     wanted = frozen(rows, np.int32)
     degrees = (offsets[1:] - offsets[:-1])[wanted]
@@ -238,10 +236,7 @@ def _visit(begin: int, end: int, graph: Csr, keys: Array, length: int, out: Arra
 
 
 def walk_nodes(offsets: Array, neighbors: Array, *, roots: int, length: int, key: int) -> Array:
-    """The nodes met by simple random walks of ``length`` steps from uniform roots, sorted, each once.
-
-    A walk that cannot go on stays where it is (GraphSAINT, Zeng et al., 2020, algorithm 4).
-    """
+    """The nodes met by simple random walks from uniform roots, sorted; a walk that cannot go on stays where it is."""
     out = np.empty((roots, length + 1), np.int32)
     _visit(roots, csr(offsets, neighbors), item_keys(key, roots), length, out)
     seen = np.zeros(len(offsets) - 1, np.bool_)
@@ -266,13 +261,9 @@ def _inside(
 
 
 def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Block, Array]:
-    """The subgraph induced by a large set of nodes, in time of the sum of their degrees.
+    """The subgraph induced by a large sorted set of nodes, in time of the sum of their degrees.
 
-    Args:
-        members: sorted, each once.
-
-    Returns:
-        The block, whose rows and nodes are the members, and for each of its entries the place in ``neighbors``.
+    Returns the block, whose rows and nodes are the members, and for each of its entries the place in ``neighbors``.
     """
     nodes = frozen(members, np.int32)
     place = np.full(len(offsets) - 1, -1, np.int32)
@@ -301,15 +292,10 @@ def _draw_non_edges(begin: int, end: int, graph: Csr, nodes: Array, keys: Array,
 
 
 def sample_non_edges(offsets: Array, neighbors: Array, nodes: Array, *, pairs: int, key: int) -> Array:
-    """Uniform ordered pairs of different nodes that no edge joins, with replacement.
+    """Uniform ordered pairs (2, pairs) of different nodes that no edge joins, with replacement, as places in ``nodes``.
 
-    Args:
-        nodes: drawn from; a node that occurs twice is drawn twice as often. With the neighbours of a graph, ends are
-            drawn by degree, as those of its edges are.
-        pairs: how many; fewer are returned if nearly all pairs are edges.
-
-    Shapes:
-        returns: (2, at most pairs) int32, places in nodes.
+    A node that occurs twice is drawn twice as often: with the neighbours of a graph, ends are drawn by degree, as those
+    of its edges are. Fewer pairs are returned if nearly all are edges.
     """
     out, found = np.empty((2, pairs), np.int32), np.zeros(pairs, np.bool_)
     if len(nodes) > 1:

@@ -100,13 +100,10 @@ def _touches(graph: Csr, ball: Ball, node: int) -> bool:
 def _meet(
     graph: Csr, anchor: int, node: int, bound: int, limits: tuple[int, int], around: Ball, other: Ball
 ) -> tuple[int, bool]:
-    """The distance of a node to the anchor, and whether it is exact.
+    """The distance of a node to the anchor, and whether it is exact; else it is ``bound``, an upper bound.
 
-    Args:
-        bound: an upper bound of the distance.
-        limits: the cut-off, and the edges a search may look at.
-        around: the ball around the anchor, which all nodes of a component use.
-        other: a ball that may be overwritten.
+    ``limits`` are the cut-off and the edges a search may look at; ``around`` is the ball around the anchor, which all
+    nodes of a component use, and ``other`` one that may be overwritten.
     """
     offsets, _ = graph
     cutoff, cap = limits
@@ -271,13 +268,12 @@ def near_hops(
 
     Args:
         components: node sets, sorted; they need not be connected.
-        anchors: a row of nodes for each component, in any order.
         cutoff: distances up to this are exact; distances of 1 and 2 always are.
         cap: how many edges each of two searches may look at.
 
-    Shapes:
-        returns: hops and unsettled, for each component and anchor a run over the component's nodes; int32 and bool.
-        Settled hops are exact, -1 where there is no path. Unsettled ones are an upper bound, or :data:`UNBOUNDED`.
+    Returns:
+        Hops and whether they are unsettled: for each component and anchor a run over the component's nodes. Settled
+        hops are exact, -1 where there is no path. Unsettled ones are an upper bound, or :data:`UNBOUNDED`.
     """
     starts = np.zeros(len(components) + 1, np.int64)
     np.cumsum(components.lengths * anchors.lengths, out=starts[1:])

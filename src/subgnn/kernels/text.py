@@ -26,13 +26,10 @@ _LARGEST_ID = 2**31 - 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedEdges:
-    """The edges of a text, and its faulty lines.
+    """The edges of a text (weights are empty without a third column), and its faulty lines.
 
-    Shapes:
-        tails, heads: (edges,) int32. weights: (edges,) float64, or empty if the file has two columns.
-        faults: (min(num_faults, MAX_FAULTS), 3) int64: line from 1, byte where the fault is, kind.
-
-    ``columns`` is how many the edges have, 0 if there are none; ``num_lines`` counts the ends of lines.
+    faults has at most :data:`MAX_FAULTS` rows: line from 1, byte where the fault is, kind. ``columns`` is how many the
+    edges have, 0 if there are none; ``num_lines`` counts the ends of lines.
     """
 
     tails: Array
@@ -205,11 +202,7 @@ def _parse(
 
 
 def parse_edges(text: Array, columns: int = 0) -> ParsedEdges:
-    r"""Parse the bytes of an edge list, or of whole lines of one.
-
-    Args:
-        columns: of the edges before these lines, 0 if there are none.
-    """
+    r"""Parse the bytes of an edge list, or whole lines of it, after edges of so many columns (0 if there are none)."""
     text = frozen(text, np.uint8)
     lines = _count_lines(text)
     tails, heads = np.empty(lines, np.int32), np.empty(lines, np.int32)

@@ -177,13 +177,9 @@ def graph_walks(
     key: int | Array,
     starts: Array | None = None,
 ) -> Ragged:
-    """Triangular walks over the whole graph, from uniform nodes or from ``starts``.
+    """Triangular walks of at most ``length`` nodes over the graph, from uniform nodes or one from each of ``starts``.
 
-    Args:
-        walks: how many; with ``starts``, one per start.
-        length: nodes in a walk, at most.
-        beta: probability of closing a triangle if both kinds of step are possible.
-        key: a stream key, or one key per walk.
+    With probability ``beta`` a triangle is closed, if both kinds of step are possible.
     """
     fixed = np.empty(0, np.int32) if starts is None else starts
     out, lengths = np.empty((walks, length), np.int32), np.zeros(walks, np.int64)
@@ -243,9 +239,7 @@ def around_patches(offsets: Array, neighbors: Array, patches: Ragged, *, hops: i
 class Steps:
     """Edges that walks follow.
 
-    Shapes:
-        graph: offsets (N + 1,) and neighbors (entries,). cumulative: (entries + 1,) float64, sums of the weights of all
-        entries before each; empty where all weights are 1.
+    ``cumulative`` (entries + 1,) has the sums of the weights of all entries before each; empty where all weights are 1.
     """
 
     graph: Csr
@@ -360,18 +354,10 @@ def triangular_walks(
     starts: Ragged | None = None,
     allowed: Ragged | None = None,
 ) -> Ragged:
-    """Triangular walks by weight, over the whole graph or over the allowed nodes of each of some sets.
+    """Triangular walks by weight: ``walks`` over the whole graph, or as many over the allowed nodes of each set.
 
-    Args:
-        walks: how many; with ``allowed``, of each set.
-        length, beta: as for :func:`graph_walks`.
-        key: a stream key, or one for each walk or, with ``allowed``, set.
-        starts: the nodes that a walk of each set starts at, drawn uniformly; walks of a set without any are empty. By
-            default, and without ``allowed``, all nodes.
-        allowed: the nodes that it may visit.
-
-    Returns:
-        Row ``p * walks + w`` is walk ``w`` of set ``p``.
+    Walks of a set start uniformly at one of its ``starts``, and are empty where it has none. A key may be given for
+    each walk, or set. Row ``p * walks + w`` is walk w of set p.
     """
     count, each = (walks, 1) if allowed is None else (len(allowed), walks)
     out, lengths = np.zeros((count, each, length), np.int32), np.zeros((count, each), np.int64)
@@ -400,10 +386,9 @@ def _from_members(begin: int, end: int, steps: Weighted, family: Sets, keys: Arr
 
 
 def walk_from_members(steps: Steps, rows: Ragged, *, walks: int, length: int, keys: Array) -> Array:
-    """Walks of ``length`` steps from each node of every set; a walk that cannot go on stays where it is.
+    """Walks (total, walks, length) from each node of every set, as nodes after each step, under a key for each set.
 
-    Shapes:
-        keys: (sets,) uint64. returns: (total, walks, length) int32, the nodes after each step.
+    A walk that cannot go on stays where it is.
     """
     out = np.empty((len(rows.values), walks, length), np.int32)
     _from_members(len(rows), (steps.graph, steps.cumulative), sets(rows), frozen(keys, np.uint64), out)

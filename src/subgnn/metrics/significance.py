@@ -103,14 +103,10 @@ def score_interval(terms: ScoreTerms) -> tuple[float, float]:
 def headline_interval(
     outputs: Sequence[Tensor], targets: Tensor, subgraphs: SubgraphSet, *, thresholds: Thresholds = 0.5
 ) -> tuple[float, float]:
-    """The 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
+    """The 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs; of repeats, the mean terms count.
 
     Subgraphs of equal nodes or one group are drawn together: they are not independent. Where all predictions are
     correct, or all wrong, samples do not differ, and the interval is that of a share (:func:`wilson`).
-
-    Args:
-        outputs: of each repeat, (n, outputs); their mean terms count.
-        targets: of the subgraphs, as :func:`~subgnn.task.Task.metrics` takes them.
     """
     task, true = task_of(subgraphs.task), targets.cpu().numpy()
     found = [task.predictions(one.detach().float().cpu(), thresholds).numpy() for one in outputs]
@@ -145,13 +141,9 @@ def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[f
 def resampled(
     value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64], *, draws: int = 200
 ) -> NDArray[np.float64]:
-    """Values of a metric on samples of the subgraphs by units, drawn with replacement; undefined ones are left out.
+    """Values of a metric on samples of the subgraphs by units (n,), drawn with replacement, without undefined ones.
 
     For metrics that are no ratios of sums, as areas under curves.
-
-    Args:
-        value: of the chosen subgraphs, which may occur several times.
-        units: (n,), the unit of each subgraph, from 0.
     """
     order, counts = np.argsort(units, kind="stable"), np.bincount(units)
     parts, rng = np.split(order, np.cumsum(counts)[:-1]), stream(0, "experiments/bootstrap")

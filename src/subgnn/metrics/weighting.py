@@ -65,15 +65,6 @@ def class_weights(
     """Weights by ``training.class_weights``: false, balanced (also true), or as in ``fraud=20, other=1``.
 
     Classes that are not named have the weight 1.
-
-    Args:
-        targets: of the training split.
-
-    Example:
-        >>> class_weights("balanced", np.array([0, 0, 0, 1]), "binary", ("no", "yes")).tolist()
-        [0.6666666666666666, 2.0]
-        >>> class_weights("yes=20", np.array([0, 0, 0, 1]), "binary", ("no", "yes")).tolist()
-        [1.0, 20.0]
     """
     if given is False:
         return None

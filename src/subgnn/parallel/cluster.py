@@ -42,10 +42,9 @@ def open_engine(
 ) -> LocalEngine | RayEngine:
     """Open an engine by name, for a ``with`` block.
 
-    Args:
-        address: of a Ray cluster; without it, one is started on this machine and stopped again.
-        processes: jobs at once; by default one for ``local``, and the number of cores for ``ray``.
-        gpus: the part of a GPU that each job takes; for ``ray``.
+    Without the address of a Ray cluster, one is started on this machine and stopped again. The number of jobs at once
+    is by default one for ``local``, and the number of cores for ``ray``, where each job takes a part of a GPU,
+    ``gpus``.
     """
     if name == "ray":
         return RayEngine(address, processes=processes, gpus=gpus)
@@ -59,12 +58,7 @@ class RayEngine:
 
     A job's exception becomes a :class:`~subgnn.parallel.engine.Failure`. A job whose machine or process is lost runs
     again, up to :data:`RETRIES` times. A process that is connected to Ray already uses that connection, and keeps it.
-
-    Args:
-        address: ``HOST:PORT`` of the cluster's head, or ``auto``; this machine must be part of the cluster. Without an
-            address a Ray is started here, and stopped by ``close`` or at the end of a ``with`` block.
-        processes: the most jobs at once; by default the number of cores.
-        gpus: the part of a GPU that each job takes.
+    The address is ``HOST:PORT`` of the cluster's head, or ``auto``; this machine must be part of the cluster.
     """
 
     def __init__(self, address: str | None = None, *, processes: int | None = None, gpus: float = 0.0) -> None:

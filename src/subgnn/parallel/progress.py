@@ -27,10 +27,8 @@ def pieces(
 ) -> Iterator[slice]:
     """Cut ``range(count)`` into slices, longer or shorter by the time that the slices before took.
 
-    Args:
-        step: the length of each slice, except the last, is a multiple of this.
-        most: the longest slice, but at least one step.
-        what: the stage, for ``on_progress``, which is called at the start and after each slice.
+    Each is a multiple of ``step``, except the last, and not longer than ``most``, but at least one step.
+    ``on_progress`` is called at the start and after each slice.
     """
     steps, begin = 1, 0
     longest = max(1, (count if most is None else most) // step)

@@ -61,12 +61,10 @@ def _mapped(path: str, graph_hash: str) -> Graph:
 
 
 def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None) -> Shared[Graph]:
-    """Make a graph available to an engine's workers, once on each machine.
+    """Make an undirected graph available to an engine's workers, once on each machine.
 
-    Args:
-        graph: undirected.
-        source: the path it was read from. A bundle of an undirected graph is mapped by each worker, at the same path;
-            any other graph is sent through the engine.
+    A bundle of an undirected graph, read from ``source``, is mapped by each worker at the same path; any other graph is
+    sent through the engine.
     """
     if source is not None and source.is_file() and is_bundle(source) and graph.oriented is None:
         return MappedGraph(str(source.resolve()), graph.content_hash)

@@ -62,11 +62,7 @@ _PARTS = ("components", "shared", "inputs")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubchannelInputs:
-    """What one layer of one subchannel sees of the components.
-
-    Shapes:
-        measured: (C, n_A). own: (C, n_A) anchor nodes, or None where the anchors are shared.
-    """
+    """What one layer of one subchannel sees of the components (C, n_A); ``own`` is None if the anchors are shared."""
 
     measured: Measured
     own: OwnAnchors | None
@@ -159,13 +155,7 @@ def prepare(
     on_progress: OnProgress = ignore,
     measuring: Measuring | None = None,
 ) -> Prepared:
-    """Draw shared anchors and measure subgraphs against them.
-
-    Args:
-        subgraphs: node sets of the graph, sorted.
-        on_progress: called with the name of the step, the units done and the units in all.
-        measuring: measures the subgraphs; by default :func:`measure`.
-    """
+    """Draw shared anchors and measure subgraphs, sorted node sets, against them; by default by :func:`measure`."""
     by_channel: list[list[Any]] = []
     for settings in plan.channels:
         similarity_of(settings, plan.settings)  # an unknown one is refused before any work
