@@ -50,10 +50,10 @@ def train_run(
 ) -> None:
     """Train on a dataset: the best model that a portfolio of recipes finds (auto), or the recipe that you name.
 
-    A named recipe is selected on validation; a portfolio judges its candidates by cross-validation on all labelled
-    subgraphs that are not test, and Ctrl-C ends it with the best so far. Test is scored once.
+    A named recipe is selected on the validation split. A portfolio compares its candidates by cross-validation on all
+    labelled subgraphs outside test; Ctrl-C ends it with the best so far. Test is scored once.
 
-    A dataset that is given as tables is stored in the folder of the run.
+    If the dataset is given as tables, the run's folder gets a copy of it.
 
     Examples:
     subgnn train edges.csv members.csv --out runs/first
