@@ -22,14 +22,7 @@ _UNIONS = (types.UnionType, typing.Union)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Args:
-        what: the kind of file, for the error if it is missing.
-
-    Raises:
-        UserError: if the file is missing, too large, or not valid TOML.
-    """
+    """The content of a TOML file; ``what`` is the kind of file, for errors."""
     if not path.exists():
         raise UserError(f"no such {what}", where=str(path))
     try:
@@ -44,25 +37,17 @@ def parse_table(
 ) -> Table:
     """A dataclass from a mapping, checked.
 
-    Args:
-        where: for errors, the file; or a function from the path of a setting to where it was given.
-        path: the place of the table in the file.
-        also_known: names that stand beside those of the fields in the hint about an unknown one.
+    ``where`` is the file, for errors, or a function from a setting's path to where it was given; ``path`` is the place
+    of the table in the file, and ``also_known`` names that stand beside the fields in the hint about an unknown one.
     """
     place = (lambda _: where) if isinstance(where, str) else where
     return typing.cast("Table", _build(kind, content, place, path, also_known))
 
 
 def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    """Values for each of several dataclasses: every option goes to the one that has such a field.
+    """Values for each of several dataclasses, by name: every option goes to the one that has such a field.
 
     Text is read as ``--set`` reads it; the items of a list need no brackets, only commas.
-
-    Args:
-        kinds: the dataclasses, by a name for each; no two have a field in common.
-
-    Raises:
-        UserError: for an option that no dataclass has, or a value that its field does not accept.
     """
     owner = {field: name for name, kind in kinds.items() for field, hint in _types(kind).items() if _is_plain(hint)}
     found: dict[str, dict[str, Any]] = {name: {} for name in kinds}

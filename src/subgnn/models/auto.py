@@ -37,11 +37,9 @@ class AutoModel(Model):
     needs_edges = False
 
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedAuto:
-        """The members together."""
         return FittedAuto(checkpoint, opening)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
-        """Weights of members, scale and offset, and thresholds where a subgraph may have several labels."""
         several = task_of(checkpoint.spec.task).several
         width = checkpoint.spec.num_outputs if several else 1
         shapes = {"member_weights": len(checkpoint.parts), "scale": width, "offset": width}
@@ -49,7 +47,6 @@ class AutoModel(Model):
         return {name: torch.empty(length, device="meta") for name, length in shapes.items()}
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Weights that do not sum to 1, a scale that is not above 0, thresholds that are not probabilities."""
         weights = checkpoint.weights
         shares = weights["member_weights"].double()
         if not bool((shares > 0).all()) or abs(float(shares.sum()) - 1) > 1e-3:
@@ -75,7 +72,6 @@ class FittedAuto(FittedModel):
             self.thresholds = checkpoint.weights["thresholds"].numpy()
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Calibrated logits, or standardised values for regression (n, outputs)."""
         scores = [self._scores(name, part.outputs(subgraphs)) for name, part in self.parts.items()]
         return self._combined(mean_scores(scores, list(self.shares.values())))
 
@@ -113,9 +109,5 @@ class FittedAuto(FittedModel):
 
 
 def mean_scores(scores: Sequence[Scores], weights: Sequence[float]) -> Scores:
-    """The mean of the members' scores by weight.
-
-    Shapes:
-        scores: (n, outputs) for each member. returns: (n, outputs).
-    """
+    """The mean of the members' scores (n, outputs) by weight."""
     return sum((weight * one for weight, one in zip(weights, scores, strict=True)), np.zeros_like(scores[0]))

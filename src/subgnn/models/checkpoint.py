@@ -59,11 +59,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint.
-
-    Raises:
-        DataError: if it is damaged, of an unknown version, or lacks a part.
-    """
+    """Read a checkpoint."""
     file = read_arrays(path, _CHECKPOINT)
     return unpack(file.arrays, file.content(), where=str(path), noun="the checkpoint", again=_CHECKPOINT.again)
 
@@ -112,15 +108,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
 
 
 def unpack(arrays: Mapping[str, NDArray[Any]], content: Any, *, where: str, noun: str, again: str) -> Checkpoint:
-    """The checkpoint that :func:`pack` packed.
-
-    Args:
-        noun: the kind of file it was read from, for errors.
-        again: what to do about a damaged one.
-
-    Raises:
-        DataError: if a part is missing, of a wrong kind, or unknown.
-    """
+    """The checkpoint that :func:`pack` packed; ``noun`` and ``again`` are the kind of file and a repair, for errors."""
     try:
         return _unpack(dict(arrays), content, where)
     except WRONG as error:
@@ -189,10 +177,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
 
 
 def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
-    """Refuse numbers of layers and draws beyond those of the recipe, before lists of them are made.
-
-    Which of the two a model has is its own to check (:mod:`subgnn.models.checkpoint`).
-    """
+    """Refuse numbers of layers and draws beyond those of the recipe, before lists of them are made."""
     if layers not in (0, recipe.model.layers):
         raise ValueError(f"layers is {layers}")
     if draws not in (1, recipe.prepare.draws):
@@ -233,15 +218,9 @@ _OF_RUN = "give the graph the run was trained on"
 
 
 def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again: str) -> Model:
-    """The model of a checkpoint that fits its settings and the graph, as do all the parts it is built of.
+    """The model of a checkpoint, if it and all its parts fit their settings and the undirected graph.
 
-    Args:
-        graph: undirected.
-        where: what the checkpoint was read from.
-        again: what to do about one that does not fit.
-
-    Raises:
-        DataError: if it does not.
+    ``where`` is what the checkpoint was read from, and ``again`` what to do about one that does not fit.
     """
     seen = seen_hash(graph, checkpoint.spec.prepare)
     if seen != checkpoint.spec.graph_hash:

@@ -50,10 +50,7 @@ _SHARED_OUT = 0.02
 
 
 def scores_of(outputs: NDArray[Any], task: TaskName) -> NDArray[np.float32]:
-    """b(S), from the outputs of a baseline.
-
-    Shapes:
-        outputs, returns: (n, outputs).
+    """b(S), from the outputs of a baseline (n, outputs).
 
     Example:
         >>> np.exp(scores_of(np.log([[0.5, 0.5], [1.0, 1e-9]]), "binary").astype(float)).round(2).tolist()
@@ -69,14 +66,7 @@ def scores_of(outputs: NDArray[Any], task: TaskName) -> NDArray[np.float32]:
 def fit_baseline(
     baseline: TrainableModel, data: TrainingData, recipe: Recipe
 ) -> tuple[Checkpoint, NDArray[np.float32]]:
-    """Fit a baseline to the training split.
-
-    Args:
-        recipe: of the run, with the settings of the baseline.
-
-    Shapes:
-        returns: the checkpoint, titled by what was chosen on validation; b(S) of all subgraphs (n, outputs).
-    """
+    """Fit a baseline to the training split: its checkpoint, titled by what was chosen, and b(S) of all subgraphs."""
     subgraphs = data.subgraphs
     data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=ignore)
     training = TrainingSettings(class_weights=recipe.training.class_weights, select_by=recipe.training.select_by)
@@ -103,11 +93,7 @@ def fit_baseline(
 def _cross_fitted(
     baseline: TrainableModel, data: TrainingData, chosen: ModelSpec, recipe: Recipe
 ) -> NDArray[np.float32]:
-    """Outputs of the chosen baseline for each training subgraph when fitted without its fold.
-
-    Shapes:
-        returns: (training subgraphs, outputs).
-    """
+    """Outputs of the chosen baseline for each training subgraph when fitted without its fold."""
     train = data.subgraphs
     folds = draw_folds(train, data.seed, "baselines/folds", folds=FOLDS)
     if folds.max() == 0:

@@ -118,11 +118,7 @@ class Examples:
         *,
         ensemble: bool = False,
     ) -> Examples:
-        """The subgraphs of a dataset, as a network takes them; targets go to the device of the first source.
-
-        Raises:
-            UserError: for class weights or a metric that do not fit the labels.
-        """
+        """The subgraphs of a dataset, as a network takes them; targets go to the device of the first source."""
         first, *redrawn = sources
         return cls(
             inputs=first,
@@ -154,11 +150,7 @@ class Examples:
 
 
 def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> Tensor:
-    """Targets as the loss takes them; real-valued ones standardised.
-
-    Shapes:
-        returns: (n,), or (n, classes) for multi-label.
-    """
+    """Targets as the loss takes them (n,), or (n, labels); real-valued ones standardised."""
     targets = subgraphs.require_labels("train")
     if "target" in standards:
         return torch.from_numpy(standards["target"](targets[:, None])[:, 0])
@@ -184,11 +176,7 @@ def outputs_of(network: Any, inputs: Source, rows: NDArray[np.int64], batch_size
 
 @torch.no_grad()
 def vectors_of(network: Any, inputs: Source, batch_size: int = 256) -> NDArray[np.float32]:
-    """z_S of all subgraphs, in evaluation mode.
-
-    Shapes:
-        returns: (n, width).
-    """
+    """z_S of all subgraphs (n, width), in evaluation mode."""
     network.eval()
     return in_batches(
         lambda batch: network.embed(batch).float().cpu(), inputs, np.arange(len(inputs)), batch_size
@@ -215,11 +203,7 @@ def evaluate(
     *,
     compute: Outputs = outputs_of,
 ) -> tuple[float, dict[str, float]]:
-    """Loss and metrics on the chosen subgraphs.
-
-    Args:
-        compute: gives the outputs; several processes may share the work.
-    """
+    """Loss and metrics on the chosen subgraphs; ``compute`` gives the outputs, for which ranks may share the work."""
     outputs, targets = judged_outputs(network, examples, rows, batch_size, compute=compute)
     task, weighting = task_of(examples.task), examples.weighting
     width = task.num_outputs(examples.num_classes)

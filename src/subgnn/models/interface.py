@@ -49,11 +49,10 @@ CACHED_NUMBERS = 2**24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingData:
-    """A dataset as models are set up from it.
+    """A dataset as models are set up from it; the graph is undirected.
 
-    ``graph`` is undirected. ``vectors`` are node embeddings, for a model that uses them. ``cache`` allows prepared
-    subgraphs to be read from the cache and left there, and ``on_prepare`` reports progress. ``scores`` are those of a
-    baseline that the model is to correct (n, outputs).
+    ``cache`` allows prepared subgraphs to be read from the cache and left there. ``scores`` are those of a baseline
+    that the model is to correct (n, outputs).
     """
 
     graph: Graph
@@ -92,10 +91,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetUp:
-    """Candidates of a recipe, unfitted, and the subgraphs as their networks take them.
-
-    There is one source, or one for each draw of anchors.
-    """
+    """Candidates of a recipe, unfitted, and the subgraphs as their networks take them, for each draw of anchors."""
 
     candidates: list[Candidate]
     sources: Sequence[Source]
@@ -124,10 +120,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a dataset.
-
-    They are those of nodes and edges of the graph, subgraphs to learn from, their nodes in all, outputs and edge types.
-    """
+    """Sizes of a dataset: of its graph, of the subgraphs to learn from, and of their labels."""
 
     nodes: int
     edges: int
@@ -196,11 +189,7 @@ class Model(ABC):
 
     @abstractmethod
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
-        """A fitted model from its checkpoint, which has been checked.
-
-        Args:
-            graph: undirected.
-        """
+        """A fitted model from its checkpoint, which has been checked; the graph is undirected."""
 
     @abstractmethod
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:

@@ -37,9 +37,8 @@ from subgnn.models.tensor_model import PaperBaselineSettings, tuned_recipes
 def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe from a mapping, checked.
 
-    Args:
-        overrides: ``section.key=value``, with the value as in TOML; plain words need no quotes. For a portfolio, those
-            of other sections than ``auto`` apply to every candidate.
+    ``overrides`` are ``section.key=value``, as in TOML; plain words need no quotes. For a portfolio, those of other
+    sections than ``auto`` apply to every candidate.
     """
     merged, place = with_overrides(content, where, overrides)
     sections = _sections(merged)
@@ -73,11 +72,7 @@ def _models(recipe: Recipe) -> list[Model]:
 
 
 def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where) -> AutoSettings:
-    """A portfolio whose candidates all have the overrides, after their own.
-
-    Raises:
-        UserError: for two candidates of one name, or the name of none.
-    """
+    """A portfolio whose candidates, of different names, all have the overrides, after their own."""
     names = [candidate.name for candidate in auto.candidates]
     for name in names:
         if names.count(name) > 1 or not name or any(letter in name for letter in "/\\\0") or name.startswith("."):
@@ -91,11 +86,7 @@ def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where
 
 
 def read_recipe(path: Path, overrides: Sequence[str] = (), *, allow: bool = False) -> Recipe:
-    """Read a recipe file.
-
-    Args:
-        allow: the file is the user's own, so that the plug-ins it names may be imported.
-    """
+    """Read a recipe file; with ``allow``, it is the user's own, and the plug-ins it names may be imported."""
     content = {"name": path.stem} | read_toml(path, "recipe")
     if allow:
         allow_plugins(content)
@@ -103,11 +94,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, allow: bool = Fals
 
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A packaged recipe by name, or a recipe file by its path.
-
-    Args:
-        overrides: ``section.key=value``.
-    """
+    """A packaged recipe by name, or a recipe file by its path, with overrides."""
     if name.endswith(".toml"):
         return read_recipe(Path(name), overrides, allow=True)
     packaged = packaged_recipe(name)
@@ -119,11 +106,7 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict[str, Recipe]:
     """The recipes of a portfolio by the names of its candidates: those of ``auto.only``, or all.
 
-    Args:
-        attributes: of the graph; candidates for graphs with another one are left out. None leaves out none.
-
-    Raises:
-        UserError: where a candidate's recipe or settings are unknown, or all candidates are for other graphs.
+    Candidates for graphs with other ``attributes`` are left out; None leaves out none.
     """
     auto = recipe.auto
     wanted = [one for one in auto.candidates if not auto.only or one.name in auto.only]
@@ -136,10 +119,9 @@ def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict
 
 
 def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None:
-    """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work.
+    """Refuse settings that do not fit together or do not fit the graph, before any work.
 
-    Args:
-        complete: the recipe is to be trained as it is; a search may start from a network that sees nothing.
+    A search may start from a recipe that is not ``complete``: a network that sees nothing yet.
     """
     model, members = model_of(recipe), recipe.training.members
     channels = [name for name, one in MODELS.items() if isinstance(one, ChannelModel)]
@@ -193,11 +175,7 @@ def used_attributes(recipe: Recipe) -> frozenset[str]:
 
 
 def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
-    """What a graph has and a recipe does not use, as ``edge weights``, after settings of it that have no effect.
-
-    Args:
-        graph: as it was read, directed if it is.
-    """
+    """What a graph, as it was read, has and a recipe does not use, after settings of it that have no effect."""
     found = list[str]()
     if not recipe.is_portfolio:
         model = trainable_model_of(recipe)

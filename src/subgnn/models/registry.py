@@ -156,11 +156,7 @@ def estimated_cost(recipe: Recipe, sizes: Sizes) -> Cost:
 
 
 def open_checkpoint(checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
-    """A fitted model from a checkpoint that was checked (:mod:`subgnn.models.checkpoint`); its parts are opened first.
-
-    Args:
-        graph: undirected.
-    """
+    """A fitted model from a checkpoint that was checked; its parts are opened first. The graph is undirected."""
     parts = {name: open_checkpoint(part, graph, opening) for name, part in checkpoint.parts.items()}
     fitted = model_of(checkpoint.spec).open(checkpoint, graph, replace(opening, parts=parts))
     if (decision := checkpoint.spec.decision) is not None:

@@ -166,9 +166,6 @@ class Checkpoint:
         """The checkpoint of one member of an ensemble; the first has the seed of the run.
 
         It serves to build the network; anchors of subgraphs follow the seed of the run.
-
-        Raises:
-            KeyError: if it lacks weights that the first member has.
         """
         by_network: dict[int, Weights] = {i: {}, 0: {}}
         for name, value in self.weights.items():

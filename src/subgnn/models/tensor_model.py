@@ -65,7 +65,6 @@ class TensorModel(TrainableModel):
         return checkpoint
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """A network for each candidate; all share the tensors of the start, and the inputs."""
         spec = ModelSpec.for_recipe(recipe, data.graph, data.subgraphs, seed=data.seed)
         checkpoint = Checkpoint(spec, self.start(data, recipe))
         candidates = []
@@ -81,11 +80,9 @@ class TensorModel(TrainableModel):
         return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
 
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
-        """The fitted network, ready to predict."""
         return _FittedTensorModel(self, checkpoint, graph, opening)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
-        """Weights as the settings make them; the tensors of the start are part of their shapes."""
         empty = {name: weight.to("meta") for name, weight in checkpoint.weights.items()}
         with torch.device("meta"):
             return self.network(replace(checkpoint, weights=empty)).state_dict()
@@ -165,12 +162,7 @@ def make_head(spec: ModelSpec, width: int) -> Head:
 
 @dataclass(frozen=True, slots=True)
 class PaperBaselineSettings(MethodSettings):
-    """Settings of the paper's baselines (avg, mn, s2v, gc).
-
-    tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says, and
-    tune_settings with each of several lists of overrides, as after --set, of the head and its training. weighted has
-    the weights of edges in messages, where the graph has weights (gc).
-    """
+    """Settings of the paper's baselines (avg, mn, s2v, gc)."""
 
     section: ClassVar[str] = "baseline"
     tune_embeddings: bool = False
@@ -191,11 +183,7 @@ TUNABLE = (
 
 
 def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe with each of its ``baseline.tune_settings``, by the settings; without any, itself under no name.
-
-    Raises:
-        UserError: for a setting that cannot be tuned.
-    """
+    """The recipe with each of its ``baseline.tune_settings``, by the settings; without any, itself under no name."""
     where, settings = "baseline.tune_settings", recipe.of(PaperBaselineSettings)
     if not settings.tune_settings:
         return {"": recipe}

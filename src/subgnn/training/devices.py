@@ -71,11 +71,7 @@ def quiet_lightning() -> None:
 
 
 def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
-    """Set up one device, or this rank's among several, which :func:`in_turn` connects.
-
-    Args:
-        device: ``auto``, ``cpu`` or ``cuda``.
-    """
+    """One device, or this rank's among several, which :func:`in_turn` connects; ``device`` is auto, cpu or cuda."""
     if ranks is None:
         # Explicit, so that a training on one device inside another program's torchrun stays on one.
         return Fabric(accelerator=device, devices=1, plugins=[LightningEnvironment()])
@@ -126,7 +122,7 @@ def disconnect(fabric: Fabric) -> None:
 
 
 def _store() -> TCPStore | None:
-    """The key-value store that torchrun provides to its ranks from the start, if there is one."""
+    """The key-value store that torchrun gives its ranks from the start, if there is one."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):
         return None
     return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=TIMEOUT)
@@ -200,11 +196,7 @@ def outputs_over_ranks(fabric: Fabric) -> Outputs:
 def part_of_loss(share: Share, targets: Tensor, *, task: TaskName, weights: Tensor | None, size: int) -> Tensor | float:
     """The factor of the mean loss of a share; over all ranks, the products add up to the loss of the batch.
 
-    Weighted cross entropy divides by the sum of the weights, not by the number of subgraphs.
-
-    Args:
-        targets: of the whole batch.
-        size: the number of ranks.
+    Weighted cross entropy divides by the sum of the weights. ``targets`` are those of the whole batch.
     """
     if share.whole:
         return 1 / size
@@ -258,7 +250,7 @@ class GlobalStateNorm(StateNorm):
     share: Share | None = None
 
     def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
-        """Shapes: (components of the share, width), both."""
+        """Shapes: (rows of the share, width), both."""
         self.total = None if self.share is None or self.share.whole else _sum_over_ranks
         return super().forward(h, present)
 

@@ -48,15 +48,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutOfFold:
-    """Out-of-fold predictions of several candidates for the same labelled subgraphs.
+    """Out-of-fold predictions of several candidates for the same labelled subgraphs, scored by ``metric``.
 
     Shapes:
-        predictions: (candidates, repeats, n, outputs), probabilities, or values for regression.
-        targets: (n,) classes or values, or (n, labels) of 0 and 1.
+        predictions: (candidates, repeats, n, outputs), probabilities or values. targets: (n,), or (n, labels).
         units: (n,), equal for subgraphs that count as one: of equal nodes, or of one group.
-
-    Attributes:
-        metric: what candidates are scored by (:func:`score_of`).
     """
 
     predictions: Array
@@ -86,11 +82,7 @@ class Choice:
 
 
 def score_of(predictions: Array, targets: NDArray[np.float64], task: TaskName, metric: str = HEADLINE) -> float:
-    """The score by a metric, as the mean over repeats; NaN becomes 0.
-
-    Shapes:
-        predictions: (repeats, n, outputs). targets: (n,), or (n, labels).
-    """
+    """The score by a metric, as the mean over repeats; NaN becomes 0. Shapes: predictions: (repeats, n, outputs)."""
     if metric not in RANKING and recall_count(metric) is None:
         return prediction_terms(predictions, targets, task).score
     return float(np.nan_to_num(np.mean([ranking_metric(metric, one, targets) for one in predictions])))
@@ -103,12 +95,9 @@ def score_samples(predictions: Array, given: OutOfFold) -> Array:
 
 
 def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: TaskName) -> ScoreTerms:
-    """The terms of micro-F1, for real values of R^2, as the mean over repeats.
+    """The terms of micro-F1 or R^2, as the mean over repeats. Shapes: predictions: (repeats, n, outputs).
 
     Several labels are predicted above one common threshold, the best for these predictions.
-
-    Shapes:
-        predictions: (repeats, n, outputs). targets: (n,), or (n, labels).
     """
     found = task_of(task).decide_best(predictions, targets)
     return mean_terms([score_terms(one, targets, task) for one in found])
@@ -162,13 +151,8 @@ def ensemble(given: OutOfFold) -> Array:
 def clearly_behind(given: OutOfFold, rows: NDArray[np.int64], predictions: Array) -> str:
     """Why a candidate that is not finished cannot be part of the answer; empty if it may be.
 
-    On the subgraphs it has predicted, it is clearly behind the best of the others by a paired test, and an ensemble
-    that is selected on them gives it no weight.
-
-    Args:
-        given: the others.
-        rows: the subgraphs that it has predicted (m,).
-        predictions: what it has predicted for them (1, m, outputs).
+    On the subgraphs it has predicted, ``rows``, it is clearly behind the best of the others by a paired test, and an
+    ensemble that is selected on them gives it no weight. ``predictions`` are its own (1, m, outputs).
     """
     top = int(np.flatnonzero(best(given))[0])
     others, repeats = given.take(rows), given.predictions.shape[1]
@@ -196,11 +180,7 @@ RULES: dict[str, Callable[[OutOfFold], Array]] = {"simplest": simplest, "best": 
 
 
 def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
-    """Compare the rules by cross-validation over the parts, and apply the one that wins to all predictions.
-
-    Shapes:
-        parts: (n,), the part of each subgraph.
-    """
+    """Compare the rules by cross-validation over ``parts`` (n,), and apply the one that wins to all predictions."""
     if len(given.predictions) == 1:
         score = score_of(given.predictions[0], given.targets, given.task, given.metric)
         return Choice("best", np.ones(1), {"best": score})
@@ -224,11 +204,7 @@ _WIDEST = 3.0  # bound of the logarithm of a scale
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """How outputs are computed from mean probabilities, and the thresholds of labels.
-
-    Shapes:
-        scale, offset: (1,), or (labels,) for multi-label. thresholds: (labels,), empty for other tasks.
-    """
+    """How outputs are computed from mean probabilities, by scale and offset (1,) or (labels,); thresholds of labels."""
 
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]
@@ -245,11 +221,7 @@ class Calibration:
 
 
 def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], task: TaskName) -> Calibration:
-    """Fit scale, offset and thresholds to out-of-fold predictions.
-
-    Shapes:
-        predictions: (repeats, n, outputs), probabilities or values. targets: (n,), or (n, labels).
-    """
+    """Fit scale, offset and thresholds to out-of-fold predictions (repeats, n, outputs)."""
     one = Calibration(np.ones(1), np.zeros(1), np.empty(0))
     kind = task_of(task)
     if kind.real:

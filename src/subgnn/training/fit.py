@@ -62,15 +62,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FitHooks:
-    """Functions that a fit calls.
+    """Functions that a fit calls, to report pretraining, preparation and epochs.
 
-    Args:
-        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
-        on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
-        after_epoch: called with each epoch's record, and a function that returns the state to resume from; it may
-            raise, which ends the fit.
-        preparing: the context of the preparation.
-        fitting: the context of the epochs; it gives the state to resume from, or None.
+    ``after_epoch`` gets each epoch's record, and a function that returns the state to resume from; it may raise, which
+    ends the fit. ``preparing`` and ``fitting`` are contexts; the latter gives the state to resume from, or None.
     """
 
     on_pretrain: OnEpoch = ignore
@@ -85,16 +80,11 @@ NO_HOOKS = FitHooks()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitResult:
-    """A trained model.
+    """A trained model: its recipe with all choices made, the checkpoint that predictions need, progress on validation.
 
-    Attributes:
-        recipe: with the choices made that it had left open.
-        checkpoint: what predictions need.
-        progress: on validation.
-        selection: fields of the result about the candidates, or about the members of an ensemble.
-        vectors: the table of node embeddings that the model started from (N, dim).
-        outputs: for the subgraphs of ``val`` and ``test``, those that were asked for (n, outputs).
-        embedded: z_S of all subgraphs (n, width), where it was asked for and is that of predictions.
+    ``selection`` are fields of the result about candidates or members; ``vectors`` the node embeddings that the model
+    started from (N, dim). ``outputs`` are those that were asked for, by split (n, outputs); ``embedded`` is z_S of all
+    subgraphs (n, width), if it was asked for and is that of predictions.
     """
 
     recipe: Recipe
@@ -145,11 +135,10 @@ def fit(
 
     Args:
         splits: which subgraphs are to learn from (0), to choose on (1), and held out (2); by default the dataset's.
-        vectors: the table of node embeddings, where it is known.
+        vectors: the table of node embeddings, if it is known.
         join: solve a model that is fitted in one go again on the first two splits, after its choices are made.
         score_epochs: add the scores on test to every epoch's record; they have no part in the fit.
-        outputs: the splits to give outputs for.
-        embed: give the vectors of all subgraphs as well.
+        outputs, embed: the splits to give outputs for, and whether to give vectors of all subgraphs.
         fabric: of several ranks; by default this process alone, on ``device``.
     """
     begin = time.monotonic()
@@ -203,11 +192,7 @@ def fit(
 def _fit_all(
     candidates: Sequence[Candidate], examples: Examples, fabric: Fabric, hooks: FitHooks, *, score: NDArray[np.int64]
 ) -> list[Progress]:
-    """Fit the candidates in turn, from the state that a hook gives.
-
-    Args:
-        score: subgraphs whose scores every epoch's record is to have.
-    """
+    """Fit the candidates in turn, from the state that a hook gives; records have scores of the subgraphs ``score``."""
     with hooks.fitting() as before:
         fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
 
@@ -255,11 +240,7 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
 
 
 class Ensemble(nn.Module):
-    """Networks of one shape whose outputs are averaged.
-
-    Shapes:
-        out: (n, outputs), the mean of the members' logits.
-    """
+    """Networks of one shape whose outputs are averaged (n, outputs)."""
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -327,12 +308,7 @@ def set_up(
     cache: bool = True,
     on_prepare: OnProgress = ignore,
 ) -> tuple[Sequence[Candidate], Examples]:
-    """Make the networks that are to be fitted, and the examples they learn from.
-
-    Args:
-        vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
-        cache, on_prepare: as for :func:`~subgnn.api.train_recipe.train`.
-    """
+    """Make the networks that are to be fitted, and the examples they learn from."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     check_labels(subgraphs)
     check_edges(recipe, graph)
@@ -371,11 +347,7 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
 
 
 def _check_table(network: nn.Module, examples: Examples) -> None:
-    """Refuse many devices for a table that is learned by rows: gradients gathered over ranks cannot be sparse.
-
-    Raises:
-        UserError: if the table is so large that it is learned by rows.
-    """
+    """Refuse many devices for a table that is learned by rows: gradients gathered over ranks cannot be sparse."""
     table = getattr(network, "table", None)
     if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
@@ -388,13 +360,7 @@ _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
 
 
 def check_labels(subgraphs: SubgraphSet) -> None:
-    """Refuse labels that allow no training or no selection.
-
-    Raises:
-        DataError: without labels, without subgraphs in train or val, for a single class, and for real values that are
-            not finite, too large, too close together, or too far from those of the training split for a squared error
-            in 32 bits.
-    """
+    """Refuse labels that allow no training or no selection; for real values, no squared error in 32 bits."""
     targets = subgraphs.require_labels(_WHERE)
     for split in ("train", "val"):
         if not len(subgraphs.indices(split)):

@@ -66,10 +66,7 @@ _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """A model by what it sees of a subgraph, and the score terms of its out-of-fold predictions.
-
-    ``simple``: it is fitted in one go.
-    """
+    """A model by what it sees, and the terms of its out-of-fold score; ``simple``: it is fitted in one go."""
 
     name: str
     sees: View
@@ -79,11 +76,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The signals of the labels.
+    """The signals of the labels, also in words.
 
-    Attributes:
-        enough: the best simple model, if no model is clearly better; else the best model; empty without a signal.
-        sentences: the signals, and whether a simple model is as good, in words.
+    ``enough`` is the best simple model, if no model is clearly better; else the best model; empty without a signal.
     """
 
     signals: tuple[Signal, ...]
@@ -102,11 +97,8 @@ def signal_of(
 
     Args:
         models: the fitted ones. Without one that sees nothing, the constant prediction is that of all targets.
-        units: equal for subgraphs that count as one, as their nodes are equal or they are of one group.
+        units: (n,), equal for subgraphs that count as one.
         untried: names of candidates that were not judged, which may find what the others do not.
-
-    Shapes:
-        targets: (n,) or (n, classes). units: (n,), from 0.
 
     Example:
         >>> targets = np.arange(90) % 3
@@ -143,12 +135,7 @@ def _best(models: Sequence[Judged]) -> Judged:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Judge:
-    """The best model of each group, and the level of their comparisons.
-
-    Attributes:
-        best: the best model of each group, by score; ``simple``: the best of all simple ones.
-        level: that the p-value of a clear lead is below.
-    """
+    """The best model of each group and of all simple ones, and the level that the p-value of a clear lead is below."""
 
     best: Mapping[View, Judged]
     simple: Judged | None
@@ -160,7 +147,6 @@ class _Judge:
     untried: Sequence[str]
 
     def verdict(self) -> Verdict:
-        """Apply the rule."""
         clear = [view for view, model in self.best.items() if self._leads(model.terms, self.constant)]
         signals: list[Signal] = [_VIEWS[view] for view in clear if self._is_signal(view, clear)]
         if not signals:
@@ -174,7 +160,6 @@ class _Judge:
         return Verdict(tuple(signals), enough.name, (words, advice))
 
     def _leads(self, ours: ScoreTerms, theirs: ScoreTerms, *, level: float | None = None) -> bool:
-        """Whether a model is clearly better than another."""
         return ours.score - theirs.score >= MARGIN and swap_test(ours, theirs) < (level or self.level)
 
     def _is_signal(self, view: View, clear: Sequence[View]) -> bool:
@@ -214,7 +199,6 @@ class _Judge:
         return f"The labels depend on {words}; the constant prediction has {guess}."
 
     def _untried(self) -> str:
-        """A sentence about candidates that were not tried."""
         if not self.untried:
             return ""
         subject = "1 candidate was" if len(self.untried) == 1 else f"{len(self.untried)} candidates were"

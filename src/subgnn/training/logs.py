@@ -42,9 +42,6 @@ class MetricsLog:
     """metrics.jsonl, which can be read while the run continues; its text is also part of the saved progress.
 
     So a run that continues replaces the file, whatever state it is in: half a line, or lines of epochs not saved.
-
-    Args:
-        text: the lines of the epochs that are done.
     """
 
     def __init__(self, path: Path, text: str = "") -> None:
@@ -122,7 +119,7 @@ _OPEN: dict[str, Callable[[Path], _Opened]] = {
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Check that the packages of loggers are installed; a package, its extra and its option have the same name."""
+    """Refuse loggers that are unknown, or whose packages are not installed."""
     for name in names:
         if find_spec(name) is None:
             raise MissingExtra(name, extra=name, feature=f"--{name}")

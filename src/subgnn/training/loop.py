@@ -70,11 +70,9 @@ def run_epochs(
 ) -> Progress:
     """Train, and return the best epoch's weights and metrics.
 
-    Args:
-        resume: the state that ``after_epoch`` saved in an earlier run.
-        first_as_it_is: epoch 0 takes no step. It evaluates the initial network, so that this can be selected, too: for
-            a network that corrects a baseline, it is the baseline itself. A lower loss alone does not replace it: as
-            between candidates, a model that was fitted in one go is preferred to the best of many epochs.
+    With ``first_as_it_is``, epoch 0 takes no step, so that the initial network can be selected, too: the baseline
+    itself, for a network that corrects one. A lower loss alone does not replace it: as between candidates, a model that
+    was fitted in one go is preferred to the best of many epochs.
     """
     examples, settings, fabric = fitting.examples, fitting.settings, fitting.fabric
     graphed = fabric.device.type == "cuda" and isinstance(examples.inputs, PaddableSource) and fabric.world_size == 1

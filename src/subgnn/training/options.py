@@ -120,12 +120,9 @@ def parse_duration(value: Any, where: str) -> float:
 class TrainedRun:
     """A run that was just trained, so that its page needs nothing from disk.
 
-    Attributes:
-        records: the epochs of all candidates, as in metrics.jsonl; none of a portfolio.
-        tables: of node embeddings that the model started from, by their hash.
-        outputs: for the test split, or for val where there is none (n, outputs); None where nothing is held out.
-        out_of_fold: calibrated outputs of a portfolio (repeats, n, outputs), and their subgraphs (n,).
-        vectors: z_S of all subgraphs, where training has computed them (N, width).
+    ``records`` are the epochs of all candidates, as in metrics.jsonl; ``tables`` node embeddings by their hash;
+    ``outputs`` those of test, or of val if there is no test (n, outputs). ``out_of_fold`` are calibrated outputs of a
+    portfolio (repeats, n, outputs), and their subgraphs (n,); ``vectors`` is z_S of all subgraphs, if it was computed.
     """
 
     result: RunResult
@@ -146,14 +143,10 @@ OnLeaderboard: TypeAlias = "Callable[[Sequence[Candidate], str], None]"
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Functions that are called as a run progresses.
+    """Functions that are called as a run progresses: with records of epochs, and what is being prepared.
 
-    Args:
-        on_epoch: called with each epoch's record; not for a portfolio.
-        on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
-        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
-        on_leaderboard: called, for a portfolio, with the rows of its leaderboard and what is being done: first with
-            the plan, whose rows have estimates, then whenever a row changes.
+    A portfolio calls ``on_leaderboard`` alone: first with the plan, whose rows have estimates, then whenever a row
+    changes.
     """
 
     on_epoch: OnEpoch = ignore

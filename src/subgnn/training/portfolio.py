@@ -60,13 +60,10 @@ _CHEAP = 0.1  # the part of the budget that a candidate's repeats may take
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The labelled subgraphs that candidates are judged on, and those they choose on.
+    """The labelled subgraphs that candidates are judged on, and those they choose on; none of test.
 
-    Attributes:
-        dataset: these subgraphs alone; those of test are not in it.
-        rows: their places in the dataset that was given.
-        judged: which of them are dealt into folds.
-        has_validation: whether the others serve all choices.
+    ``rows`` are their places in the dataset that was given; ``judged`` are dealt into folds. With ``has_validation``,
+    the others serve all choices.
     """
 
     dataset: Dataset
@@ -77,11 +74,7 @@ class Pool:
 
     @classmethod
     def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> Pool:
-        """The pool of a dataset.
-
-        Raises:
-            DataError: where there are no labels, or too few subgraphs for folds.
-        """
+        """The pool of a dataset; refused if there are no labels, or too few subgraphs for folds."""
         given = dataset.subgraphs
         given.require_labels("train")
         splits = np.zeros(len(given), np.int8) if given.splits is None else np.array(given.splits)
@@ -143,10 +136,7 @@ class Pool:
         return splits
 
     def _with_validation(self, splits: NDArray[np.int8], name: str) -> NDArray[np.int8]:
-        """The same with a part of the training subgraphs for validation, unless there are others for that.
-
-        It is the part that costs training the fewest classes.
-        """
+        """Put the part of the training subgraphs that costs the fewest classes into validation, unless there is one."""
         if self.has_validation:
             return splits
         train = np.flatnonzero(splits == TRAIN)
@@ -188,16 +178,10 @@ class Budget:
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """A candidate: its recipe, its plan, and once it was judged, its out-of-fold predictions.
+    """A candidate: its recipe, its plan, and once it was judged, its out-of-fold predictions (repeats, n, outputs).
 
-    Attributes:
-        repeats: how often the subgraphs are dealt into folds for it.
-        cost: an estimate of what its fits take.
-        predictions: (repeats, n, outputs), probabilities or values; None until it was judged.
-        seconds: those of each fit, of pretraining before them in the first.
-        dropped: why it is not judged, or failed; empty otherwise.
-        behind: whether it was stopped because it is clearly behind the best.
-        note: what is special about it.
+    ``seconds`` are those of each fit. ``dropped`` says why it is not judged, or failed; ``behind``, that it was stopped
+    because it is clearly behind the best.
     """
 
     name: str
@@ -287,11 +271,7 @@ It is given an estimate of the seconds that the other fits take, the subgraphs t
 
 @dataclass(slots=True)
 class PoolFits:
-    """Fits of recipes to parts of a pool, which share their node embeddings.
-
-    Attributes:
-        stop: asked after every epoch; if it says so, the fit raises :class:`~subgnn.training.fit.Stopped`.
-    """
+    """Fits of recipes to parts of a pool, which share their node embeddings; ``stop`` is asked after every epoch."""
 
     pool: Pool
     device: str = "auto"
@@ -343,11 +323,7 @@ class PoolFits:
 
 
 def judge(row: Row, auto: AutoSettings, fits: PoolFits, check: Check) -> None:
-    """Compute the out-of-fold predictions of a candidate.
-
-    Args:
-        check: called after each fit but the last; it may raise.
-    """
+    """Compute out-of-fold predictions; ``check`` is called after each fit but the last, and may raise."""
     pool = fits.pool
     outputs = max(1, pool.subgraphs.num_classes)
     found = np.zeros((row.repeats, len(pool.judged), outputs), np.float32)
@@ -382,10 +358,7 @@ def candidate_key(row: Row, pool_key: str, auto: AutoSettings) -> str:
 
 
 def save_candidate(row: Row, key: str, rows: NDArray[np.int64], run: Path) -> None:
-    """Write the out-of-fold predictions of a candidate into the folder of a run.
-
-    The file has ``predictions`` (repeats, n, outputs), the ``rows`` of the dataset they are for (n,), and ``seconds``.
-    """
+    """Write the out-of-fold predictions of a candidate, the ``rows`` they are for (n,), and the seconds into a run."""
     arrays = {"predictions": row.predictions, "rows": rows, "seconds": np.array(row.seconds)}
     (run / CANDIDATES).mkdir(exist_ok=True)
     path = run / CANDIDATES / f"{row.name}.safetensors"

@@ -104,10 +104,7 @@ def _tables(fits: list[tuple[Row, FitResult]]) -> Tables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tested:
-    """Scores of the final answer on test, of its thresholds, and of the simple candidates; empty without a test split.
-
-    ``simple`` are scores by the metric of the leaderboard.
-    """
+    """Scores on test of the final answer, and of simple candidates by the leaderboard's metric; empty without test."""
 
     outputs: NDArray[np.float32] | None = None
     scores: dict[str, float] = field(default_factory=dict)
@@ -381,10 +378,7 @@ class _Training:
         )
 
     def test(self, checkpoint: Checkpoint, fits: list[tuple[Row, FitResult]]) -> _Tested:
-        """Score the test split, only once for the final answer.
-
-        Simple candidates are fitted again where they are no members.
-        """
+        """Score test, only once for the final answer; simple candidates that are no members are fitted again."""
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):

@@ -32,11 +32,7 @@ _PROGRESS = Format(
 
 
 class Recorder:
-    """Hooks of a fit that write metrics.jsonl, save the progress every few seconds, and end the fit on an interrupt.
-
-    Args:
-        options: of the run; with ``resume``, the fit goes on from the progress that is saved in its folder.
-    """
+    """Hooks of a fit that write metrics.jsonl, save the progress every few seconds, and end the fit on an interrupt."""
 
     def __init__(self, options: RunOptions, fabric: Fabric) -> None:
         self._options, self._fabric = options, fabric
@@ -108,12 +104,7 @@ def save_progress(state: dict[str, Any], path: Path) -> None:
 
 
 def load_progress(path: Path) -> dict[str, Any]:
-    """Read the state that :func:`save_progress` wrote.
-
-    Raises:
-        Damaged: if it is not saved progress, or was changed since.
-        DataError: if it cannot be read, or is of another version.
-    """
+    """Read the state that :func:`save_progress` wrote."""
     content = load_state(path, _PROGRESS)
     for name, kind in {"metrics": str, "fitted": list, "progress": dict, "devices": int}.items():
         if not isinstance(content.get(name), kind):

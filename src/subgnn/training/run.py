@@ -47,11 +47,7 @@ from subgnn.training.run_dir import (
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
-    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.api.train_recipe.train` explains it.
-
-    Returns:
-        The result, on every rank.
-    """
+    """Train a recipe and write the run's folder (:func:`subgnn.api.train_recipe.train`); all ranks get the result."""
     recipe, out, resume = options.recipe, options.out, options.resume
     check_loggers(options.loggers)
     fabric = make_fabric(options.device, ranks)
@@ -92,12 +88,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
 
 
 def check_ranks(options: RunOptions, ranks: Ranks) -> None:
-    """Refuse a training that several ranks cannot do.
-
-    Raises:
-        UserError: for a model whose fit cannot be divided, for more ranks than GPUs, and for pretrained embeddings
-            without a cache, through which the ranks share them.
-    """
+    """Refuse a training that several ranks cannot do."""
     recipe = options.recipe
     if recipe.is_portfolio or not trainable_model_of(recipe).trains_on_many_devices:
         names = ", ".join(names_where("trains_on_many_devices"))
@@ -205,11 +196,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
 
 
 def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int) -> None:
-    """Refuse, before any work, an aim that is not understood, or does not fit the task.
-
-    Raises:
-        UserError: for that, for one fold, for folds without an aim, and for folds on several devices.
-    """
+    """Refuse, before any work, an aim that is not understood, or folds that do not fit it."""
     check_aim(settings.threshold, task)
     if settings.threshold_folds == 1:
         hint = "accepted: 0 for the validation split, or from 2"

@@ -81,9 +81,6 @@ def claim_run(options: RunOptions) -> Iterator[None]:
 
     If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
     can be given again with the same --out. An interrupt removes nothing.
-
-    Raises:
-        DataError: if another process writes it, or it holds something else.
     """
     out = options.out
     if _is_foreign(out):
@@ -106,11 +103,7 @@ def claim_run(options: RunOptions) -> Iterator[None]:
 
 
 def can_resume(options: RunOptions) -> bool:
-    """Whether there is a run to resume; a changed note does not matter.
-
-    Raises:
-        DataError: if it has other settings.
-    """
+    """Whether there is a run to resume, refused if it has other settings; a changed note does not matter."""
     out = options.out
     if not (options.resume and (out / RECIPE).is_file()):
         return False
@@ -161,10 +154,7 @@ def is_finished(out: Path) -> bool:
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """The folders of runs at and below a folder, by path; hidden folders, links and what is in a run are not searched.
-
-    A run that is not finished is one, too.
-    """
+    """The folders of runs at and below a folder, by path, also unfinished ones; hidden folders are skipped."""
     if not folder.is_dir():
         raise DataError("no such folder", where=str(folder), hint="give a folder with runs of subgnn train")
     found = []
@@ -188,11 +178,7 @@ def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
 
 
 def keep_subgraph_keys(subgraphs: SubgraphSet, out: Path) -> None:
-    """Store the keys of the subgraphs that a run is trained with, or compare them with those in its folder.
-
-    Raises:
-        DataError: if those are of other subgraphs.
-    """
+    """Store the keys of the subgraphs that a run is trained with, or compare them with those in its folder."""
     from subgnn.data.subgraphs import subgraph_keys
 
     if (out / SUBGRAPHS).is_file():
@@ -202,21 +188,13 @@ def keep_subgraph_keys(subgraphs: SubgraphSet, out: Path) -> None:
 
 
 def read_subgraph_keys(out: Path) -> Keys:
-    """The keys of the subgraphs that a run was trained with.
-
-    Raises:
-        DataError: if they are missing or damaged.
-    """
+    """The keys of the subgraphs that a run was trained with."""
     file = read_arrays(out / SUBGRAPHS, _KEYS)
     return file.arrays["keys"]
 
 
 def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint: str) -> None:
-    """Refuse subgraphs that are not those a run was trained with, and say how they differ.
-
-    Raises:
-        DataError: if node sets, labels or splits differ.
-    """
+    """Refuse subgraphs that are not those a run was trained with, and say how they differ."""
     from subgnn.data.subgraphs import changes, subgraph_keys
 
     if trained_with.ndim != 2 or trained_with.shape[1] != 3:
@@ -227,11 +205,7 @@ def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint
 
 
 def keep_dataset(dataset: Dataset, out: Path) -> None:
-    """Store the dataset in the folder of a run, or compare it with the one that is there from before.
-
-    Raises:
-        DataError: if that is another one.
-    """
+    """Store the dataset in the folder of a run, or compare it with the one that is there from before."""
     from subgnn.data.formats.bundle import read_bundle, write_bundle
 
     path = out / DATASET
@@ -249,11 +223,7 @@ def _content(dataset: Dataset) -> tuple[str, ...]:
 
 
 def dataset_path(run: Path, result: RunResult, data: Path | None) -> Path:
-    """The dataset of a run: ``data``, or the one in its folder, or the path in its result.
-
-    Raises:
-        DataError: if it does not exist.
-    """
+    """The dataset of a run: ``data``, or the one in its folder, or the path in its result."""
     if data is None and (run / DATASET).is_file():
         return run / DATASET
     source = data if data is not None else Path(result.source or "the run names no dataset")

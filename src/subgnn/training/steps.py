@@ -69,11 +69,7 @@ class Steps:
         return self.advance(inputs.batch(rows[own]), targets[own], part)
 
     def advance(self, batch: Any, targets: Tensor, part: Tensor | float = 1.0) -> Tensor:
-        """Forward, backward, clip, update.
-
-        Args:
-            part: the weight of this loss in that of the batch of all ranks.
-        """
+        """Forward, backward, clip, update; ``part`` is the weight of this loss in that of the batch of all ranks."""
         fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
         with single_precision():
@@ -226,11 +222,7 @@ def adam(
     """The optimizer of all learned parameters; tables of vectors (:data:`TABLES`) have no weight decay.
 
     Decay would move the rows that no training subgraph looks up, to other vectors than prediction gives a node that is
-    new to it. Without decay such a row has no gradient and rests.
-
-    Args:
-        graphed_on: the device whose steps are to be captured; a captured step reads the rate from the device, where it
-            can still be changed.
+    new to it. A step captured on the device ``graphed_on`` reads the rate from there, where it can still be changed.
     """
     decayed: list[nn.Parameter] = []
     tables: list[nn.Parameter] = []
