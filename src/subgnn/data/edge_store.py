@@ -4,7 +4,7 @@ Edges are stored in their order, and counted by the node they leave. Then every 
 into one of several *buckets*: consecutive rows, few enough to be sorted in memory. The rows of one bucket after another
 are the graph. The result is that of :meth:`Graph.from_edges`, entry for entry.
 
-On disk this takes 24 bytes an edge at most, 36 with weights, and then the graph.
+On disk this takes at most 24 bytes per edge, 36 with weights, and then the graph.
 """
 
 from __future__ import annotations

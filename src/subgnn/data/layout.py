@@ -118,7 +118,7 @@ def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], 
 def choose_border(
     border: NDArray[Any], links: NDArray[np.int64], anchors: Collection[int], most: int
 ) -> NDArray[np.int64]:
-    """Border nodes to draw, by their edges into the subgraph; half of them anchors, where there are so many."""
+    """Border nodes to draw, by their edges into the subgraph; half of them anchors, if there are enough."""
     order = border[np.lexsort((border, -links))]
     is_anchor = np.array([int(node) in anchors for node in order], np.bool_)
     half = (most + 1) // 2

@@ -76,7 +76,7 @@ def split_subgraphs(
         raise DataError(what, where="groups", hint="the method group needs them, the others take none")
     if groups is not None and len(groups) != len(subgraphs):
         what = f"{len(groups)} groups for {len(subgraphs)} subgraphs"
-        raise DataError(what, where="groups", hint="one group a subgraph, in their order")
+        raise DataError(what, where="groups", hint="one group per subgraph, in their order")
     if method == "time":
         if subgraphs.times is None:
             hint = "accepted then: random, stratified, group"
@@ -269,8 +269,8 @@ def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.in
 def stratified_split(targets: NDArray[Any], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
     """A split in which every class has its share of every part.
 
-    One class an item: within one of its share for each class, and exactly :func:`split_sizes` in all. Real targets are
-    cut into ten bins of equal counts. Several labels an item, (n, classes) of 0 and 1: iterative stratification, the
+    One class per item: within one of its share for each class, and exactly :func:`split_sizes` in all. Real targets are
+    cut into ten bins of equal counts. Several labels per item, (n, classes) of 0 and 1: iterative stratification, the
     rarest label first (Sechidis, Tsoumakas and Vlahavas, 2011), near the share for each label and exact in all.
     """
     labels = one_hot(np.asarray(targets))

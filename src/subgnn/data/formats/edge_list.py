@@ -1,4 +1,4 @@
-"""``edge_list.txt``: one edge a line, ``u v`` or ``u v weight``.
+"""``edge_list.txt``: one edge per line, ``u v`` or ``u v weight``.
 
 The parser is ours: pyarrow's CSV reader is not faster (5 million lines, two cores), takes one separator and no
 comments, and reports the first bad line of a file rather than all of them.
@@ -30,7 +30,7 @@ _LARGEST_CHUNK, _SMALLEST_CHUNK = 2**26, 2**12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeList:
-    """The edges of a file, in its order; types and times are those of the file beside it."""
+    """The edges of a file, in its order; types and times come from edge_attributes.tsv."""
 
     tails: NDArray[Any]
     heads: NDArray[Any]

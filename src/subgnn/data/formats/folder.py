@@ -213,7 +213,7 @@ class _FolderReader:
             return None
         array = read_npy(path, "features")
         if array.ndim == 2 and array.shape[1] == 0:
-            hint = "accepted: a row a node, F columns"
+            hint = "accepted: one row per node, F columns"
             raise DataError(f"features of shape {array.shape}", where=str(path), hint=hint)
         return array
 
@@ -242,7 +242,7 @@ class _FolderReader:
         names, base, where = self.names, self.id_base, str(self.folder / NODES)
         if names is not None and len(names) != num_nodes:
             what = f"{len(names)} nodes, but the graph has {num_nodes}"
-            raise DataError(what, where=where, hint="one line a node")
+            raise DataError(what, where=where, hint="one line per node is needed")
         if names is not None and edges.num_edges and not any(names.primary.take(np.arange(edges.num_nodes))):
             what = f"none of its nodes is in the graph, whose ids run {base}..{edges.num_nodes - 1 + base}"
             raise DataError(what, where=where, hint="the first column has the ids of the edges")

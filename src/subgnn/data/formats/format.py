@@ -126,7 +126,7 @@ class Columns:
     ) -> NDArray[Any] | None:
         """The times in the column that was found for a role, if any.
 
-        A column that is only called like times, and not named by the caller, is dropped from ``found``, with a note.
+        A column that merely has a likely title, and holds no times, is dropped from ``found``, with a note.
         """
         if role not in found:
             return None

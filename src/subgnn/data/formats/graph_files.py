@@ -86,7 +86,7 @@ def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
     most = plausible_nodes(matrix.nnz if hasattr(matrix, "nnz") else matrix.size)
     if max(matrix.shape) > most:
         what = f"a matrix of shape {matrix.shape} with few entries"
-        raise DataError(what, hint=f"at most {most:,} rows for so many; number the nodes without large gaps")
+        raise DataError(what, hint=f"at most {most:,} rows for this many; number the nodes without large gaps")
     weighted = options.columns.weight is not None or has_weights(matrix, options.on_note)
     return from_scipy(matrix, directed=options.directed, weighted=weighted)
 

@@ -53,7 +53,8 @@ _SAMPLE = 1000
 def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids.
 
-    Columns that ``options`` do not name are those with likely titles, the ends else the first two; ``on_note`` is told.
+    Columns that ``options`` do not name are guessed from likely titles, with a note; the ends are otherwise the first
+    two columns.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -111,7 +112,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 
 
 def _types(table: Table, found: dict[str, str], options: ReadOptions) -> NDArray[Any] | None:
-    """The types of edges; a column that is only called like them, and cannot be used, is left out with a note."""
+    """The types of edges; a column that merely has a likely title and cannot be used is left out, with a note."""
     if "type" not in found:
         return None
     try:

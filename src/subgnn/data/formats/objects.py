@@ -69,7 +69,7 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
 
 
 def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str | None:
-    """The edge attribute that is called like a weight, if it is a finite number everywhere; a note says so."""
+    """The edge attribute with a likely title of weights, if every edge has a finite number; a note says so."""
     edges = [data for _, _, data in graph.edges(data=True)]
     title = likely_title(list(dict.fromkeys(str(key) for data in edges for key in data)), "weight")
     if title is None:
@@ -236,7 +236,7 @@ def _pyg_labels(
     if y is None:
         return "unlabelled", None, ()
     if y.ndim not in (1, 2) or len(y) != count:
-        raise DataError(f"shape {y.shape} for {count} subgraphs", where=where, hint="a label each is needed")
+        raise DataError(f"shape {y.shape} for {count} subgraphs", where=where, hint="one label per subgraph is needed")
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim == 2:
         if not np.isin(y, (0, 1)).all():
@@ -324,7 +324,7 @@ def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Gr
     for names, read, weighted in readers:
         if all(hasattr(value, name) for name in names):
             if weighted(value):
-                on_note(f"the weights of edges are not used; {read.__name__} keeps them if it is told to")
+                on_note(f"the weights of edges are not used; {read.__name__} keeps them on request")
             return read(value)
     return None
 

@@ -125,7 +125,7 @@ def read_subgraphs(
             problems.error(str(path), f"no subgraph in split '{split}'", "train, val and test each need at least one")
     if names is not None and len(names) != len(rows):
         what = f"{len(names)} names for {len(rows)} subgraphs"
-        problems.error(str(path.with_name("subgraph_names.tsv")), what, "one a line")
+        problems.error(str(path.with_name("subgraph_names.tsv")), what, "one per line is needed")
 
     def place(i: int) -> str:
         return f"{path}:{rows[i].number}"

@@ -138,7 +138,7 @@ def duplication_divergence(
         edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
         highest = ladder[edges <= MAX_COPIED_EDGES].max(initial=0.0)
         what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
-        require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible for so many nodes")
+        require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
         tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, stream_word(rng))
         what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
         require(count >= 0, what, where="retention", hint="lower it, or take fewer nodes or another seed")

@@ -54,7 +54,7 @@ def require(condition: bool, what: str, *, where: str, hint: str) -> None:
 def check_subgraphs(num_subgraphs: int, bins: int) -> None:
     """Refuse fewer subgraphs than classes or splits."""
     least = max(bins, len(SPLITS))
-    hint = f"at least {least} are needed, one a class and one a split"
+    hint = f"at least {least} are needed, one for each class and each split"
     require(num_subgraphs >= least, f"{num_subgraphs} subgraphs for {bins} classes", where="num_subgraphs", hint=hint)
 
 
