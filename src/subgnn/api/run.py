@@ -155,7 +155,7 @@ class Run:
         """Metrics on a split of the run's dataset, as it was in training, or on labelled subgraphs."""
         if isinstance(subgraphs, str):
             subgraphs = self._opened.split(subgraphs, str(self.path))
-        return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path)).metrics
+        return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path))[0]
 
     @property
     def leaderboard(self) -> pd.DataFrame:

@@ -227,13 +227,10 @@ def explain_subgraphs(
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
     options.check(run, out)
-    from subgnn.inference.explain import Explainer, explanation_format, write_explanations
-    from subgnn.inference.open import open_run
+    from subgnn.inference.explain import write_explanations
 
-    files = options.files(out)
-    explanation_format(files)  # refuses a wrong output before the run is opened
-    explainer = Explainer.of_run(open_run(run, options.data), max_nodes=max_nodes, max_anchors=max_anchors)
-    count = write_explanations(explainer, files, attributions=attributions)
+    limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
+    count = write_explanations(run, options.files(out), attributions=attributions, **limits)
     options.report(run, out, f"explanations of {count:,} predictions", num_subgraphs=count)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,19 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult
     """Score a finished run on a split of its dataset, and return its result with these metrics."""
     whole = open_run(out, data)
     subgraphs = whole.split(split, str(data or out))
-    scored = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
-    found: dict[str, Any] = {"run": whole.result.run or str(out), split: scored.metrics}
+    metrics, counts = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
+    found: dict[str, Any] = {"run": whole.result.run or str(out), split: metrics}
     if (decision := whole.predictor.spec.decision) is not None:
-        found["threshold"] = decision.report(**{split: scored.counts})
+        found["threshold"] = decision.report(**{split: counts})
     return replace(whole.result, **found)
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Metrics of predictions, and the counts at the run's thresholds, if it has any."""
+def score(
+    predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "auto", where: str = "subgraphs"
+) -> tuple[dict[str, float], list[Alerts]]:
+    """Metrics of predictions on labelled subgraphs, and the counts at the run's thresholds, if it has any.
 
-    metrics: dict[str, float]
-    counts: list[Alerts]
-
-
-def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "auto", where: str = "subgraphs") -> Scored:
-    """Metrics of predictions on labelled subgraphs; their classes must be among those of the run.
+    The classes of the subgraphs must be among those of the run.
 
     Args:
         select_by: the run's metric of selection, which is added to the metrics if it is ``recall@k``.
@@ -57,8 +53,8 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "aut
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
     scores = task_of(spec.task).metrics(outputs, targets, unit=label_unit(spec.standards), **options)
     if spec.decision is None:
-        return Scored(scores, [])
-    return Scored(scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes))
+        return scores, []
+    return scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes)
 
 
 def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -34,11 +35,11 @@ from subgnn.inference.explanation import (
 )
 from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
-from subgnn.inference.open import OpenedRun
+from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
-from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
+from subgnn.storage.tables import Column, Part, distinct, open_output, write_table
 from subgnn.task import task_of
 
 FORMAT, VERSION = "subgnn-explanations", 1
@@ -248,19 +249,17 @@ class Explainer:
             yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed, those that matter most"
 
 
-def explanation_format(files: Files) -> TableFormat | None:
-    """The format of a table of explanations; None for JSON."""
-    return files.output_format(others=[".json"])
-
-
-def write_explanations(explainer: Explainer, files: Files, *, attributions: bool = False) -> int:
+def write_explanations(
+    run: Path, files: Files, *, attributions: bool = False, max_nodes: int = 500, max_anchors: int = 100
+) -> int:
     """Explain the predictions for a file of subgraphs, and return their number.
 
     JSON and JSON lines hold one object per subgraph; other tables one row per node, component, channel and anchor, with
     its contribution to every class. A subgraph without nodes in the graph has no explanation.
     """
-    form = explanation_format(files)
-    query = files.read(explainer.predictor.graph)
+    form = files.output_format(others=[".json"])
+    explainer = Explainer.of_run(open_run(run, files.data), max_nodes=max_nodes, max_anchors=max_anchors)
+    query, spec = files.read(explainer.predictor.graph), explainer.predictor.spec
     query.refuse_empty()
 
     def explanations() -> Iterator[tuple[int, Explanation | None]]:
@@ -273,7 +272,6 @@ def write_explanations(explainer: Explainer, files: Files, *, attributions: bool
         if form in (None, "jsonl"):
             _write_json(file, query, explanations(), lines=form is not None)
         else:
-            spec = explainer.predictor.spec
             columns, parts = _table(query, task_of(spec.task).columns(spec.classes), explanations())
             write_table(file, form, columns, parts, excel_safe=files.excel_safe)
     return len(query)

@@ -112,18 +112,12 @@ def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str
     return found, unknown, several
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
+def subgraphs_of(
+    index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop: bool = False
+) -> tuple[Ragged, list[list[str]]]:
     """The subgraphs of a request, as sorted nodes, and the unknown texts dropped from each."""
-
-    rows: Ragged
-    dropped: list[list[str]]
-
-
-def subgraphs_of(index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop: bool = False) -> Known:
-    """The subgraphs of a request; a repeated node counts once, and unknown nodes may be dropped."""
     found = [known_nodes(index, nodes, f"subgraph {place}", drop=drop) for place, nodes in enumerate(given)]
-    return Known(Ragged.from_rows(rows for rows, _ in found), [dropped for _, dropped in found])
+    return Ragged.from_rows(rows for rows, _ in found), [dropped for _, dropped in found]
 
 
 def known_nodes(

@@ -200,8 +200,8 @@ async def answer_each(
     """Do work on the subgraphs of a body with ``size`` nodes, and add the nodes that were dropped to its result."""
 
     def found() -> dict[str, Any]:
-        known = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")
-        return work(known.rows) | {"dropped": known.dropped}
+        rows, dropped = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")
+        return work(rows) | {"dropped": dropped}
 
     lane = lane_for(request, size, slow=slow)
     return await answer(request, run, found, lane=lane, subgraphs=len(body.subgraphs))
@@ -373,7 +373,7 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
     size = check_size([body.nodes], limits)
 
     def work() -> Any:
-        return run.draw(subgraphs_of(run.index, [body.nodes]).rows[0], most=min(body.most, limits.drawn))
+        return run.draw(known_nodes(run.index, body.nodes, "subgraph 0")[0], most=min(body.most, limits.drawn))
 
     return await answer(request, run, work, lane=lane_for(request, size))
 

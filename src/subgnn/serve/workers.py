@@ -25,7 +25,7 @@ import torch
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, encode
 from subgnn.serve.monitoring import Metrics
-from subgnn.serve.nodes import Known, subgraphs_of
+from subgnn.serve.nodes import subgraphs_of
 from subgnn.serve.runs import ServedRun
 
 T = TypeVar("T")
@@ -188,18 +188,18 @@ class PredictionBatcher:
                 self._answer_each([waiting])
 
     def _answer(self, batch: list[_Waiting]) -> None:
-        answered: list[tuple[_Waiting, Known]] = []
+        answered: list[tuple[_Waiting, Ragged, list[list[str]]]] = []
         for waiting in batch:
             try:
-                answered.append((waiting, subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)))
+                answered.append((waiting, *subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)))
             except Refusal as refusal:
                 waiting.answer.set_exception(refusal)
         if not answered:
             return
-        values = np.concatenate([known.rows.values for _, known in answered])
-        lengths = np.concatenate([known.rows.lengths for _, known in answered])
+        values = np.concatenate([rows.values for _, rows, _ in answered])
+        lengths = np.concatenate([rows.lengths for _, rows, _ in answered])
         found = self._run.predict(Ragged.from_lengths(values, lengths))
         predictions = iter(found["predictions"])
-        for waiting, known in answered:
-            mine = [next(predictions) for _ in range(len(known.rows))]
-            waiting.answer.set_result(encode(found | {"predictions": mine, "dropped": known.dropped}))
+        for waiting, rows, dropped in answered:
+            mine = [next(predictions) for _ in range(len(rows))]
+            waiting.answer.set_result(encode(found | {"predictions": mine, "dropped": dropped}))
