@@ -16,7 +16,6 @@ import subgnn
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.inference.evaluate import evaluate_split
-from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
@@ -67,12 +66,6 @@ def test_it_trains_and_predicts_new_subgraphs(run):
     assert set(loaded.predict(NEW)) <= set(dataset().subgraphs.classes)
     assert loaded.embed(NEW).shape == (3, 2)
     assert evaluate_split(run, "test").test["micro_f1"] >= 0
-
-
-def test_it_is_explained_by_leaving_nodes_out(run):
-    found = Explainer(subgnn.load(run).predictor).explain(NEW)
-    assert [len(one.by_node) for one in found] == [3, 0, 3]
-    assert not any(one.by_channel for one in found)
 
 
 def test_it_is_exported_and_served(run, tmp_path):

@@ -62,14 +62,6 @@ def test_a_subgraph_has_one_output_in_any_batch():
         np.testing.assert_allclose(predictor.embeddings(rows.take([row]))[0], vectors[row], atol=1e-5)
 
 
-def test_the_order_of_members_does_not_count():
-    backwards = dict(reversed(SHARES.items()))
-    (_, one), (_, other) = opened(), opened(shares=backwards)
-    np.testing.assert_allclose(one.outputs(ROWS), other.outputs(ROWS), atol=1e-6)
-    np.testing.assert_allclose(np.sort(one.embeddings(ROWS)), np.sort(other.embeddings(ROWS)), atol=1e-6)
-    assert one.member_with_channels == other.member_with_channels == "channels"
-
-
 def test_the_cosine_of_vectors_is_the_mean_of_the_members_cosines():
     data, predictor = opened()
     rows = data.subgraphs.nodes.take(np.arange(6))

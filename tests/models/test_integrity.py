@@ -61,10 +61,8 @@ def runs(tmp_path_factory):
 def changed(path, out, change):
     """The file as someone would leave it who changed arrays and content and gave it a checksum that fits."""
     file = read_arrays(path, checkpoint._CHECKPOINT)
-    arrays, content = (
-        {name: np.array(array) for name, array in file.arrays.items()},
-        json.loads(file.metadata["content"]),
-    )
+    arrays = {name: np.array(array) for name, array in file.arrays.items()}
+    content = json.loads(file.metadata["content"])
     change(arrays, content)
     write_parts(out, encode_arrays(arrays, checkpoint._CHECKPOINT, content), overwrite=True)
     return out
@@ -202,20 +200,12 @@ def interrupted(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(
-            dataset(),
-            recipe(2),
-            tmp_path / "run",
-            device="cpu",
-            cache=False,
-            report=False,
-            callbacks=Callbacks(on_epoch=stop),
-        )
+        go_on(tmp_path / "run", resume=False, callbacks=Callbacks(on_epoch=stop))
     return tmp_path / "run"
 
 
-def go_on(run):
-    return train(dataset(), recipe(2), run, device="cpu", cache=False, report=False, resume=True)
+def go_on(run, **options):
+    return train(dataset(), recipe(2), run, device="cpu", cache=False, report=False, **{"resume": True} | options)
 
 
 PROGRESS = [

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from subgnn.models.subgnn.batches import Batch, Inputs, PaddedShape, spans
+from subgnn.models.subgnn.batches import Batch, Inputs, PaddedShape
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
@@ -28,13 +28,6 @@ def example():
         "baseline_scores": np.arange(count, dtype=np.float32)[:, None] / 7,
     }
     return graph, prepared, table, Inputs(prepared, table, **extra), extra
-
-
-def test_spans_by_hand():
-    first = np.array([0, 2, 2, 5, 6])
-    items, owner = spans(first, np.array([2, 0, 1, 2]))
-    assert items.tolist() == [2, 3, 4, 0, 1, 2, 3, 4]
-    assert owner.tolist() == [0, 0, 0, 1, 1, 3, 3, 3]
 
 
 def test_a_batch_has_the_rows_of_its_subgraphs():

@@ -6,23 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import embedding_bag
 
-from subgnn.config.settings import ChannelSettings, ModelSettings
-from subgnn.models.subgnn.layer import Readout, subchannel_width, weighted_bag
-
-
-@pytest.mark.parametrize(
-    ("kind", "output", "width"),
-    [
-        ("position", "property", 3),
-        ("position", "hidden", 7),
-        ("structure", "both", 10),
-        ("neighborhood", "property", 7),
-        ("neighborhood", "both", 7),
-    ],
-)
-def test_width_of_a_subchannel(kind, output, width):
-    assert subchannel_width(ChannelSettings(kind, "border", 3), ModelSettings(output=output), 7) == width
-
+from subgnn.models.subgnn.layer import Readout, weighted_bag
 
 Z = torch.tensor([[1.0, -2.0], [3.0, -6.0], [-5.0, 0.5]], dtype=torch.float64)
 OWNER = torch.tensor([1, 1, 0])
