@@ -88,10 +88,9 @@ class BagModel(TensorModel):
         inside = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
         columns = [inside]
         for part, way in enumerate(self._ways(recipe, graph)):
-            there, near = walks_of(graph, way).graph if way else graph, np.zeros(graph.num_nodes, bool)
-            for node in inside:
-                near[there.neighbors_of(node)] = True
-            columns.append((1 + part) * graph.num_nodes + np.flatnonzero(near))
+            there = walks_of(graph, way).graph if way else graph
+            near = np.unique(Ragged(there.neighbors, there.offsets).take(inside).values)
+            columns.append((1 + part) * graph.num_nodes + near.astype(np.int64))
         return {"columns": torch.from_numpy(np.concatenate(columns))}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
@@ -114,15 +113,14 @@ class BagModel(TensorModel):
         largest; if all classes count the same, strong penalties are often the best.
         """
         given, found = recipe.of(BagSettings), {}
-        ways: tuple[Literal["rows", "none"], ...]
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
-        balances: tuple[Literal["none", "classes"], ...]
         balances = ("none", "classes") if given.balance == "auto" else (given.balance,)
         if given.balance == "auto" and (recipe.training.class_weights or given.inverse_penalty):
             balances = ("none",)  # the weights of classes, or the penalty of a plain fit, are settled
         for way, balance in product(ways, balances):
             for c in (given.inverse_penalty,) if given.inverse_penalty else _INVERSE_PENALTIES[balance]:
-                chosen = replace(given, normalize=way, balance=balance, inverse_penalty=c)
+                options: dict[str, Any] = {"normalize": way, "balance": balance, "inverse_penalty": c}
+                chosen = replace(given, **options)
                 name = f"normalize={way}, inverse_penalty={c:g}{', balanced' if balance == 'classes' else ''}"
                 found[name] = recipe.having(chosen)
         return found

@@ -20,7 +20,6 @@ from subgnn.errors import DataError
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import (
-    Head,
     HeadedNetwork,
     PaperBaselineSettings,
     Rows,
@@ -42,12 +41,13 @@ def distinct(nodes: Ragged) -> Ragged:
 class KnownSubgraphs(HeadedNetwork):
     """A vector for each subgraph, and the head; a batch holds places in the table of vectors."""
 
-    def __init__(self, known: Weights, head: Head, *, trainable: bool) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
+        spec, known = checkpoint.spec, checkpoint.weights
         for name in ("values", "offsets"):
             self.register_buffer(name, known[name])
-        self.table = nn.Parameter(known["table"].clone(), requires_grad=trainable)
-        self.head = head
+        self.table = nn.Parameter(known["table"].clone(), requires_grad=spec.embeddings.trainable)
+        self.head = make_head(spec, known["table"].shape[1])
 
     def embed(self, places: Tensor) -> Tensor:
         return self.table[places]
@@ -66,11 +66,9 @@ class KnownSubgraphsModel(TensorModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The distinct node sets of the dataset, of all splits, and their vectors."""
         nodes = distinct(data.subgraphs.nodes)
-        return {
-            "values": torch.from_numpy(np.array(nodes.values, np.int32)),
-            "offsets": torch.from_numpy(np.array(nodes.offsets)),
-            "table": torch.from_numpy(self.embed(data, recipe, nodes)),
-        }
+        arrays = {"values": nodes.values.astype(np.int32), "offsets": nodes.offsets}
+        arrays["table"] = self.embed(data, recipe, nodes)
+        return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The place of each subgraph among the known ones; a subgraph without a vector is refused."""
@@ -86,9 +84,7 @@ class KnownSubgraphsModel(TensorModel):
         return Rows(torch.tensor(found, dtype=torch.int64))
 
     def network(self, checkpoint: Checkpoint) -> KnownSubgraphs:
-        spec, weights = checkpoint.spec, checkpoint.weights
-        head = make_head(spec, weights["table"].shape[1])
-        return KnownSubgraphs(weights, head, trainable=spec.embeddings.trainable)
+        return KnownSubgraphs(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         return head_candidates(recipe)

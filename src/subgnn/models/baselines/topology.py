@@ -30,10 +30,10 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.views import TOPOLOGY, used_by_view
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import Head, HeadedNetwork, Rows, TensorModel, make_head
+from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
-from subgnn.task import TaskName, task_of
+from subgnn.task import task_of
 
 _TREES = "trees."
 _MAX_NODES = 2**16  # of trees that are stored
@@ -82,24 +82,18 @@ class TopologyModel(TensorModel):
         if task_of(subgraphs.task).real:
             targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
         weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
-        return {
-            "features": torch.from_numpy(table),
-            "targets": torch.from_numpy(np.array(targets)),
-            "standardise.mean": torch.from_numpy(standard.mean),
-            "standardise.deviation": torch.from_numpy(standard.deviation),
-        } | ({} if weights is None else {"weights": torch.from_numpy(weights)})
+        arrays = {"features": table, "targets": np.array(targets)}
+        arrays |= {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation}
+        arrays |= {} if weights is None else {"weights": weights}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The statistics of each subgraph, not standardised."""
         return Rows(torch.from_numpy(subgraph_statistics(graph, nodes, **_attributes(checkpoint.spec))))
 
     def network(self, checkpoint: Checkpoint) -> nn.Module:
-        spec, weights = checkpoint.spec, checkpoint.weights
-        classifier, outputs = spec.of(TopologySettings).classifier, spec.num_outputs
-        if classifier == "head":
-            return StatisticsHead(weights, make_head(spec, len(weights["standardise.mean"])))
-        boosting = classifier == "boosting"
-        return StatisticsTrees(weights, task=spec.task, outputs=outputs, boosting=boosting, seed=spec.seed)
+        head = checkpoint.spec.of(TopologySettings).classifier == "head"
+        return StatisticsHead(checkpoint) if head else StatisticsTrees(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
@@ -167,10 +161,10 @@ class Standardise(nn.Module):
 class StatisticsHead(HeadedNetwork):
     """head(standardised statistics)."""
 
-    def __init__(self, state: Weights, head: Head) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        self.standardise = Standardise(state)
-        self.head = head
+        self.standardise = Standardise(checkpoint.weights)
+        self.head = make_head(checkpoint.spec, len(self.standardise.mean))
 
     def embed(self, statistics: Tensor) -> Tensor:
         return cast(Tensor, self.standardise(statistics))
@@ -186,13 +180,14 @@ class StatisticsTrees(nn.Module):
     targets: Tensor
     weights: Tensor | None
 
-    def __init__(self, state: Weights, *, task: TaskName, outputs: int, boosting: bool, seed: int) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        self.task, self.outputs, self.boosting, self.seed = task, outputs, boosting, seed
+        spec, state = checkpoint.spec, checkpoint.weights
+        self.task, self.outputs, self.seed = spec.task, spec.num_outputs, spec.seed
+        self.boosting = spec.of(TopologySettings).classifier == "boosting"
         self.standardise = Standardise(state)
-        self.register_buffer("features", state["features"])
-        self.register_buffer("targets", state["targets"])
-        self.register_buffer("weights", state.get("weights"))
+        for name in ("features", "targets", "weights"):
+            self.register_buffer(name, state.get(name))
         self.trees = nn.Module()
         self._hold_trees(state)
         hook: Any = self.register_load_state_dict_pre_hook

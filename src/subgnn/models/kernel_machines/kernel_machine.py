@@ -36,7 +36,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.regression import fit_outputs
+from subgnn.models.kernel_machines.regression import Floats, fit_outputs
 from subgnn.models.kernel_machines.view_kernel import Components, Reference, draw_landmarks
 from subgnn.models.kernel_machines.views import (
     ALL_TYPES,
@@ -155,6 +155,15 @@ def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
         raise UserError(what, where="diffusion.views", hint=hint)
 
 
+def fit_regression(
+    rows: Floats, examples: Examples, settings: DiffusionSettings, outputs: int
+) -> tuple[Floats, Floats]:
+    """W and b of the regression that the settings name, fitted to principal components of the training split."""
+    targets = examples.targets.cpu().numpy()[examples.train]
+    options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
+    return fit_outputs(rows, targets, examples.task, outputs, weights=examples.train_weights, **options)
+
+
 def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
     """C of the regression: the one that is set, or those that are tried."""
     return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
@@ -255,12 +264,8 @@ class KernelNetwork(nn.Module):
 
     def solve(self, examples: Examples) -> None:
         source: Any = examples.inputs
-        settings = self.settings
-        found = source.components(examples.train, settings.damping, self.seed)
-        targets = examples.targets.cpu().numpy()[examples.train]
-        options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
-        options["weights"] = examples.train_weights
-        weight, bias = fit_outputs(found.rows, targets, examples.task, len(self.bias), **options)
+        found = source.components(examples.train, self.settings.damping, self.seed)
+        weight, bias = fit_regression(found.rows, examples, self.settings, len(self.bias))
         nodes, reference = source.nodes.take(found.landmarks), found.reference
         state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
         state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}

@@ -34,8 +34,8 @@ from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.kernel_machine import inverse_penalties, wrong_node_sets
-from subgnn.models.kernel_machines.regression import Floats, fit_outputs
+from subgnn.models.kernel_machines.kernel_machine import fit_regression, inverse_penalties, wrong_node_sets
+from subgnn.models.kernel_machines.regression import Floats
 from subgnn.models.kernel_machines.view_kernel import Reference, draw_landmarks
 from subgnn.models.kernel_machines.views import (
     CACHE,
@@ -289,11 +289,8 @@ class Probe(nn.Module):
     def solve(self, examples: Examples) -> None:
         rows = in_standard_units(examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64))
         _, turn = np.linalg.eigh(rows.T @ rows)  # the regression takes principal components
-        targets = examples.targets.cpu().numpy()[examples.train]
         settings = self.checkpoint.spec.of(DiffusionSettings)
-        options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
-        options["weights"] = examples.train_weights
-        weight, bias = fit_outputs(rows @ turn, targets, examples.task, len(self.bias), **options)
+        weight, bias = fit_regression(rows @ turn, examples, settings, len(self.bias))
         weight = in_standard_units((turn @ weight).T).T
         for name, value in {"weight": weight, "bias": bias.astype(np.float32)}.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
