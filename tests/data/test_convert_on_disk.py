@@ -69,9 +69,9 @@ def test_a_tiny_memory_makes_many_buckets_and_pieces(tmp_path, monkeypatch):
     seen = []
     original = edge_store.bucket_rows
 
-    def spy(records, first, num_rows, *, num_nodes):
+    def spy(records, first, num_rows):
         seen.append((first, num_rows, len(records)))
-        return original(records, first, num_rows, num_nodes=num_nodes)
+        return original(records, first, num_rows)
 
     monkeypatch.setattr(edge_store, "bucket_rows", spy)
     folder = write_sample(tmp_path / "x", {"edge_list.txt": random_text(0)})

@@ -111,7 +111,7 @@ def test_rows(num_nodes, width):
     weights = rng.normal(size=2000).astype(np.float32).view(np.uint32)
     records = np.stack([rows, neighbors + flips, weights], axis=1).astype(np.uint32)
     expected, both = oracle(records, first, num_rows)
-    offsets, found, found_weights, mirrored = bucket_rows(records[:, :width], first, num_rows, num_nodes=num_nodes)
+    offsets, found, found_weights, mirrored = bucket_rows(records[:, :width], first, num_rows)
     assert mirrored == both > 0
     assert found.dtype == np.int32
     assert np.diff(offsets).tolist() == [len(row) for row in expected]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,6 @@ NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
 """Numbers of statistics of a node set, and of a subgraph for the topology baseline."""
 _OF_WEIGHTS, _OF_DIRECTION = 6, 9
 _ENTRIES_AT_ONCE = 2**22
-_LAST_CORES: dict[str, NDArray[np.int64]] = {}
-_MAX_KEPT = 2**24  # nodes
 
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
@@ -49,15 +48,10 @@ def _row_maxima(rows: Ragged) -> NDArray[np.float64]:
     return np.maximum.reduceat(rows.values, rows.offsets[:-1]).astype(np.float64)
 
 
+@lru_cache(maxsize=1)
 def _graph_cores(graph: Graph) -> NDArray[np.int64]:
-    """Core numbers in G; those of the last graph whose hash is known are kept, for predictions of one subgraph each."""
-    found = _LAST_CORES.get(graph.known_hash)
-    if found is None:
-        found = core_numbers(*graph.csr)
-        if graph.known_hash and graph.num_nodes <= _MAX_KEPT:
-            _LAST_CORES.clear()
-            _LAST_CORES[graph.known_hash] = found
-    return found
+    """Core numbers in G; those of the last graph are kept, for predictions of one subgraph each."""
+    return core_numbers(*graph.csr)
 
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:

@@ -168,7 +168,7 @@ class EdgeStore:
                 self.on_progress("sorting rows", begin, total)
                 records = np.fromfile(file, np.uint32, (end - begin) * max(2, self._width))
                 records = records.reshape(-1, max(2, self._width))
-                offsets, neighbors, weights, both = bucket_rows(records, first, last - first, num_nodes=n)
+                offsets, neighbors, weights, both = bucket_rows(records, first, last - first)
                 offsets_file.write((offsets[1:] + entries).data)
                 neighbors_file.write(neighbors.data)
                 weights_file.write(weights.data)

@@ -25,7 +25,6 @@ CELL_BITS = 8
 CELL = 1 << CELL_BITS
 _FLIPPED, _ID = np.uint32(1 << 31), np.uint32((1 << 31) - 1)
 _SHORT = 48
-_DIGIT = 8
 _MOST_RECORDS = 2**31
 
 
@@ -54,7 +53,7 @@ def _sorted_rows(records: Array, num_nodes: int) -> tuple[Array, Array, Array, i
     if len(records) >= _MOST_RECORDS:
         hint = "subgnn data convert builds larger graphs on disk"
         raise DataError(f"{len(records):,} entries do not fit in memory", where="edges", hint=hint)
-    offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), 0, num_nodes, _bits(num_nodes))
+    offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), 0, num_nodes)
     return offsets, neighbors, places.astype(np.int64), mirrored
 
 
@@ -67,10 +66,6 @@ def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) ->
     shape, places = (rows, rows if num_heads is None else num_heads), np.arange(len(neighbors), dtype=np.int64)
     turned = scipy.sparse.csr_array((places, neighbors, offsets), shape=shape).tocsc()
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data
-
-
-def _bits(num_nodes: int) -> int:
-    return max(1, (num_nodes - 1).bit_length())
 
 
 @compiled
@@ -158,28 +153,11 @@ def distribute(records: Array, buckets: Array, num_buckets: int, *, both: bool) 
 
 
 @compiled
-def _sort_long(entries: Array, spare: Array, bits: int) -> None:
-    """By the upper 32 bits, of which the lower ``bits`` count, keeping the order of equal ones."""
-    source, target = entries, spare
-    moved = False
-    for shift in range(32, 32 + bits, _DIGIT):
-        places = np.zeros((1 << _DIGIT) + 1, np.int64)
-        for i in range(len(entries)):
-            places[((source[i] >> np.uint64(shift)) & np.uint64(255)) + np.uint64(1)] += 1
-        for d in range(1 << _DIGIT):
-            places[d + 1] += places[d]
-        for i in range(len(entries)):
-            digit = (source[i] >> np.uint64(shift)) & np.uint64(255)
-            target[places[digit]] = source[i]
-            places[digit] += 1
-        source, target = target, source
-        moved = not moved
-    if moved:
-        entries[:] = spare
-
-
-@compiled
-def _sort_short(entries: Array) -> None:
+def _sort(entries: Array) -> None:
+    """Most rows are short: insertion sort takes half the time of NumPy's for them."""
+    if len(entries) > _SHORT:
+        entries.sort()
+        return
     for i in range(1, len(entries)):
         entry, j = entries[i], i
         while j > 0 and entries[j - 1] > entry:
@@ -189,14 +167,12 @@ def _sort_short(entries: Array) -> None:
 
 
 @compiled
-def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, Array, Array, int]:
+def _rows(records: Array, first: int, num_rows: int) -> tuple[Array, Array, Array, int]:
     """Sorted rows, the record that each entry comes from (the first of equal ones), and edges given from both ends."""
     offsets = np.zeros(num_rows + 1, np.int64)
     for i in range(len(records)):
         offsets[records[i, 0] - first + 1] += 1
-    longest = 0
     for v in range(num_rows):
-        longest = max(longest, offsets[v + 1])
         offsets[v + 1] += offsets[v]
     fill = offsets[:-1].copy()
     # Neighbour, place, and whether it is flipped: sorting puts equal neighbours in the order they came in.
@@ -206,16 +182,12 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
         coded = records[i, 1]
         entries[fill[row]] = (np.uint64(coded & _ID) << np.uint64(32)) | np.uint64(2 * i) | np.uint64(coded >> 31)
         fill[row] += 1
-    spare = np.empty(longest, np.uint64)
     neighbors, places = np.empty(len(records), np.int32), np.empty(len(records), np.int32)
     count, mirrored = 0, 0
     begin: Any = 0
     for v in range(num_rows):
         end = offsets[v + 1]
-        if end - begin <= _SHORT:
-            _sort_short(entries[begin:end])
-        else:
-            _sort_long(entries[begin:end], spare[: end - begin], bits)
+        _sort(entries[begin:end])
         e = begin
         while e < end:
             entry, neighbor, both = entries[e], entries[e] >> np.uint64(32), False
@@ -230,13 +202,13 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
     return offsets, neighbors[:count], places[:count], mirrored
 
 
-def bucket_rows(records: Array, first: int, num_rows: int, *, num_nodes: int) -> tuple[Array, Array, Array, int]:
+def bucket_rows(records: Array, first: int, num_rows: int) -> tuple[Array, Array, Array, int]:
     """The sorted rows of a bucket whose first row is ``first``, without repeats; of equal records the first counts.
 
     Returns offsets (num_rows + 1,), neighbors int32, weights float32 (empty without weights), and how many edges from
     these rows to larger nodes were given in both orientations.
     """
-    offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), first, num_rows, _bits(num_nodes))
+    offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), first, num_rows)
     weights = records[places, 2] if records.shape[1] == 3 else np.empty(0, np.uint32)
     return offsets, neighbors, weights.view(np.float32), mirrored
 
