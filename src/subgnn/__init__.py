@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from subgnn.data.formats import read_dataset
     from subgnn.data.formats.bundle import write_bundle
     from subgnn.data.formats.folder import write_folder
-    from subgnn.data.formats.objects import (
+    from subgnn.data.formats.libraries import (
         dataset_from_pyg,
         dataset_to_pyg,
         from_dgl,
@@ -80,7 +80,7 @@ _NAMES = {
     "data.formats": ("read_dataset",),
     "data.formats.bundle": ("write_bundle",),
     "data.formats.folder": ("write_folder",),
-    "data.formats.objects": (
+    "data.formats.libraries": (
         *("dataset_from_pyg", "dataset_to_pyg", "from_dgl", "from_igraph", "from_networkx"),
         *("from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"),
     ),

@@ -19,7 +19,7 @@ from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.formats.graph_tables import read_edges
-from subgnn.data.formats.objects import from_pyg, to_pyg
+from subgnn.data.formats.libraries import from_pyg, to_pyg
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import SubgraphSet

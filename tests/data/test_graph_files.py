@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from subgnn import DataError, read_dataset
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.graph_files import GRAPH_FILES
+from subgnn.data.formats.libraries import GRAPH_FILES
 from tests.cli.command import call
 from tests.data.samples import tree, write_files, write_sample
 

@@ -24,7 +24,7 @@ from subgnn import (
     to_pyg,
     to_scipy,
 )
-from subgnn.data.formats.objects import graph_from_object
+from subgnn.data.formats.libraries import graph_from_object
 
 TAILS, HEADS, WEIGHTS = [0, 1, 3, 0], [1, 2, 0, 2], [1.0, -0.5, 2.25, 4.0]
 

@@ -16,8 +16,8 @@ from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.libraries import graph_from_object
 from subgnn.data.formats.members import Members, read_members
-from subgnn.data.formats.objects import graph_from_object
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_graph, read_graph_of

@@ -19,8 +19,8 @@ from subgnn.data.formats.bundle import BUNDLE
 from subgnn.data.formats.folder import FOLDER, read_folder_graph
 from subgnn.data.formats.format import LabelFormat, ReadOptions, Unknown, missing
 from subgnn.data.formats.graph_tables import read_attributes, read_edges
+from subgnn.data.formats.libraries import graph_from_object
 from subgnn.data.formats.members import Members, no_label, read_members
-from subgnn.data.formats.objects import graph_from_object
 from subgnn.data.formats.subgraph_text import ASK_ID_BASE, SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph

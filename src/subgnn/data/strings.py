@@ -19,6 +19,7 @@ from subgnn.ragged import Ragged
 
 _ROW = re.compile(r"#([0-9]{1,18})")
 _SAMPLED = 1000  # names of a column that tell whether it consists of numbers
+_BLOCK = 2**20  # numbers that are texts in memory at a time
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 MISSING = frozenset(["", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"])
 """Cells that stand for a missing value."""
@@ -40,17 +41,10 @@ class Strings(Sequence[str]):
     @classmethod
     def numbers(cls, begin: int, end: int) -> Strings:
         """The whole numbers from ``begin`` up to, but not including, ``end``."""
-        parts, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
-        while begin < end:
-            width = len(str(begin))
-            some = np.arange(begin, min(end, 10**width), dtype=np.int64)
-            digits = np.empty((len(some), width), np.uint8)
-            for place in range(width):
-                digits[:, width - 1 - place] = some // 10**place % 10 + ord("0")
-            parts.append(digits.ravel())
-            lengths.append(np.full(len(some), width, np.int64))
-            begin += len(some)
-        return cls(Ragged.from_lengths(np.concatenate(parts), np.concatenate(lengths)))
+        blocks = (range(at, min(at + _BLOCK, end)) for at in range(begin, end, _BLOCK))
+        text = b"".join("".join(map(str, block)).encode() for block in blocks)
+        lengths = 1 + np.searchsorted(10 ** np.arange(1, 19), np.arange(begin, end), side="right")
+        return cls(Ragged.from_lengths(np.frombuffer(text, np.uint8), lengths))
 
     def take(self, rows: NDArray[np.int64]) -> Strings:
         """The chosen texts, in the given order."""

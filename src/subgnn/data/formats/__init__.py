@@ -12,8 +12,8 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.bundle import BUNDLE
 from subgnn.data.formats.folder import FOLDER
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
-from subgnn.data.formats.graph_files import GRAPH_FILES
 from subgnn.data.formats.graph_tables import EDGE_TABLE
+from subgnn.data.formats.libraries import GRAPH_FILES
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.errors import DataError
 
