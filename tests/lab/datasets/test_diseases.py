@@ -64,7 +64,6 @@ RELEASE = HpoRelease(
     {d: Disease(d, f"name {d}", frozenset(f"HP:{i}" for i in given.split())) for d, given in PHENOTYPES.items()},
     {},
     (),
-    "",
     {},
 )
 GRAPH = build_phenotype_graph(RELEASE, PhenotypeGraphSettings())

@@ -56,7 +56,7 @@ def test_phenotypes_that_count(release: HpoRelease) -> None:
     }
     assert release.dropped == {"other aspect": 1, "negated": 3, "not a live term": 1}
     assert release.genes == {"OMIM:1": {"10", "11"}, "OMIM:2": {"10"}, "ORPHA:3": {"10"}}
-    assert release.version == "hp/releases/2025-01-16"
+    assert release.ontology.version == "hp/releases/2025-01-16"
     assert release.diseases["OMIM:1"].name == "name of OMIM:1"  # its last one
 
 

@@ -228,48 +228,35 @@ def _large_cliques(done: csr_array, settings: JoinSettings) -> Iterator[Nodes]:
         yield np.intersect1d(histories[i], histories[j])
 
 
-@dataclass(slots=True)
-class _Users:
-    """Gender and workouts of each user read so far, and the record that first stated the gender."""
-
-    gender: dict[str, str] = field(default_factory=dict)
-    stated_in: dict[str, int] = field(default_factory=dict)
-    workouts: dict[str, set[Place]] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
-    repeated: int = 0
-    without_route: int = 0
-
-    def add(self, workout: Workout, decimals: int, path: Path) -> None:
-        if workout.id in self.ids:
-            self.repeated += 1
-            return
-        self.ids.add(workout.id)
-        known = self.gender.setdefault(workout.user, workout.gender)
-        if UNKNOWN not in (known, workout.gender) and known != workout.gender:
-            what = f"user {workout.user} is {workout.gender}, but {known} in record {self.stated_in[workout.user]}"
-            raise DataError(what, where=f"{path}: record {workout.record}", hint="one gender per user is accepted")
-        if workout.gender != UNKNOWN:
-            self.gender[workout.user] = workout.gender
-            self.stated_in.setdefault(workout.user, workout.record)
-        self.without_route += workout.start is None
-        self.workouts.setdefault(workout.user, set()).add(workout.place(decimals))
-
-
 def build_em_user(files: Files, settings: EmUserSettings, seed: int, on_step: OnStep) -> Draft:
     """Build EM-USER; users of unknown gender contribute to the graph, but are not subgraphs."""
-    records, users = files["records"], _Users()
+    records = files["records"]
+    genders: dict[str, tuple[str, int]] = {}  # of each user, and the record that states it
+    workouts: dict[str, set[Place]] = {}
+    ids: set[str] = set()
+    repeated = without_route = 0
     for count, workout in enumerate(read_workouts(records)):
         if count % 1000 == 0:
             on_step(f"reading workouts: {count:,}")
-        users.add(workout, settings.decimals, records)
+        if workout.id in ids:
+            repeated += 1
+            continue
+        ids.add(workout.id)
+        known, stated_in = genders.get(workout.user, (UNKNOWN, 0))
+        if UNKNOWN not in (known, workout.gender) and known != workout.gender:
+            what = f"user {workout.user} is {workout.gender}, but {known} in record {stated_in}"
+            raise DataError(what, where=f"{records}: record {workout.record}", hint="one gender per user is accepted")
+        if known == UNKNOWN:
+            genders[workout.user] = workout.gender, workout.record
+        without_route += workout.start is None
+        workouts.setdefault(workout.user, set()).add(workout.place(settings.decimals))
     on_step("joining workouts")
-    places = sorted({place for found in users.workouts.values() for place in found})
+    places = sorted({place for found in workouts.values() for place in found})
     if not places:
         raise DataError("no workouts", where=str(records), hint="one record per line is needed")
     number = {place: node for node, place in enumerate(places)}
     histories = {
-        user: np.array(sorted(number[place] for place in users.workouts[user]), np.int64)
-        for user in sorted(users.workouts)
+        user: np.array(sorted(number[place] for place in found), np.int64) for user, found in sorted(workouts.items())
     }
     rng = stream(seed, "build/em-user/thin")
     tails, heads, thinned = join_workouts(list(histories.values()), len(places), settings.joining, rng)
@@ -277,12 +264,13 @@ def build_em_user(files: Files, settings: EmUserSettings, seed: int, on_step: On
     titles = ("name", "sport", "latitude", "longitude")
     names = NodeNames({t: Strings.of(c) for t, c in zip(titles, columns, strict=True)}, primary="name")
     graph = Graph.from_edges(tails, heads, num_nodes=len(places), names=names)
-    subgraphs, dropped = _subgraphs(histories, users.gender, len(places), settings, seed)
-    dropped |= {"repeated records": users.repeated, "edges thinned": thinned}
+    gender = {user: stated for user, (stated, _) in genders.items()}
+    subgraphs, dropped = _subgraphs(histories, gender, len(places), settings, seed)
+    dropped |= {"repeated records": repeated, "edges thinned": thinned}
     note = (
         "Nodes are workouts, known by sport and start; edges join those that several users completed both of, a "
         "subgraph is the workouts of a user, its label the gender. "
-        f"{users.without_route:,} records have no route: their workout is known by sport alone. "
+        f"{without_route:,} records have no route: their workout is known by sport alone. "
         "Not the paper's own file: it does not say what makes two records one workout."
     )
     return Draft(graph, subgraphs, note, dropped)

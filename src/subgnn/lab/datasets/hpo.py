@@ -46,7 +46,6 @@ class HpoRelease:
     diseases: dict[str, Disease]
     genes: dict[str, set[str]]
     files: tuple[Path, ...]
-    version: str
     dropped: dict[str, int]
 
 
@@ -81,7 +80,7 @@ def read_hpo(folder: Path | None = None) -> HpoRelease:
     for row in read_columns(genes, ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
         if row["ncbi_gene_id"].isdigit():
             causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
-    return HpoRelease(ontology, diseases, causal, files, ontology.version, dropped)
+    return HpoRelease(ontology, diseases, causal, files, dropped)
 
 
 def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], dict[str, int]]:

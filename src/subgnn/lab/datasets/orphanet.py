@@ -312,8 +312,8 @@ def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) ->
     place = {code: i for i, code in enumerate(known)}
     pairs = [(c, above) for c, d in disorders.items() if d.is_subtype for above in d.parents if above in disorders]
     pairs += [(together[0], other) for together in codes.values() for other in together[1:]]
-    tails, heads = ([place[pair[end]] for pair in pairs] for end in (0, 1))
-    links = coo_array((np.ones(len(pairs)), (tails, heads)), shape=(len(known), len(known)))
+    ends = np.array([(place[a], place[b]) for a, b in pairs], np.int64).reshape(-1, 2)
+    links = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(known), len(known)))
     group = connected_components(links, directed=False)[1]
     first = np.unique(group, return_index=True)[1]  # the smallest code comes first
     return {code: known[first[group[place[code]]]] for code in known}

@@ -153,7 +153,7 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
         note,
         {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped},
         titles=[d.name for d in chosen],
-        versions={"hpo": release.version, "orphapacket": orphanet.version},
+        versions={"hpo": release.ontology.version, "orphapacket": orphanet.version},
         files={"hpo": release.files},
     )
 
