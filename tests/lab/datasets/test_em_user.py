@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from subgnn.data.describe import check
 from subgnn.errors import DataError
-from subgnn.lab.datasets import em_user
 from subgnn.lab.datasets.build import BuiltDataset, build
 from subgnn.lab.datasets.em_user import EmUserSettings, JoinSettings, Workout, join_workouts, read_workouts
 from tests.lab.datasets.samples import fitness_records, workout, write_records
@@ -41,51 +40,6 @@ def test_a_dict_with_quotes_and_none_is_read_as_a_literal(tmp_path: Path) -> Non
     record = {**workout(7, 1), "sport": 'skate "free" style', "note": "a user's", "weather": None}
     path = write_records(tmp_path / "records.json", [record], style="dict")
     assert [w.sport for w in read_workouts(path)] == ['skate "free" style']
-
-
-@pytest.mark.parametrize("style", ["json", "dict"])
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"userId": None}, "no field 'userId'; it has"),
-        ({"gender": None}, "no field 'gender'"),
-        ({"id": None}, "no field 'id'"),
-        ({"sport": None}, "no field 'sport'"),
-        ({"gender": "femal"}, "field 'gender' is 'femal'; accepted: female, male, unknown; did you mean 'female'"),
-        ({"gender": 1.5}, "field 'gender' is '1.5'; text or a whole number is needed"),
-        ({"userId": [1]}, r"field 'userId' is '\[1\]'"),
-        ({"userId": True}, "field 'userId' is 'True'"),
-        ({"sport": " "}, "field 'sport' is ' '"),
-        ({"latitude": None}, "field 'longitude' is given alone; a route has both latitude and longitude"),
-        ({"latitude": 60.1}, "field 'latitude' is '60.1'; a list of degrees is needed"),
-        ({"latitude": []}, r"field 'latitude' is '\[\]'"),
-        ({"latitude": [1.0]}, "1 latitudes but 2 longitudes"),
-        ({"latitude": [91, 0]}, "field 'latitude' begins with '91'; -90 to 90 degrees are accepted"),
-        ({"longitude": ["24", 0]}, "field 'longitude' begins with '24'"),
-    ],
-)
-def test_wrong_fields_say_the_record(tmp_path: Path, style: str, wrong: dict[str, Any], message: str) -> None:
-    path = write_records(tmp_path / "r", [workout(7, 1), workout(7, 2), workout(7, 3, **wrong)], style=style)
-    with pytest.raises(DataError, match=rf"r: record 3: {message}"):
-        list(read_workouts(path))
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["hello", "[1, 2]", "{'a': __import__('os').getcwd()}", "{" * 5000, "(" * 5000, "{'a': 1", "{'a': nan}", "'x'"],
-)
-def test_what_is_no_record_is_refused_and_never_run(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "r"
-    path.write_text(line + "\n")
-    with pytest.raises(DataError, match=r"r: record 1: .*not a record.*one JSON object or Python dict per line"):
-        list(read_workouts(path))
-
-
-def test_long_literals_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(em_user, "_MAX_LITERAL", 100)
-    path = write_records(tmp_path / "r", [{**workout(7, 1), "note": "a user's"}], style="dict")
-    with pytest.raises(DataError, match="not JSON, and too long for a Python literal"):
-        list(read_workouts(path))
 
 
 def joined(histories: list[list[int]], size: int, **chosen: Any) -> set[tuple[int, int]]:

@@ -50,22 +50,6 @@ def test_a_long_chain_is_no_trouble(tmp_path: Path) -> None:
     assert len(Ontology(terms).ancestors()["X:0"]) == 3001
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[Term]\nname: nameless\n", r":1: a term without an id; each \[Term\] has a line 'id: '"),
-        ("[Term]\nid: X:1\n\n[Term]\nid: X:1\n", ":4: term 'X:1' occurs twice"),
-        ("<html></html>\n", r"no \[Term\] in it; an ontology in OBO is accepted"),
-        ("", r"no \[Term\] in it"),
-    ],
-)
-def test_what_is_no_ontology_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "x.obo"
-    path.write_text(text)
-    with pytest.raises(DataError, match=message):
-        read_obo(path)
-
-
 def test_a_term_above_itself_is_refused() -> None:
     loop = {"X:1": Term("X:1", is_a=("X:2",)), "X:2": Term("X:2", part_of=("X:1",))}
     with pytest.raises(DataError, match="term X:1 is above itself"):
