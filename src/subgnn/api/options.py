@@ -113,9 +113,7 @@ class TableOptions:
 
     source: Annotated[str | None, _column(f"Table of edges: the first node; {_GUESSED}, or the first column.")] = None
     target: Annotated[str | None, _column(f"Table of edges: the second node; {_GUESSED}, or the second column.")] = None
-    weight: Annotated[str | None, _column("Table of edges: the weight; by default a column called weight, if any.")] = (
-        None
-    )
+    weight: Annotated[str | None, _column("Table of edges: the weight; by default a column called weight.")] = None
     edge_type: Annotated[str | None, _column(f"Table of edges: the type of an edge, any text; {_GUESSED}.")] = None
     edge_time: Annotated[str | None, _column(f"Table of edges: the time, numbers or ISO dates; {_GUESSED}.")] = None
     directed: Annotated[
@@ -125,22 +123,15 @@ class TableOptions:
     node_column: NodeColumn = None
     label_column: Annotated[str | None, _column(f"Table of subgraphs: the label; {_GUESSED}.")] = None
     split_column: Annotated[str | None, _column(f"Table of subgraphs: train, val or test; {_GUESSED}.")] = None
-    time_column: Annotated[str | None, _column(f"Table of subgraphs: the time, numbers or ISO dates; {_GUESSED}.")] = (
-        None
-    )
-    nodes: Annotated[
-        Path | None, _option("A table of node attributes: numbers and categories become features.", "TABLE")
-    ] = None
+    time_column: Annotated[str | None, _column(f"Table of subgraphs: the time, as for edges; {_GUESSED}.")] = None
+    nodes: Annotated[Path | None, _option("A table of node attributes, which become features.", "TABLE")] = None
     node_id: Annotated[str | None, _column(f"Table of node attributes: the node; {_GUESSED}.")] = None
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     task: Annotated[
-        str | None,
-        _option("multiclass, binary, multilabel or regression; by default inferred from the labels.", "TASK"),
+        str | None, _option("multiclass, binary, multilabel or regression; by default inferred from labels.", "TASK")
     ] = None
-    label_separator: Annotated[str | None, _option("With multilabel: text between labels; by default '-'.", "TEXT")] = (
-        None
-    )
+    label_separator: Annotated[str | None, _option("With multilabel: text between labels; default -.", "TEXT")] = None
 
     def reading(self, id_base: int | None, on_note: Callable[[str], None]) -> ReadOptions:
         """The options as the readers of files take them."""

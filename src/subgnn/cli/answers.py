@@ -18,33 +18,21 @@ if TYPE_CHECKING:
     from subgnn.inference.answers import Files
 
 
-TableFile = Annotated[
-    Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-]
+TableFile = Annotated[Path, Option(metavar="FILE", help="File to write: .tsv, .csv, .parquet, .jsonl; - for stdout.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
     """Options of all commands of this module, and notes about what was guessed when the subgraphs were read."""
 
-    subgraphs: Annotated[
-        Path,
-        Option(
-            metavar="FILE",
-            help="A table (a row for each membership, or each subgraph), gene sets (.gmt), or lines of nodes; "
-            "- for stdin.",
-        ),
-    ]
+    subgraphs: Annotated[Path, Option(metavar="FILE", help="A table, gene sets (.gmt) or lines of nodes; - for stdin.")]
     subgraph_column: SubgraphColumn = None
     node_column: NodeColumn = None
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     data: DataPath = None
     force: ForceFlag = False
-    excel_safe: Annotated[
-        bool,
-        Option("--excel-safe", help="In CSV and TSV, put a quote before texts that Excel would take for formulas."),
-    ] = False
+    excel_safe: Annotated[bool, Option("--excel-safe", help="Quote texts that Excel would take for formulas.")] = False
     memory: MemoryLimit = None
     json: JsonFlag = False
     notes: list[str] = field(default_factory=list, init=False)
@@ -82,9 +70,7 @@ def predict_subgraphs(
     *,
     run: RunPath,
     out: TableFile,
-    top: Annotated[
-        int | None, Option(min=1, metavar="K", help="The K likeliest classes in place of a column for each class.")
-    ] = None,
+    top: Annotated[int | None, Option(min=1, metavar="K", help="Give only the K likeliest classes.")] = None,
     options: AnswerOptions,
 ) -> None:
     """Predict the labels of subgraphs of the graph that a run was trained on.
@@ -104,27 +90,12 @@ def predict_subgraphs(
 @with_options(AnswerOptions)
 def embed_subgraphs(
     *,
-    run: Annotated[
-        Path,
-        Argument(
-            metavar="RUN",
-            help="A finished run, a file from subgnn export or --model; with --recipe, a dataset or a graph.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        Option(
-            metavar="FILE", help="The file to write: .npy, .parquet, .csv, .tsv, .jsonl; - for the standard output."
-        ),
-    ],
-    recipe: Annotated[
-        str | None, Option(help="Vectors that need no labels, of a graph: unsupervised, or a .toml file.")
-    ] = None,
+    run: Annotated[Path, Argument(metavar="RUN", help="A run or exported file; with --recipe, a dataset or graph.")],
+    out: Annotated[Path, Option(metavar="FILE", help="To write: .npy, .parquet, .csv, .tsv, .jsonl; - for stdout.")],
+    recipe: Annotated[str | None, Option(help="Vectors that need no labels: unsupervised, or a .toml file.")] = None,
     settings: Settings = None,
     seed: Annotated[int, Option(help="With --recipe: seed of references and of training.")] = 0,
-    model: Annotated[
-        Path | None, Option(metavar="FILE", help="With --recipe: keep the model, which embed accepts as RUN.")
-    ] = None,
+    model: Annotated[Path | None, Option(metavar="FILE", help="With --recipe: keep the model, for use as RUN.")] = None,
     options: AnswerOptions,
 ) -> None:
     """Compute the vector of each subgraph: .npy, or a table with the subgraphs beside their vectors.
@@ -163,19 +134,14 @@ def embed_subgraphs(
 @with_options(AnswerOptions)
 def search_subgraphs(
     *,
-    run: Annotated[
-        Path, Argument(metavar="RUN", help="A finished run, a file from subgnn export, or vectors from subgnn embed.")
-    ],
+    run: Annotated[Path, Argument(metavar="RUN", help="A run, an exported file, or vectors from subgnn embed.")],
     out: TableFile = STANDARD_STREAM,
     top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
     distance: Annotated[
         Literal["centred", "cosine", "euclidean"],
         Option(help="Distance of vectors; centred: by the cosine, less the mean of the known vectors."),
     ] = "centred",
-    include_test: Annotated[
-        bool,
-        Option("--include-test", help="In a run: find subgraphs of test, too; by default training and validation."),
-    ] = False,
+    include_test: Annotated[bool, Option("--include-test", help="Also find subgraphs of the test split.")] = False,
     index: Annotated[
         Literal["auto", "exact", "index"],
         Option(help="Compare all known vectors, or use an index of faiss, as auto does beyond 200,000."),
@@ -209,16 +175,9 @@ def search_subgraphs(
 def explain_subgraphs(
     *,
     run: RunPath,
-    out: Annotated[
-        Path,
-        Option(metavar="FILE", help="The file to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV on stdout."),
-    ],
-    attributions: Annotated[
-        bool, Option("--attributions", help="Add integrated gradients, which sum to the logits; needs Captum.")
-    ] = False,
-    max_nodes: Annotated[
-        int, Option(min=0, help="Leave nodes out one by one only for subgraphs of at most N nodes.")
-    ] = 500,
+    out: Annotated[Path, Option(metavar="FILE", help="File to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV.")],
+    attributions: Annotated[bool, Option("--attributions", help="Add integrated gradients; needs Captum.")] = False,
+    max_nodes: Annotated[int, Option(min=0, help="Leave out single nodes only in subgraphs of up to N nodes.")] = 500,
     max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
     options: AnswerOptions,
 ) -> None:
@@ -240,9 +199,7 @@ def complete_subgraphs(
     run: RunPath,
     out: TableFile = STANDARD_STREAM,
     top: Annotated[int, Option(min=1, metavar="K", help="How many nodes to suggest for each subgraph.")] = 20,
-    among: Annotated[
-        Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one per line.")
-    ] = None,
+    among: Annotated[Path | None, Option(metavar="FILE", help="Suggest only these nodes, one per line.")] = None,
     options: AnswerOptions,
 ) -> None:
     """Suggest nodes that are missing in subgraphs, with the probability that they belong.

@@ -29,28 +29,16 @@ def run_benchmark(
         str, Argument(metavar="SUITE", help=f"The suite: {', '.join(suite_names())}, or a .toml file of your own.")
     ],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
-    seeds: Annotated[
-        int | None, Option(min=1, help="Runs of each model, with seeds 0, 1 and so on; by default as the suite says.")
-    ] = None,
-    data: Annotated[
-        list[str] | None, Option(metavar="NAME=DIR", help="A dataset of the suite; may be repeated.")
-    ] = None,
-    models: Annotated[
-        list[str] | None, Option(metavar="LABELS", help="Only these models, joined by commas; may be repeated.")
-    ] = None,
-    datasets: Annotated[
-        list[str] | None, Option(metavar="NAMES", help="Only these datasets, joined by commas.")
-    ] = None,
+    seeds: Annotated[int | None, Option(min=1, help="Runs of each model; by default as in the suite.")] = None,
+    data: Annotated[list[str] | None, Option(metavar="NAME=DIR", help="A dataset; may be repeated.")] = None,
+    models: Annotated[list[str] | None, Option(metavar="LABELS", help="Only these models, joined by commas.")] = None,
+    datasets: Annotated[list[str] | None, Option(metavar="NAMES", help="Only these datasets.")] = None,
     split: Annotated[
         Literal["random", "stored", "published", "folds"] | None,
         Option(help="The split of all datasets; by default as the suite says. published: as train --split."),
     ] = None,
     as_published: Annotated[
-        bool,
-        Option(
-            "--as-published",
-            help="Add a table of scores by the selection rules of published results, which use the test split.",
-        ),
+        bool, Option("--as-published", help="Add scores by the selection rules of others, some of which use test.")
     ] = False,
     options: ExperimentOptions,
 ) -> None:

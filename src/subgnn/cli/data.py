@@ -158,26 +158,19 @@ def split_dataset(
     out: Annotated[Path, Option(metavar="DIR2", help="The folder to write, or a bundle if it ends in .subgnn.")],
     method: Annotated[
         Literal["random", "stratified", "group", "time"],
-        Option(
-            help="stratified keeps the shares of classes; group keeps groups together; time puts the latest in test."
-        ),
+        Option(help="stratified keeps shares of classes; group keeps groups together; time puts the latest in test."),
     ] = "stratified",
     fractions: Annotated[str, Option(help="Shares of train, val and test.")] = "0.5,0.25,0.25",
     seed: Annotated[int, Option(help="The same seed gives the same split.")] = 0,
-    groups: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="With --method group: a group per line, in the order of subgraphs; by default the dataset's groups.",
-        ),
-    ] = None,
+    groups: Annotated[Path | None, Option(metavar="FILE", help="Groups, a line for each subgraph.")] = None,
     id_base: IdBase = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Split the subgraphs of a dataset anew; subgraphs with equal nodes are never in two splits, unless by time.
 
-    With --method time, for subgraphs with times, train is before val, and val before test.
+    With --method group, groups are those of --groups, or else of the dataset. With --method time, for subgraphs with
+    times, train is before val, and val before test.
 
     Examples:
     subgnn data split my_folder --out my_folder_seed1 --method stratified --fractions 0.5,0.25,0.25 --seed 1
@@ -238,19 +231,11 @@ def convert_dataset(
         Literal["folder", "bundle"] | None,
         Option(help="Layout to write; by default a folder becomes a bundle, everything else a folder."),
     ] = None,
-    subgraphs: Annotated[
-        Path | None,
-        Option(
-            help="For a graph: a table of subgraphs (a row for each node, or for each subgraph with a list), gene sets "
-            "(.gmt), or a subgraphs.tsv."
-        ),
-    ] = None,
+    subgraphs: Annotated[Path | None, Option(help="For a graph: a table, gene sets (.gmt) or a subgraphs.tsv.")] = None,
     tables: TableOptions,
     id_base: IdBase = None,
     gzip: GzipFlag = False,
-    memory: Annotated[
-        str, Option(metavar="SIZE", help="Folder to bundle: memory to use, at least 10MB; the edge list may be larger.")
-    ] = "2GB",
+    memory: Annotated[str, Option(metavar="SIZE", help="Memory for a bundle of a folder, from 10MB.")] = "2GB",
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:

@@ -47,14 +47,9 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting of the recipe; may be repeated."),
 ]
-KeyValues = Annotated[
-    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Any other setting of the dataset; may be repeated.")
-]
+KeyValues = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")]
 IdBase = Annotated[
-    int | None,
-    Option(
-        "--id-base", min=0, max=1, help="First node id in the files, 0 or 1; by default that of dataset.json, or 0."
-    ),
+    int | None, Option("--id-base", min=0, max=1, help="First node id, 0 or 1; by default that of dataset.json, or 0.")
 ]
 MemoryLimit = Annotated[
     str | None,
@@ -74,15 +69,9 @@ JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdou
 class EngineOptions:
     """The engine and the machines that do the work of a command."""
 
-    engine: Annotated[
-        Literal["local", "ray"], Option(help="Work in this process, or on Ray's workers; results are the same.")
-    ] = "local"
+    engine: Annotated[Literal["local", "ray"], Option(help="Work on this machine, or on Ray's workers.")] = "local"
     address: Annotated[
-        str | None,
-        Option(
-            metavar="HOST:PORT",
-            help="Head of a Ray cluster, or auto; by default Ray is started on this machine, and stopped again.",
-        ),
+        str | None, Option(metavar="HOST:PORT", help="A Ray cluster, or auto; by default Ray is started and stopped.")
     ] = None
 
     @contextmanager
@@ -108,9 +97,7 @@ class EngineOptions:
 class ExperimentOptions(EngineOptions):
     """What commands share that train many models."""
 
-    processes: Annotated[
-        int | None, Option(min=1, help="Parallel processes, with a thread each; by default 1, with Ray one per core.")
-    ] = None
+    processes: Annotated[int | None, Option(min=1, help="Processes; by default 1, with Ray one per core.")] = None
     settings: Settings = None
     device: DeviceName = "auto"
     cache: CacheFlag = True
@@ -127,10 +114,7 @@ class DataOptions(TableOptions):
     """
 
     members: Annotated[
-        Path | None,
-        Argument(
-            metavar="MEMBERS", help="After a table of edges: the subgraphs with their labels.", show_default=False
-        ),
+        Path | None, Argument(metavar="MEMBERS", help="After edges: the labelled subgraphs.", show_default=False)
     ] = None
     id_base: IdBase = None
     notes: list[str] = field(default_factory=list, init=False)

@@ -132,9 +132,7 @@ def serve_runs(
     ],
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8000,
-    token_file: Annotated[
-        Path | None, Option(metavar="FILE", help="File with the token that requests must carry.")
-    ] = None,
+    token_file: Annotated[Path | None, Option(metavar="FILE", help="File with the token of requests.")] = None,
     allowed_host: Annotated[
         list[str] | None, Option(metavar="NAME", help="Host name that requests may use; may be repeated.")
     ] = None,

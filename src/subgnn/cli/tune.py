@@ -21,20 +21,11 @@ class TuneOptions:
     """Options of the search, as :func:`subgnn.lab.tuning.tune.tune` takes them."""
 
     trials: Annotated[int, Option(min=1, help="Trials of the study, over all workers and calls.")] = 50
-    storage: Annotated[
-        str | None, Option(metavar="URL", help="A database, or a SQLite file; by default OUT/study.db.")
-    ] = None
-    study: Annotated[
-        str | None, Option(metavar="NAME", help="Name of the study; by default made of dataset, recipe and space.")
-    ] = None
+    storage: Annotated[str | None, Option(metavar="URL", help="Database or SQLite file; default OUT/study.db.")] = None
+    study: Annotated[str | None, Option(metavar="NAME", help="The study; default DATASET/RECIPE/SPACE.")] = None
     seeds: Annotated[int, Option(min=1, help="Trainings per trial, whose scores are averaged.")] = 1
     folds: Annotated[
-        int,
-        Option(
-            min=0,
-            metavar="K",
-            help="Score trials on K folds of training and validation subgraphs; 0 scores them on the validation split.",
-        ),
+        int, Option(min=0, metavar="K", help="Score on K folds of train and val; 0 scores on the validation split.")
     ] = 5
     split: Annotated[
         Literal["stored", "random"],
@@ -51,9 +42,7 @@ def tune_recipe(
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="OUT", help="The folder for results.")] = Path("tuned"),
     recipe: RecipeName = "subgnn",
-    space: Annotated[
-        str | None, Option(help="The search space, by name or as a .toml file; by default the paper's ranges.")
-    ] = None,
+    space: Annotated[str | None, Option(help="Search space: a name or .toml file; default the paper's.")] = None,
     search: TuneOptions,
     options: ExperimentOptions,
 ) -> None:
