@@ -14,7 +14,7 @@ from subgnn.api.train_recipe import train
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.kernel_machines.views import Diffusing, DiffusionSettings, compute_view
+from subgnn.models.kernel_machines.views import DiffusionSettings, compute_view
 from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_line
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
@@ -32,9 +32,9 @@ PLANTED = generate_planted("type-planted", seed=1, num_subgraphs=90, subgraph_si
 def test_the_lift_along_a_type_equals_dense_walks():
     graph = Graph.from_edges([0, 0, 1, 2, 3], [1, 1, 2, 3, 4], types=["a", "b", "a", "b", "b"], num_nodes=5)
     nodes = Ragged.from_rows([np.array([0, 1]), np.array([3])])
-    diffusing = Diffusing(0.6, exact=True, push_edges=1000, push_nodes=100)
+    settings = DiffusionSettings(damping=0.6, algorithm="exact")
     for kind in "ab":
-        found = compute_view(graph, nodes, f"lift:{kind}", diffusing).values
+        found = compute_view(graph, nodes, f"lift:{kind}", settings).values
         np.testing.assert_allclose(found, np.log1p(dense_ratios(graph.of_type(kind), nodes, 0.6)), atol=1e-5)
 
 

@@ -137,7 +137,7 @@ def test_exact_diffusions_beyond_the_memory_are_refused():
     graph = replace(dataset().graph, offsets=np.zeros(10**7, np.int64))
     sets = Ragged.from_lengths(np.zeros(25, np.int32), np.ones(25, np.int64))
     with memory_limit("1GB"), pytest.raises(UserError, match=r"take 1\.0 GB"):
-        views.compute_view(graph, sets, "lift", views.Diffusing(0.6, True, 10, 10))
+        views.compute_view(graph, sets, "lift", views.DiffusionSettings(algorithm="exact"))
 
 
 @pytest.mark.parametrize("given", ["[]", '["lift", "lift"]', '["lifts"]', '["topology"]'])

@@ -44,7 +44,6 @@ from subgnn.models.kernel_machines.views import (
     EXACT_NUMBERS,
     PRODUCT_ROWS,
     TOPOLOGY,
-    Diffusing,
     DiffusionSettings,
     Rows,
     are_known,
@@ -209,10 +208,10 @@ class ViewSource(HostSource):
 
     def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
         if damping not in self._views:
-            diffusing = Diffusing.of(self.settings, damping)
+            settings = replace(self.settings, damping=damping)
             options: dict[str, Any] = {"keep": self._keep, "stored": self._stored, "on_progress": on_progress}
             self._views[damping] = {
-                view: CACHE.get(self.graph, self.nodes, view, diffusing, **options) for view in self.settings.views
+                view: CACHE.get(self.graph, self.nodes, view, settings, **options) for view in self.settings.views
             }
         return self._views[damping]
 

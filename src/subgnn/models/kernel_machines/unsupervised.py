@@ -41,7 +41,6 @@ from subgnn.models.kernel_machines.views import (
     CACHE,
     TOPOLOGY,
     VIEWS,
-    Diffusing,
     DiffusionSettings,
     Rows,
     are_known,
@@ -110,8 +109,7 @@ def reference_views(
     graph: Graph, references: Ragged, settings: DiffusionSettings, *, stored: bool = False
 ) -> list[Rows]:
     """The views of the references, from this process's cache if they are there."""
-    diffusing = Diffusing.of(settings)
-    return [CACHE.get(graph, references, view, diffusing, keep=True, stored=stored) for view in settings.views]
+    return [CACHE.get(graph, references, view, settings, keep=True, stored=stored) for view in settings.views]
 
 
 class VectorSpace:
@@ -130,13 +128,13 @@ class VectorSpace:
 
     def __call__(self, graph: Graph, nodes: Ragged) -> NDArray[np.float32]:
         """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
-        known, diffusing = reference_views(graph, self.references, self.settings), Diffusing.of(self.settings)
+        known = reference_views(graph, self.references, self.settings)
         found = np.zeros((len(nodes), self.width), np.float32)
         step = int(np.clip(_BLOCK_NUMBERS // max(1, graph.num_nodes), *_BLOCKS))
         for begin in range(0, len(nodes), step):
             some = nodes.take(np.arange(begin, min(len(nodes), begin + step)))
             rows = found[begin : begin + step]
-            views = [compute_view(graph, some, view, diffusing) for view in self.settings.views]
+            views = [compute_view(graph, some, view, self.settings) for view in self.settings.views]
             products = [multiply(a.values, b.values) for a, b in zip(views, known, strict=True)]
             kernel = self.kernel(products, [view.squared for view in views], None)
             statistics = self.standard(subgraph_statistics(graph, some))

@@ -219,30 +219,6 @@ def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
     return np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Diffusing:
-    """How views are computed, by the settings; the first four are printed into the cache keys of diffusions."""
-
-    damping: float
-    exact: bool
-    push_edges: int
-    push_nodes: int
-    weighted: bool = field(default=False, repr=False)
-    directed: bool = field(default=False, repr=False)
-
-    @classmethod
-    def of(cls, settings: DiffusionSettings, damping: float | None = None) -> Diffusing:
-        damping = settings.damping if damping is None else damping
-        exact = settings.algorithm == "exact"
-        return cls(damping, exact, settings.push_edges, settings.push_nodes, settings.weighted, settings.directed)
-
-    def key(self, view: str) -> str:
-        """What a view depends on, for cache keys."""
-        if split_view(view)[0] in DIFFUSED:
-            return str(self)
-        return f"weighted={self.weighted}, directed={self.directed}" if self.weighted or self.directed else ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """A view of some subgraphs, with its inner products.
@@ -307,7 +283,7 @@ def compute_view(
     graph: Graph,
     nodes: Ragged,
     view: str,
-    diffusing: Diffusing,
+    settings: DiffusionSettings,
     *,
     stored: bool = False,
     on_progress: OnProgress = ignore,
@@ -317,41 +293,49 @@ def compute_view(
     if of_type:
         graph = graph.layers[graph.types.index(of_type)]
     if kind == TOPOLOGY:
-        return Rows.of(subgraph_statistics(graph, nodes, weighted=diffusing.weighted, directed=diffusing.directed))
+        return Rows.of(subgraph_statistics(graph, nodes, weighted=settings.weighted, directed=settings.directed))
     if kind not in DIFFUSED:
         bag = bag_of_nodes(nodes, graph.num_nodes)
         spread = kind == "one-hop"
-        rows = spread_one_hop(bag, graph, weighted=diffusing.weighted, way=way) if spread else bag
+        rows = spread_one_hop(bag, graph, weighted=settings.weighted, way=way) if spread else bag
         return Rows.of(rows.astype(np.float32))
     few, walks = len(nodes) * graph.num_nodes <= _FEW_NUMBERS, walks_of(graph, way)
     if few:
         key = nodes.values.astype(np.int32).tobytes(), nodes.offsets.tobytes()
-        values: Matrix = _diffuse_few(walks, *key, diffusing).copy()
+        values: Matrix = _diffuse_few(walks, *key, _of_walks(settings)).copy()
     else:
-        values = (_diffuse_stored if stored else _diffuse)(walks, nodes, diffusing, on_progress)
+        values = (_diffuse_stored if stored else _diffuse)(walks, nodes, settings, on_progress)
     numbers = values.data if scipy.sparse.issparse(values) else values
     if kind == "lift":
         np.log1p(numbers, out=numbers)
     else:
-        chance = walks.chance(diffusing.damping).astype(np.float32)
+        chance = walks.chance(settings.damping).astype(np.float32)
         numbers *= chance[values.indices] if scipy.sparse.issparse(values) else chance
     if kind == "root":
         np.sqrt(numbers, out=numbers)
     return Rows.of(values)
 
 
-def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
+def _of_walks(settings: DiffusionSettings) -> DiffusionSettings:
+    """The settings that diffusions depend on; all others have their default."""
+    size = settings.push_edges, settings.push_nodes
+    return DiffusionSettings(
+        damping=settings.damping, algorithm=settings.algorithm, push_edges=size[0], push_nodes=size[1]
+    )
+
+
+def _diffuse(walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore) -> Matrix:
     """Ratios p / pi of subgraphs (n, N): dense if exact, else sparse."""
     graph = walks.graph
-    if diffusing.exact:
+    if settings.algorithm == "exact":
         size = 4 * len(nodes) * graph.num_nodes
         if size > share(0.5):
             what = f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes"
             hint = 'set it to "push", or raise --memory'
             raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
-        return diffuse(walks, nodes, diffusing.damping, on_progress=on_progress)
-    options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
-    found, ratios = diffuse_nearby(walks, nodes, diffusing.damping, **options)
+        return diffuse(walks, nodes, settings.damping, on_progress=on_progress)
+    options: dict[str, Any] = {"edges": settings.push_edges, "most": settings.push_nodes, "on_progress": on_progress}
+    found, ratios = diffuse_nearby(walks, nodes, settings.damping, **options)
     shape = (len(nodes), graph.num_nodes)
     values = scipy.sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
     values.sort_indices()
@@ -367,7 +351,9 @@ _STORED = Format(
 _SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
 
 
-def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
+def _diffuse_stored(
+    walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore
+) -> Matrix:
     shape = len(nodes), walks.graph.num_nodes
 
     def arrays(found: Matrix) -> Arrays:
@@ -385,9 +371,9 @@ def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progre
             raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
 
     return cached(
-        cache_path("diffusions", _key(walks.graph, nodes, diffusing)),
+        cache_path("diffusions", _key(walks.graph, nodes, _of_walks(settings))),
         _STORED,
-        compute=lambda: _diffuse(walks, nodes, diffusing, on_progress),
+        compute=lambda: _diffuse(walks, nodes, settings, on_progress),
         arrays=arrays,
         read=read,
         mapped="c",
@@ -400,10 +386,10 @@ def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
 
 
 @lru_cache(maxsize=8)
-def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
+def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: DiffusionSettings) -> Matrix:
     """:func:`_diffuse` of a few subgraphs; the last ones are kept, because several models ask for the same."""
     rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
-    return _diffuse(walks, rows, diffusing)
+    return _diffuse(walks, rows, settings)
 
 
 class ViewCache:
@@ -418,7 +404,7 @@ class ViewCache:
         graph: Graph,
         nodes: Ragged,
         view: str,
-        diffusing: Diffusing,
+        settings: DiffusionSettings,
         *,
         keep: bool = False,
         stored: bool = False,
@@ -426,13 +412,14 @@ class ViewCache:
     ) -> Rows:
         """:func:`compute_view`, or the cached result of an equal call; ``keep`` leaves it in the cache."""
         if not keep and not self._found:
-            return compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
-        name = _key(graph, nodes, view, diffusing.key(view))
+            return compute_view(graph, nodes, view, settings, stored=stored, on_progress=on_progress)
+        edges = settings.weighted, settings.directed
+        name = _key(graph, nodes, view, _of_walks(settings) if split_view(view)[0] in DIFFUSED else edges)
         with self._lock:
             if name in self._found:
                 self._found.move_to_end(name)
                 return self._found[name]
-        found = compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
+        found = compute_view(graph, nodes, view, settings, stored=stored, on_progress=on_progress)
         if keep:
             with self._lock:
                 self._found[name] = found
