@@ -70,17 +70,11 @@ Matrix = Any
 
 @dataclass(frozen=True, slots=True)
 class DiffusionSettings(MethodSettings):
-    """Settings of models of random walks (diffusion, profiles, unsupervised).
+    """Settings of models of random walks (diffusion, profiles, unsupervised); docs/settings.md explains each.
 
-    views, kernel and loss are those of a kernel machine (``kernel_machines/kernel_machine.py``), and inverse_penalty is
-    C of its regression. damping is the probability that the walk of a subgraph goes on. 0 of inverse_penalty and
-    damping tries several values and selects the best on validation. algorithm says how diffusions are computed: exact,
-    at all nodes, or push, which follows at most push_edges edges and keeps the push_nodes nodes with the largest lifts;
-    auto is exact up to 2^28 pairs of a subgraph and a node.
-
-    weighted and directed say whether the views that count edges, one-hop and topology, use their weights and their
-    direction, where the graph has these. Diffusions always use weights; along and against edges they are views of
-    their own.
+    0 of inverse_penalty and damping tries several values and selects the best on validation. algorithm says how
+    diffusions are computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps the
+    push_nodes nodes with the largest lifts. weighted and directed are for one-hop and topology alone.
     """
 
     section: ClassVar[str] = "diffusion"

@@ -57,24 +57,10 @@ Moments = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class MessagePassingSettings(MethodSettings):
-    """Message passing over the whole graph (glass, ssnp); the width is embeddings.dim, layers and dropout of [model].
+    """Message passing over the whole graph (glass, ssnp); docs/settings.md says what each setting means.
 
-    inputs says what nodes start from: their embeddings, or one learned vector for all. adjacency is its normalisation:
-    D^-1 A, A, or D^-1/2 A D^-1/2. pool is the readout over a set of nodes; size is the sum over the root of its size.
-
-    ratio is the weight of a node's own set of weights, of members or of others, beside the other set (glass).
-    training_labels says which nodes are labelled in a training step: those of all subgraphs of the batch, as published,
-    or those of each subgraph by itself. labelled_together is the number of subgraphs labelled together in prediction;
-    with more than one, as published, a prediction depends on the others (glass).
-
-    typed gives messages a learned scale for each type of edges, where edges have types; without it, or without types,
-    an edge is an edge.
-
-    walks of walk_length steps from each member find the border nodes. views is the number of fixed draws of walks that
-    training takes turns over; 0 walks anew in every step (ssnp).
-
-    weighted has the weights of edges in the adjacency, D being the sums of their magnitudes, and draws the steps of
-    walks by weight, where the graph has weights.
+    The width is embeddings.dim, layers and dropout are those of [model]. ratio, training_labels and labelled_together
+    are for glass, walks, walk_length and views for ssnp.
     """
 
     section: ClassVar[str] = "message_passing"

@@ -34,16 +34,10 @@ _ROWS = 1024  # of W at a time
 
 @dataclass(frozen=True, slots=True)
 class S2NSettings(MethodSettings):
-    """S2N (:mod:`subgnn.models.peers.s2n`); model.layers is the number of layers on the graph of subgraphs.
+    """S2N; docs/settings.md says what each setting means, and model.layers is the number of layers between subgraphs.
 
-    convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
-    (min(w, t + d) - t) / d; those at or below 0 are dropped. sub_layers is the number of layers inside subgraphs before
-    their nodes are summed: none is S2N+0, more S2N+A. edge_dropout leaves out edges of the graph of subgraphs in
-    training. batch_norm and skip (a linear layer beside each convolution) are of the layers on that graph. alpha, theta
-    and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs, where sub_normalized
-    says whether a node takes the mean of its neighbours or their sum. weighted sums nodes by the root of their share of
-    the degrees. constant, if above 0, replaces embeddings by that number. test_graph says
-    whether a subgraph that is predicted is joined to the training subgraphs alone, or with all others of its batch.
+    threshold and span are t and d of the weights above; alpha, theta and shared are for GCNII, and sub_* for the layers
+    inside subgraphs.
     """
 
     section: ClassVar[str] = "s2n"

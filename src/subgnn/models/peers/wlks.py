@@ -120,12 +120,9 @@ def table_of(rows: Ragged) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class WLKSSettings(MethodSettings):
-    """WLKS (:mod:`subgnn.models.peers.wlks`).
+    """WLKS; every listed value of rounds, mix (a) and inverse_penalty (C) is tried, and validation selects.
 
-    Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
-    rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
-    (``auto``: both are tried). mix is the share of the whole graph's kernel. inverse_penalty is C of the support vector
-    machines.
+    cumulative takes all rounds up to the number; normalize scales histograms to length one (``auto``: tries both).
     """
 
     section: ClassVar[str] = "wlks"
