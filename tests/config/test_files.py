@@ -76,10 +76,6 @@ def value(recipe, path):
     return recipe.plain()[section][key]
 
 
-def test_the_lists_above_name_settings():
-    assert set(NUMBERS) >= PROBABILITIES | FROM_ONE
-
-
 @pytest.mark.parametrize("path", NUMBERS)
 def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
     kind, low = NUMBERS[path], LOWEST.get(path, 0)
@@ -168,7 +164,3 @@ def test_settings_of_other_sections_apply_to_every_candidate_of_a_portfolio():
 def test_portfolios_that_are_refused(change, message):
     with pytest.raises(UserError, match=message):
         parse_recipe({"auto": PORTFOLIO["auto"] | change}, "mine.toml")
-
-
-def test_only_some_candidates():
-    assert list(portfolio(find_recipe("auto", ['auto.only=["bag", "topology"]']))) == ["bag", "topology"]

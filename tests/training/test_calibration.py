@@ -83,8 +83,3 @@ def test_few_subgraphs_change_little_and_nothing_becomes_infinite(task, targets)
     assert np.isfinite(found.apply(chances, task)).all()
     assert (found.scale > 0.04).all()
     assert (found.scale < 21).all()
-
-
-def test_real_values_stay_as_they_are():
-    values = np.arange(4.0).reshape(1, 4, 1)
-    assert calibrate(values, np.zeros(4), "regression").apply(values, "regression").tolist() == values.tolist()

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from subgnn.metrics.significance import score_terms
-from subgnn.models.recipes import find_recipe
-from subgnn.models.registry import model_of
 from subgnn.training.label_signal import Judged, signal_of
 
 N = 60
@@ -134,22 +132,3 @@ def test_sets_of_labels_and_values():
     assert found.sentences[0].endswith("the constant prediction has R2 0.000.")
     models = [judged("topology", 1 - labels, labels, "multi-label"), judged("bag", labels, labels, "multi-label")]
     assert signal_of(models, labels, "multi-label", rows).signals == ("identity",)
-
-
-@pytest.mark.parametrize(
-    ("recipe", "settings", "view"),
-    [
-        ("bag", [], "nodes"),
-        ("bag-1hop", [], "surroundings"),
-        ("topology", [], "shape"),
-        ("avg", [], "nodes"),
-        ("avg", ["embeddings.source=gin"], "surroundings"),
-        ("subgnn", [], "everything"),
-        ("shape-plus", [], "everything"),
-        ("diffusion", [], "surroundings"),
-        ("diffusion-topology", [], "everything"),
-    ],
-)
-def test_what_models_see(recipe, settings, view):
-    chosen = find_recipe(recipe, settings)
-    assert model_of(chosen).sees(chosen) == view

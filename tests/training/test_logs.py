@@ -56,13 +56,6 @@ def expected(folder):
     }
 
 
-def test_events_are_the_records(tmp_path):
-    train(dataset(), recipe(4), tmp_path / "run", tensorboard=True, report=False)
-    found = events(tmp_path / "run")
-    assert {"loss/train", "loss/val", "micro_f1/val"} <= set(found)
-    assert found == expected(tmp_path / "run")
-
-
 @pytest.mark.parametrize("before", [True, False], ids=["from the start", "on going on"])
 def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
@@ -113,11 +106,6 @@ def test_several_networks_have_a_curve_each_also_after_an_interruption(tmp_path,
     assert found == expected(tmp_path / "run")
     for member in (0, 1):
         assert [step for step, _ in found[f"loss/train/member_{member}"]] == [0, 1, 2]
-
-
-def test_without_it_no_event_is_written(tmp_path):
-    train(dataset(), recipe(1), tmp_path / "run", report=False)
-    assert not (tmp_path / "run" / "tensorboard").exists()
 
 
 @pytest.mark.parametrize("name", LOGGERS)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import copy
-import json
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from subgnn.api.train_recipe import train
 from subgnn.config.settings import TrainingSettings
-from subgnn.inference.predictor import Predictor
 from subgnn.metrics.weighting import EVEN, Weighting
 from subgnn.models.examples import Examples, evaluate
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
 from subgnn.training.loop import Progress, run_epochs
-from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.steps import Fitting
-
-from .examples import CHANNELS, dataset, recipe
 
 
 class Rows:
@@ -110,17 +104,6 @@ def test_class_weights_enter_the_loss():
     assert records[1]["val_loss"] == pytest.approx(float((weights * each).sum() / weights.sum()))
 
 
-def test_weight_decay_draws_unused_weights_towards_zero():
-    # Column 2 belongs to a subgraph that is not trained on: only decay moves its weights.
-    examples = example([0, 1, 0], train=np.array([0, 1]))
-    torch.manual_seed(0)
-    start = Linear(3, 2).weight[:, 2].detach()
-    kept = run_fit(examples, epochs=1).best_state["weight"][:, 2]
-    decayed = run_fit(examples, epochs=1, weight_decay=0.5).best_state["weight"][:, 2]
-    assert torch.equal(kept, start)
-    assert (decayed.abs() < start.abs()).all()
-
-
 def test_gradients_are_clipped_to_their_norm(monkeypatch):
     norms = []
     step = torch.optim.Adam.step
@@ -207,31 +190,6 @@ def test_an_ensemble_is_judged_by_its_mean_output(ensemble):
     mean = -1.0 if ensemble else 1.0
     assert value == pytest.approx(np.log1p(np.exp(-mean)))
     assert found["accuracy"] == (not ensemble)
-
-
-def learned(task: str, tmp_path):
-    data = dataset(task)
-    train(data, recipe(40, channels=CHANNELS[1:4], dropout=0.0), tmp_path / "run")
-    lines = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
-    rows = data.subgraphs.indices("train")
-    predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
-    return lines, data, rows, predictor.probabilities(data.subgraphs.nodes.take(rows))
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
-def test_every_task_is_learned(tmp_path, task):
-    lines, data, rows, scores = learned(task, tmp_path)
-    truth = np.asarray(data.subgraphs.targets)[rows]
-    assert lines[-1]["train_loss"] < 0.1 * lines[0]["train_loss"]
-    if task == "regression":
-        # In the unit of the targets, -1, 1.5 and 4, not in standard deviations.
-        assert np.abs(scores[:, 0] - truth).mean() < 1
-    elif task == "multi-label":
-        assert ((scores > 0.5) == truth).mean() > 0.8
-    else:
-        assert scores.shape[1] == 2
-        assert (scores.argmax(axis=1) == truth).mean() > 0.8
 
 
 def test_an_epoch_shows_every_training_subgraph_as_often_as_asked(monkeypatch):

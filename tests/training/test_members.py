@@ -11,26 +11,22 @@ import pytest
 import torch
 
 from subgnn import DataError, Ragged, UserError, read_dataset
-from subgnn.api.estimator import SubgraphClassifier
 from subgnn.api.train_recipe import train
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.search import Choice
 from subgnn.models.recipes import check_recipe, find_recipe
-from subgnn.models.spec import join_weights, member_seed
+from subgnn.models.spec import member_seed
 from subgnn.models.subgnn import build
 from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.serve.limits import Limits
-from subgnn.serve.runs import open_runs
 from subgnn.task import task_of
 from subgnn.training import loop, resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.inference.explained import PAIRED
-from tests.inference.test_export import finished, rewritten, same
+from tests.inference.explained import PAIRED, named_run
+from tests.inference.test_export import rewritten, same
 from tests.training.examples import CHANNELS, dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
@@ -43,7 +39,7 @@ def several(members: int = 3, epochs: int = 3, **model: object):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory) -> Path:
-    return finished(tmp_path_factory.mktemp("several"), several(topology=True))
+    return named_run(tmp_path_factory.mktemp("several"), several(topology=True))
 
 
 @pytest.fixture(scope="module")
@@ -86,15 +82,6 @@ def test_scores_are_those_of_the_mean(done, predictor):
     assert results["selected_epoch"] == results["members"][0]["selected_epoch"]
 
 
-def test_weights_are_kept_apart_and_found_again(predictor):
-    whole = predictor.checkpoint
-    again = join_weights([whole.member(i).weights for i in range(3)])
-    assert again.keys() == whole.weights.keys()
-    assert len({tuple(sorted(whole.member(i).weights)) for i in range(3)}) == 1
-    assert member_seed(5, 0) == 5
-    assert len({member_seed(5, i) for i in range(4)}) == 4
-
-
 def test_a_mean_over_networks_and_draws(tmp_path):
     small = replace(several(2), prepare=PAIRED)
     train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
@@ -132,15 +119,6 @@ def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch
     assert (tmp_path / "a" / METRICS).read_text() == (done / METRICS).read_text()
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
-def test_every_task(task, tmp_path):
-    train(dataset(task), several(2, 2), tmp_path / "run", device="cpu", cache=False, report=False)
-    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset(task).graph)
-    each = [alone(found, i).outputs(ROWS) for i in range(2)]
-    np.testing.assert_allclose(found.outputs(ROWS), np.mean(each, axis=0), atol=1e-6)
-
-
 def test_a_corrected_baseline_is_in_each(tmp_path):
     train(dataset(), several(2, baseline="bag"), tmp_path / "run", device="cpu", cache=False, report=False)
     found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
@@ -148,32 +126,31 @@ def test_a_corrected_baseline_is_in_each(tmp_path):
     np.testing.assert_allclose(found.outputs(ROWS), np.mean(each, axis=0), atol=1e-6)
 
 
-def test_an_export_answers_alike(done, tmp_path):
+def test_an_export_answers_alike_and_holds_as_many_networks_as_its_recipe_says(done, tmp_path):
     export_run(done, tmp_path / "whole.safetensors", with_graph=True)
     same(done, tmp_path / "whole.safetensors")
-
-
-def test_an_export_with_a_network_too_few_is_refused(done, tmp_path):
-    export_run(done, tmp_path / "whole.safetensors", with_graph=True)
 
     def forget(arrays, _):
         for name in [name for name in arrays if "member2" in name]:
             del arrays[name]
 
-    with pytest.raises(DataError, match="it holds 2 networks, and its recipe says 3"):
-        open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", forget))
-
-
-def test_an_export_with_a_network_too_many_is_refused(done, tmp_path):
-    export_run(done, tmp_path / "whole.safetensors", with_graph=True)
-
     def fewer(arrays, content):
         content["checkpoint"]["recipe"]["training"]["members"] = 2
-        if "reference" in arrays:
-            arrays["reference"] = arrays["reference"][:2]
+        arrays["reference"] = arrays["reference"][:2]
 
-    with pytest.raises(DataError, match="it holds 3 networks, and its recipe says 2"):
-        open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", fewer))
+    for change, held, wanted in ((forget, 2, 3), (fewer, 3, 2)):
+        with pytest.raises(DataError, match=f"it holds {held} networks, and its recipe says {wanted}"):
+            open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / f"{held}.safetensors", change))
+
+
+def test_several_networks_are_refused_where_there_can_be_one(predictor, monkeypatch, tmp_path):
+    with pytest.raises(UserError, match="means over 3 networks"):
+        make_program(predictor)
+    with pytest.raises(UserError, match=r"training\.members is 2"):
+        check_recipe(find_recipe("bag", ["training.members=2"]), dataset().graph)
+    monkeypatch.setattr(build, "is_large", lambda *_: True)
+    with pytest.raises(UserError, match=r"training\.members is 2"):
+        train(dataset(), several(2), tmp_path / "run", device="cpu", cache=False, report=False)
 
 
 @pytest.mark.quick(2)
@@ -183,29 +160,6 @@ def test_streamed_tables_answer_alike(predictor, monkeypatch, method):
     monkeypatch.setattr(build, "LARGE", 0)
     found = Predictor(predictor.checkpoint, predictor.graph)
     np.testing.assert_allclose(getattr(found, method)(ROWS), expected, atol=1e-6)
-
-
-def test_a_server_answers_alike(done, predictor):
-    (served,) = open_runs([str(done)], limits=Limits()).values()
-    assert served.card()["members"] == 3
-    said = served.predict(ROWS)["predictions"]
-    found = [list(one["probabilities"].values()) for one in said]
-    np.testing.assert_allclose(found, predictor.probabilities(ROWS), atol=1e-6)
-    np.testing.assert_allclose(served.embed(ROWS)["vectors"], predictor.embeddings(ROWS), atol=1e-6)
-    logits = served.explain(ROWS)["explanations"][0]["logits"]
-    np.testing.assert_allclose(list(logits.values()), predictor.outputs(ROWS)[0], atol=1e-5)
-    assert len(served.search(ROWS, Choice(top=2))["results"][0]["nearest"]) == 2
-    assert served.draw(ROWS[0], most=3)
-
-
-def test_an_estimator_answers_with_the_mean():
-    data, small = dataset(), ["embeddings.dim=4", "training.epochs=1", "training.members=2", "prepare.walks=2"]
-    settings = [*small, "embeddings.source=random"]
-    model = SubgraphClassifier(data.graph, recipe="neighborhood", settings=settings, device="cpu").fit(data.subgraphs)
-    each = [alone(model.run_.predictor, i).outputs(ROWS) for i in range(2)]
-    expected = torch.from_numpy(np.mean(each, axis=0)).softmax(dim=1)
-    np.testing.assert_allclose(model.predict_proba(ROWS), expected, atol=1e-6)
-    assert len(model.run_.result.members) == 2
 
 
 def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
@@ -226,11 +180,6 @@ def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
 
     assert [one.val["loss"] for one in results.members] == pytest.approx([loss(alone(found, i)) for i in (0, 1)])
     assert results.val["loss"] == pytest.approx(loss(found))
-
-
-def test_a_program_is_of_one_network(predictor):
-    with pytest.raises(UserError, match="means over 3 networks"):
-        make_program(predictor)
 
 
 def test_an_explanation_is_the_mean_of_those_of_each(predictor):
@@ -277,18 +226,6 @@ def test_the_page_of_the_run(done, predictor):
     found = evaluate_run(done, read_dataset(done.parent / "data"))
     np.testing.assert_allclose(found.outputs, predictor.outputs(dataset().subgraphs.nodes.take(found.rows)), atol=1e-6)
     assert [record["epoch"] for record in found.records] == [0, 1, 2]
-
-
-def test_a_baseline_has_no_members():
-    wrong = find_recipe("bag", ["training.members=2"])
-    with pytest.raises(UserError, match=r"training\.members is 2"):
-        check_recipe(wrong, dataset().graph)
-
-
-def test_a_large_table_has_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(build, "is_large", lambda *_: True)
-    with pytest.raises(UserError, match=r"training\.members is 2"):
-        train(dataset(), several(2), tmp_path / "run", device="cpu", cache=False, report=False)
 
 
 def test_batches_differ_between_networks(monkeypatch, tmp_path):

@@ -51,12 +51,6 @@ def test_rows_that_are_not_looked_up_rest():
     assert torch.equal(model.table[0], once.table[0])
 
 
-def test_a_first_step_moves_a_row_by_the_rate():
-    model = steps(True, [[2]])
-    moved = (Lookup(sparse=True).table - model.table)[2]
-    torch.testing.assert_close(moved.abs(), torch.full((3,), 0.1), rtol=1e-5, atol=1e-6)
-
-
 def test_its_state_can_be_kept():
     batches = [[0, 1], [1, 2], [2, 3]]
     whole = steps(True, batches)

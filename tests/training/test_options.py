@@ -10,22 +10,19 @@ import pytest
 import torch
 
 from subgnn.api.train_recipe import train
-from subgnn.channels.channel import draw_seed
 from subgnn.data.formats.folder import write_folder
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of
 from subgnn.models.recipes import check_recipe, find_recipe, parse_recipe
-from subgnn.models.registry import model_of
 from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
 from subgnn.training import resume
 from subgnn.training.fit import set_up as set_up_run
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.cli.command import call
 
 from .examples import CHANNELS, dataset, recipe
 from .test_run import assert_equal_weights, weights
@@ -132,19 +129,6 @@ def test_a_node_first_met_in_prediction_has_its_features(tmp_path, how):
     assert np.isfinite(predictor.outputs(Ragged.from_rows([[6], [5, 6, 20]]))).all()
 
 
-def test_without_features_nothing_is_begun(tmp_path):
-    with pytest.raises(DataError, match=r"embeddings.features: the graph has no node features; add features.npy"):
-        train(dataset(), VARIANTS["beside"], tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_draw_zero_has_the_seed_itself_and_others_have_their_own():
-    assert draw_seed(7, 0) == 7
-    seeds = {draw_seed(seed, draw) for seed in (0, 7) for draw in range(5)}
-    assert len(seeds) == 10
-    assert all(0 <= seed < 2**64 for seed in seeds)
-
-
 def set_up(chosen, data=None):
     candidates, examples = set_up_run(data or dataset(), chosen, 3, torch.device("cpu"))
     return candidates[0].network, examples, candidates[0].checkpoint
@@ -181,13 +165,6 @@ def test_an_ensemble_predicts_the_mean_over_its_draws(tmp_path, task):
     with torch.no_grad():
         first = model.embed(examples.inputs.whole).numpy()
     np.testing.assert_allclose(predictor.embeddings(data.subgraphs.nodes), first, atol=1e-5)
-
-
-def test_without_an_ensemble_a_checkpoint_has_the_first_draw_alone(tmp_path):
-    train(dataset(), changed(4, prepare={"draws": 3}), tmp_path / "run", seed=3)
-    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
-    assert checkpoint.spec.redrawn == []
-    assert not any(name.startswith("anchors.") for name in checkpoint.weights)
 
 
 def test_only_components_of_the_training_split_have_a_learned_state(tmp_path):
@@ -241,30 +218,13 @@ def test_a_learned_state_is_found_again_at_load_time(tmp_path):
     ("chosen", "message"),
     [
         (changed(prepare={"draws": 0}), "prepare.draws is 0; accepted: a whole number from 1"),
+        (VARIANTS["beside"], "embeddings.features: the graph has no node features; add features.npy"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, chosen, message):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=message):
         train(dataset(), chosen, tmp_path / "run")
-    assert message in str(caught.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_features_on_the_command_line(tmp_path):
-    write_folder(with_features(), tmp_path / "data")
-    (tmp_path / "new.tsv").write_text("0-1-2\n9-8\n")
-    options = ("embeddings.features=instead", "training.epochs=2", "prepare.draws=2", "prepare.ensemble=true")
-    flags = [part for option in options for part in ("--set", option)]
-    called = call("train", tmp_path / "data", "--recipe", "structure", *flags, "--out", tmp_path / "run", "--json")
-    assert called.code == 0
-    for verb, name in (("predict", "p.tsv"), ("embed", "e.npy")):
-        called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / name)
-        assert called.code == 0
-    assert np.isfinite(np.load(tmp_path / "e.npy")).all()
-
-
-def check_sight(recipe):
-    model_of(recipe).check_inputs(recipe)
 
 
 def test_a_network_that_sees_nothing_is_refused(tmp_path):
@@ -274,6 +234,5 @@ def test_a_network_that_sees_nothing_is_refused(tmp_path):
             train(dataset(), wrong, tmp_path / "run", device="cpu", report=False)
         assert not (tmp_path / "run").exists()
     check_recipe(blind, dataset().graph, complete=False)  # a search may start from it
-    check_sight(find_recipe("structure", ["model.initial=false"]))
-    for name in ("initial", "topology"):
-        check_sight(replace(blind, model=replace(blind.model, **{name: True})))
+    for seeing in ("structure", "subgnn"):
+        check_recipe(find_recipe(seeing, ["model.initial=false"]), dataset().graph)

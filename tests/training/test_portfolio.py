@@ -20,7 +20,7 @@ from subgnn.training import portfolio_run
 from subgnn.training.ensemble_selection import clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.options import parse_duration
-from subgnn.training.portfolio import CANDIDATES, Pool, PoolFits, Row, judge, load_candidate, plan
+from subgnn.training.portfolio import CANDIDATES, Budget, Pool, PoolFits, Row, judge, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, press_ctrl_c
 
@@ -229,6 +229,15 @@ def test_a_small_budget_leaves_candidates_out():
     assert not any(row.dropped for row in rows)
     often = replace(roomy, repeats=0)
     assert [row.repeats for row in plan(portfolio(recipe), Pool.of(data, often, 0), often)] == [4, 4, 4]
+
+
+def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(Budget, "left", property(lambda _: -1.0))
+    results = fit(dataset(), tmp_path / "run", small("surroundings", "bag"))
+    notes = {row.name: (row.score is not None, row.note) for row in results.leaderboard}
+    scored = [name for name, (known, _) in notes.items() if known]
+    assert set(scored) == {"constant", "bag"}
+    assert notes["surroundings"][1].startswith("left out: about")
 
 
 def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkeypatch):

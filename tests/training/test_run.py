@@ -18,7 +18,7 @@ from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of
-from subgnn.models.recipes import find_recipe, parse_recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.fit import set_up
@@ -120,16 +120,6 @@ def test_a_run_of_an_earlier_version_goes_on_and_one_of_another_split_does_not(t
             train(dataset(), recipe(2), tmp_path / "run", resume=True, **change)
 
 
-def test_prediction_depends_on_the_subgraph_alone(tmp_path):
-    data = dataset()
-    train(data, recipe(4), tmp_path / "run")
-    predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
-    whole = predictor.outputs(data.subgraphs.nodes)
-    for rows in ([3], [7, 2, 2], [29, 0]):
-        np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes.take(rows)), whole[rows], atol=1e-5)
-    assert predictor.embeddings(data.subgraphs.nodes).shape[0] == 30
-
-
 def test_another_graph_is_refused(tmp_path):
     data = dataset()
     train(data, recipe(1), tmp_path / "run")
@@ -138,27 +128,11 @@ def test_another_graph_is_refused(tmp_path):
         Predictor(tmp_path / "run" / CHECKPOINT, other)
 
 
-def test_evaluate_repeats_what_training_said(tmp_path):
-    data = dataset()
-    write_folder(data, tmp_path / "data")
-    results = train(data, recipe(3), tmp_path / "run", source=str(tmp_path / "data"))
-    again = evaluate_split(tmp_path / "run", "test")
-    assert again.test == pytest.approx(results.test, abs=1e-6, nan_ok=True)
-
-
 def test_a_loss_that_is_no_number_is_said(tmp_path):
     wild = recipe(30, norm="none")
     wild = replace(wild, training=replace(wild.training, lr=1e30, clip=0.0))
     with pytest.raises(UserError, match=r"the loss became .* lower training.lr"):
         train(dataset(), wild, tmp_path / "run")
-
-
-def test_a_damaged_checkpoint_is_said(tmp_path):
-    train(dataset(), recipe(1), tmp_path / "run")
-    path = tmp_path / "run" / CHECKPOINT
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(DataError, match="the checkpoint ends within"):
-        load_checkpoint(path)
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -180,24 +154,3 @@ def test_recipes_build_a_network_that_answers(name):
     candidates, examples = set_up(data, found, 0, torch.device("cpu"), vectors=vectors)
     model = candidates[0].network
     assert outputs_of(model, examples.inputs, np.arange(4), 2).shape == (4, 3)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["training.epoch=5"], "unknown setting 'training.epoch'; accepted: epochs"),
-        (["training.epochs=many"], "training.epochs is 'many'; accepted: a whole number"),
-        (["model.readout=median"], "model.readout is 'median'; accepted: sum, mean, max, attention"),
-        (["training.lr=-1"], "training.lr is -1"),
-        (["epochs=5"], "accepted: section.key=value"),
-    ],
-)
-def test_a_wrong_setting_is_one_line(overrides, message):
-    with pytest.raises(UserError) as caught:
-        find_recipe("subgnn", overrides)
-    assert message in str(caught.value)
-
-
-def test_settings_come_back_from_what_a_run_wrote():
-    first = find_recipe("alsentzer2020_coreness")
-    assert parse_recipe(json.loads(json.dumps(first.plain())), "run") == first

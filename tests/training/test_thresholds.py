@@ -211,16 +211,3 @@ def test_a_search_maximises_the_metric_of_selection():
     found = run_trial(without_test(rings()), recipe, folds=0, device="cpu")
     run = subgnn.train(without_test(rings()), recipe=recipe, device="cpu")
     assert found.score == run.result.val["recall@5"]
-
-
-def test_the_estimator_uses_thresholds():
-    data = rings()
-    sets = [data.subgraphs.nodes[row].tolist() for row in range(len(data.subgraphs))]
-    labels = np.array(data.subgraphs.classes)[np.asarray(data.subgraphs.targets)]
-    settings = {"training.threshold": "recall=1", "bag.inverse_penalty": 1.0}
-    fitted = subgnn.SubgraphClassifier(graph=data.graph, recipe="bag", settings=settings, device="cpu").fit(
-        sets, labels
-    )
-    threshold = fitted.run_.predictor.spec.decision.labels[0].threshold
-    expected = np.where(fitted.predict_proba(sets)[:, 0] > threshold, "fraud", "other")
-    assert fitted.predict(sets).tolist() == expected.tolist()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import subgnn
 from subgnn import DataWarning, SubgraphSet
 from subgnn.data.describe import check
-from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_warnings
 from subgnn.data.strings import Strings
@@ -92,21 +90,3 @@ def test_without_a_test_split_the_page_shows_what_was_predicted_out_of_fold(tmp_
     assert ("30, without splits" in page) == (without == "splits")
     assert run.result.test == {}
     assert call("report", tmp_path / "run").code == 0
-
-
-def test_the_command_line_trains_without_splits_as_well(tmp_path):
-    write_bundle(replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, splits=None)), tmp_path / "data.subgnn")
-    called = call("train", tmp_path / "data.subgnn", *AUTO, "--out", tmp_path / "run")
-    assert (called.code, called.err) == (0, "")
-    assert "on the held-out folds" in (tmp_path / "run" / "report.html").read_text()
-    called = call("train", tmp_path / "data.subgnn", "--recipe", "bag", "--out", tmp_path / "other")
-    assert (called.code, "the subgraphs have no splits" in called.error) == (2, True)
-
-
-def test_candidates_that_were_not_tried_are_named_beside_no_signal():
-    turned = np.random.default_rng(0).permutation(PLAIN.subgraphs.targets)
-    data = replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, targets=turned))
-    settings = {"auto.only": ["bag", "surroundings-gin"], "auto.folds": 2, "auto.repeats": 1}
-    found = subgnn.train(data, settings=settings, time="1s", device="cpu").result
-    assert found.signals[0] in ("none", "undecided")
-    assert found.signal.endswith(" 1 candidate was not tried: surroundings-gin.")
