@@ -103,19 +103,6 @@ def test_an_answer_depends_on_its_subgraph_alone(fitted):
         np.testing.assert_allclose(alone.probabilities, found.probabilities, rtol=1e-5)
 
 
-def test_relabelling_nodes_relabels_the_answer(fitted):
-    graph, _ = communities()
-    new = stream(1, "test/relabel").permutation(N)
-    u = np.repeat(np.arange(N), np.diff(graph.offsets))
-    moved = Graph.from_edges(new[u], new[graph.neighbors], num_nodes=N)
-    known = Ragged.from_rows([np.sort(new[row]) for row in fitted.features.known])
-    other = Completer(type(fitted.features)(moved, known), fitted.ranker)
-    (found,) = fitted.complete(Ragged.from_rows([[8, 9, 10]]), top=5)
-    (again,) = other.complete(Ragged.from_rows([np.sort(new[[8, 9, 10]])]), top=5)
-    assert set(again.nodes.tolist()) == set(new[found.nodes].tolist())
-    np.testing.assert_allclose(again.probabilities, found.probabilities, rtol=1e-4)
-
-
 def test_a_subgraph_that_is_the_whole_graph_has_no_candidates(fitted):
     (found,) = fitted.complete(Ragged.from_rows([np.arange(N)]), top=5)
     assert len(found.nodes) == 0

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from subgnn import DataError, NodeNames, Ragged
-from subgnn.channels.channel import NodeAnchors, PatchAnchors, Similarities
+from subgnn.channels.channel import Similarities
 from subgnn.inference.explain import Explainer
 from subgnn.inference.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
@@ -100,52 +100,6 @@ def test_orders_repeats_company_and_names_do_not_matter():
     other = explain(named, [ROW])[0]
     assert [item.name for item in other.by_node] == [f"gene-{24 - i}" for i in ROW]
     assert [item.contributions for item in other.by_node] == [item.contributions for item in alone.by_node]
-
-
-def test_relabelled_nodes_have_the_same_contributions():
-    from subgnn import Graph
-    from subgnn.config.settings import ChannelSettings
-    from tests.inference.explained import run_of
-    from tests.training.examples import dataset, recipe
-
-    data = dataset()
-    kinds = [("position", "border"), ("structure", "internal"), ("structure", "border")]
-    predictor = run_of(data, recipe(2, channels=tuple(ChannelSettings(k, s, 3) for k, s in kinds)))
-    n = data.graph.num_nodes
-    new = np.random.default_rng(1).permutation(n).astype(np.int32)
-    tails, heads, _ = data.graph.edges()
-    moved = Graph.from_edges(new[tails], new[heads], num_nodes=n)
-
-    def rename(rows: Ragged, order: bool) -> Ragged:
-        return Ragged.from_rows([np.sort(new[row]) if order else new[row] for row in rows])
-
-    had = predictor.checkpoint
-    shared = [
-        [
-            NodeAnchors(new[a.nodes])
-            if isinstance(a, NodeAnchors)
-            else PatchAnchors(rename(a.patches, True), rename(a.walks, False))
-            for a in layer
-        ]
-        for layer in had.spec.shared
-    ]
-    order = np.argsort(new[had.spec.table_nodes])
-    weights = had.weights | {"table": had.weights["table"][torch.from_numpy(order)]}
-    table = new[had.spec.table_nodes][order]
-    assert len(table) == n
-    hashes = {"graph_hash": moved.content_hash, "names_hash": moved.names_hash}
-    spec = replace(had.spec, **hashes, shared=shared, table_nodes=table)
-    checkpoint = replace(had, spec=spec, weights=weights)
-    before = explain(predictor, [ROW])[0]
-    after = explain(Predictor(checkpoint, moved), [new[ROW].tolist()])[0]
-    of_node = {item.node: item.contributions for item in after.by_node}
-    np.testing.assert_allclose(
-        [of_node[int(new[item.node])] for item in before.by_node],
-        [item.contributions for item in before.by_node],
-        **CLOSE,
-    )
-    numbers = [[item.contributions for item in found.by_channel] for found in (before, after)]
-    np.testing.assert_allclose(*numbers, **CLOSE)
 
 
 @pytest.mark.quick(1)
