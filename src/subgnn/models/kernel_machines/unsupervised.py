@@ -34,9 +34,14 @@ from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.kernel_machine import fit_regression, inverse_penalties, wrong_node_sets
+from subgnn.models.kernel_machines.kernel_machine import (
+    Reference,
+    draw_landmarks,
+    fit_regression,
+    inverse_penalties,
+    wrong_node_sets,
+)
 from subgnn.models.kernel_machines.regression import Floats
-from subgnn.models.kernel_machines.view_kernel import Reference, draw_landmarks
 from subgnn.models.kernel_machines.views import (
     CACHE,
     TOPOLOGY,
@@ -89,7 +94,7 @@ class VectorSettings(MethodSettings):
 
 
 def fit_space(graph: Graph, references: Ragged, recipe: Recipe) -> Weights:
-    """The tensors of a :class:`VectorSpace`; ``with_mean`` and ``lengths`` are as in ``view_kernel.cosines``."""
+    """The tensors of a :class:`VectorSpace`; ``with_mean`` and ``lengths`` are as in ``kernel_machine.cosines``."""
     settings, width = recipe.of(DiffusionSettings), recipe.of(VectorSettings).width
     views = reference_views(graph, references, settings)
     every = np.arange(len(references))
