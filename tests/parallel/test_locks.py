@@ -13,7 +13,7 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
-from subgnn.lab.datasets.fetch import download
+from subgnn.lab.datasets.download import download
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, try_lock
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.options import RunOptions

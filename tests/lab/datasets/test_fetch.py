@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import UserError
-from subgnn.lab.datasets import fetch
-from subgnn.lab.datasets.fetch import download
+from subgnn.lab.datasets import download as fetch
+from subgnn.lab.datasets.download import download
 from tests.lab.datasets.server import BODY, Server, hang, serve, status
 
 pytestmark = pytest.mark.usefixtures("own_cache")
