@@ -1,8 +1,12 @@
-"""Downloading a dataset, from a server on this machine."""
+"""Downloads of files and datasets, from a server on this machine that misbehaves in every way a server can."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import json
+import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +14,10 @@ import pytest
 
 from subgnn.data.formats import read_dataset
 from subgnn.errors import UserError
-from subgnn.lab.datasets.download import RELEASES, download_dataset, find_release
+from subgnn.lab.datasets import download as fetch
+from subgnn.lab.datasets.download import RELEASES, download, download_dataset, find_release
 from tests.lab.datasets.packed import EDGES, SUBGRAPHS, dataset_files, tar_of, zip_of
-from tests.lab.datasets.server import Server, serve
+from tests.lab.datasets.server import BODY, Server, hang, serve, status
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -91,3 +96,171 @@ def test_an_archive_of_another_dataset_is_not_taken_for_this_one(server: Server,
     url = server.put("/data", serve(zip_of(dataset_files("hpo_neuro/"))))
     with pytest.raises(UserError, match=r"it holds 'hpo_neuro', and none of them is ppi_bp"):
         download_dataset("ppi-bp", tmp_path / "out", url=url)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "BACKOFF", 0.0)
+
+
+def _closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_fetches_a_file_and_reports_progress(server: Server, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    target = tmp_path / "new" / "file.bin"
+    digest = download(server.put("/f", serve(BODY)), target, progress=lambda *s: seen.append(s))
+    assert target.read_bytes() == BODY
+    assert digest == _sha(BODY)
+    assert seen[-1] == (len(BODY), len(BODY))
+    assert [have for have, _ in seen] == sorted(have for have, _ in seen)
+    assert sorted(p.name for p in target.parent.iterdir()) == ["file.bin"]
+
+
+@pytest.mark.parametrize("tag", ['"one"', 'W/"weak"', ""])
+def test_a_cut_connection_is_taken_up_where_it_stopped(server: Server, tmp_path: Path, tag: str) -> None:
+    url = server.put("/f", serve(BODY, tag=tag, cut=100_000), serve(BODY, tag=tag, cut=50_000), serve(BODY, tag=tag))
+    download(url, tmp_path / "f", sha256=_sha(BODY))
+    assert (tmp_path / "f").read_bytes() == BODY
+    assert [h.get("range") for h in server.headers] == [None, "bytes=100000-", "bytes=150000-"]
+    assert server.headers[1].get("if-range") == (tag if tag.startswith('"') else None)
+
+
+def test_giving_up_keeps_the_part_and_the_next_call_goes_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "ATTEMPTS", 2)
+    url = server.put("/f", serve(BODY, cut=1000))
+    with pytest.raises(UserError, match=r"gave up after 2 attempts.*2,000 bytes are kept .*again"):
+        download(url, tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    server.put("/f", serve(BODY))
+    download(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY
+    assert server.headers[-1]["range"] == "bytes=2000-"
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == ["f"]
+
+
+def test_a_part_of_another_address_is_not_continued(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY))
+    (tmp_path / "f.part").write_bytes(b"something else")
+    (tmp_path / "f.part.json").write_text(json.dumps({"url": "http://other/", "validator": '"one"', "total": 5}))
+    download(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+@pytest.mark.parametrize(
+    ("answers", "body"),
+    [
+        ([serve(BODY, ranges=False, cut=1000), serve(BODY, ranges=False)], BODY),
+        ([serve(BODY, cut=1000), serve(BODY[::-1], tag='"two"')], BODY[::-1]),
+        ([serve(BODY, tag="", cut=1000), serve(BODY + b"more", tag="")], BODY + b"more"),
+        ([serve(BODY, cut=1000), status(416), serve(BODY[:10])], BODY[:10]),
+        ([status(503), status(429), serve(BODY)], BODY),
+        ([serve(BODY, length=False)], BODY),
+        ([serve(b"")], b""),
+    ],
+    ids=["no ranges", "changed", "another length", "beyond the end", "busy", "unknown length", "empty"],
+)
+def test_the_file_that_the_server_has_now_arrives(server: Server, tmp_path: Path, answers, body: bytes) -> None:
+    assert download(server.put("/f", *answers), tmp_path / "f") == _sha(body)
+    assert (tmp_path / "f").read_bytes() == body
+
+
+def test_a_wrong_checksum_leaves_nothing_and_says_so(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="removed") as caught:
+        download(server.put("/f", serve(BODY)), tmp_path / "f", sha256="0" * 64)
+    assert _sha(BODY) in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
+
+
+@pytest.mark.parametrize("digest", ["", "abc", "z" * 64])
+def test_a_checksum_that_is_none_is_refused_before_anything_is_fetched(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(UserError, match="is not a SHA-256"):
+        download("http://127.0.0.1:1/f", tmp_path / "f", sha256=digest)
+
+
+def test_404_is_told_at_once(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"/missing: the server answered 404 .*check the address"):
+        download(server.put("/f", serve(BODY)) + "/missing", tmp_path / "f")
+    assert len(server.headers) == 1
+
+
+def test_a_silent_server_is_given_up(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "ATTEMPTS", 2)
+    monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
+    url = server.put("/f", hang())
+    with pytest.raises(UserError, match=r"gave up after 2 attempts.*timed out"):
+        download(url, tmp_path / "f")
+
+
+def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(UserError, match=r"cannot be reached .*refused.*network"):
+        download(f"http://127.0.0.1:{_closed_port()}/f", tmp_path / "f")
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,hello"])
+def test_a_redirect_to_another_scheme_is_refused(server: Server, tmp_path: Path, location: str) -> None:
+    with pytest.raises(UserError, match=r"redirect|Redirection"):
+        download(server.put("/f", status(302, Location=location)), tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_ring_of_redirects_ends(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY))
+    server.put("/f", status(302, Location=url))
+    with pytest.raises(UserError, match="302"):
+        download(url, tmp_path / "f")
+    assert len(server.headers) <= 10
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "ftp://h/x", "file:///etc/passwd", "http://", "http://h:x/", "http://a b/", "http://u:p@h/", "http://ü/"],
+)
+def test_what_is_no_http_address_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UserError, match="cannot fetch"):
+        download(url, tmp_path / "f")
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_file_larger_than_allowed_is_refused(
+    server: Server, tmp_path: Path, length: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MAX_BYTES", 1000)
+    with pytest.raises(UserError, match="1,000 are allowed"):
+        download(server.put("/f", serve(BODY, length=length)), tmp_path / "f")
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
+
+
+def test_too_little_room_is_told_before_it_runs_out(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: usage._replace(free=17))
+    with pytest.raises(UserError, match=r"300,000 bytes are still to come, but 17 are free; make room"):
+        download(server.put("/f", serve(BODY)), tmp_path / "f")
+
+
+def test_a_full_disk_says_what_to_do(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        download(server.put("/f", serve(BODY)), tmp_path / "file" / "f")
+
+    def fail(_: Path) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(fetch, "file_digest", fail)
+    with pytest.raises(UserError, match=r"No space left on device.*make room"):
+        download(server.put("/f", serve(BODY)), tmp_path / "f")
+
+
+def test_a_redirect_is_followed(server: Server, tmp_path: Path) -> None:
+    there = server.put("/there", serve(BODY))
+    download(server.put("/f", status(302, Location=there)), tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn import Graph
+from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.config.settings import PrepareSettings
 from subgnn.errors import DataError, MissingExtra, UserError
@@ -21,7 +21,7 @@ from subgnn.lab.tuning import study as studies
 from subgnn.lab.tuning import trial as trials
 from subgnn.lab.tuning.search_space import parse_space, space_names
 from subgnn.lab.tuning.study import Pruner
-from subgnn.lab.tuning.trial import TrialResult, max_epochs, run_trial, without_test
+from subgnn.lab.tuning.trial import TrialResult, max_epochs, run_trial, split_at_random, without_test
 from subgnn.lab.tuning.tune import FILES, tune
 from subgnn.models.recipes import find_recipe, read_recipe
 from tests.lab.tuning.searches import SPACE, made_up
@@ -342,3 +342,53 @@ def test_the_guide_has_every_space_pruner_and_file(head, names):
     page = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
     rows = page.partition(f"\n| {head} |")[2].partition("\n\n")[0]
     assert sorted(re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE)) == sorted(names)
+
+
+GRAPH = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+
+
+def made(labels, splits) -> Dataset:
+    nodes = [[i % 6, (i + 1) % 6] for i in range(len(labels))]
+    return Dataset("made", GRAPH, SubgraphSet.from_lists(nodes, num_nodes=6, labels=labels, splits=splits))
+
+
+@pytest.mark.parametrize(
+    ("labels", "garbage"),
+    [
+        (["a", "b", "c", "a", "b"], "never seen"),
+        (["a", "b", "b", "a", "b"], "third"),
+        ([["a"], ["a", "b"], ["b"], ["b"], ["a"]], ["never", "seen"]),
+        ([0.5, 1.5, 2.5, 3.5, 4.5], 1e9),
+    ],
+)
+def test_whatever_the_test_labels_are(labels, garbage):
+    splits = ["train", "train", "train", "val", "val"]
+    want = made(labels, splits).subgraphs
+    seen = without_test(made([*labels, garbage], [*splits, "test"])).subgraphs
+    assert seen.content_hash == want.content_hash
+    assert (seen.task, seen.classes) == (want.task, want.classes)
+
+
+def test_refused():
+    data = made(["a", "b", "a"], ["train", "val", "test"])
+    bare = replace(data, subgraphs=replace(data.subgraphs, targets=None, task="unlabelled", classes=()))
+    with pytest.raises(DataError, match="have no labels"):
+        without_test(bare)
+    with pytest.raises(DataError, match="no splits; draw one with subgnn data split"):
+        without_test(replace(data, subgraphs=replace(data.subgraphs, splits=None)))
+    with pytest.raises(DataError, match="no subgraph in split 'val'"):
+        without_test(made(["a", "b"], ["train", "test"]))
+
+
+def test_divided_anew():
+    seen = without_test(dataset())
+    drawn = [split_at_random(seen, seed).subgraphs for seed in (0, 0, 1)]
+    assert all(len(s.indices("val")) == 5 and len(s.indices("test")) == 0 for s in drawn)
+    assert np.array_equal(drawn[0].splits, drawn[1].splits)
+    assert not np.array_equal(drawn[0].splits, drawn[2].splits)
+    assert not np.array_equal(drawn[0].splits, seen.subgraphs.splits)
+    equal = without_test(made(["a", "b"] * 9, ["train"] * 12 + ["val"] * 6))  # six node sets, three times each
+    for seed in range(5):
+        splits = split_at_random(equal, seed).subgraphs.splits
+        assert all(len(set(splits[i::6].tolist())) == 1 for i in range(6))
+        assert (splits == 1).sum() == 6
