@@ -129,7 +129,7 @@ class TableOptions:
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     task: Annotated[
-        str | None, _option("multiclass, binary, multilabel or regression; by default inferred from labels.", "TASK")
+        str | None, _option("multiclass, binary, multilabel or regression; by default inferred from labels.", "KIND")
     ] = None
     label_separator: Annotated[str | None, _option("With multilabel: text between labels; default -.", "TEXT")] = None
 

@@ -40,7 +40,7 @@ class TuneOptions:
 def tune_recipe(
     *,
     path: DatasetPath,
-    out: Annotated[Path, Option(metavar="OUT", help="The folder for results.")] = Path("tuned"),
+    out: Annotated[Path, Option(metavar="DIR", help="The folder for results.")] = Path("tuned"),
     recipe: RecipeName = "subgnn",
     space: Annotated[str | None, Option(help="Search space: a name or .toml file; default the paper's.")] = None,
     search: TuneOptions,
