@@ -78,8 +78,9 @@ def as_graph(value: Any, *, datasets: bool = False) -> Graph:
 def read_tables(
     edges: Source, members: Source | None = None, *, name: str = "", tables: TableOptions, seed: int = 0
 ) -> Dataset:
-    """Read a dataset from tables; keywords are the options for tables of ``subgnn train``.
+    """Read a dataset from tables.
 
+    The options of ``subgnn train`` for tables (:class:`~subgnn.api.options.TableOptions`) are keywords.
     A table is a data frame (pandas, polars, Arrow) or a file: CSV, TSV, Parquet, Excel, JSON lines. Warnings say which
     columns were guessed from their titles.
 

@@ -36,7 +36,8 @@ def train(
 ) -> Run:
     """Train on a dataset: the best model that a portfolio of recipes finds, or the recipe that is named.
 
-    All options of ``subgnn train`` are keywords. Warns of graph attributes that the recipe ignores, such as weights.
+    All options of ``subgnn train`` (:class:`~subgnn.training.options.TrainOptions`) are keywords. Graph attributes that
+    the recipe ignores, such as weights, are named in a warning.
 
     Args:
         data: a dataset (:func:`~subgnn.data.read_tables.read_tables`), or the path of a folder or bundle.
