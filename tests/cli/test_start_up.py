@@ -84,20 +84,14 @@ def test_a_prediction_imports_what_it_uses(folder):
     assert not set(names) - {*ARRAYS, "torch"}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"OMP_NUM_THREADS": "3"}, "3"),
-        ({"OMP_NUM_THREADS": "3,1"}, "3"),
-        ({"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"}, "2"),
-        ({"OMP_NUM_THREADS": "0"}, None),
-        ({"OMP_NUM_THREADS": "some"}, None),
-        ({}, None),
-    ],
-)
-def test_kernels_have_the_threads_of_openmp(given, expected):
+@pytest.mark.parametrize(("threads", "expected"), [("3", "3"), ("3,1", "3"), ("0", None), ("some", None), ("", None)])
+def test_kernels_have_the_threads_of_openmp(threads, expected):
+    given = {"OMP_NUM_THREADS": threads}
     limit_threads(given)
     assert given.get("NUMBA_NUM_THREADS") == expected
+    own = {"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"}
+    limit_threads(own)
+    assert own["NUMBA_NUM_THREADS"] == "2"
 
 
 def test_collections_begin_when_there_are_many_objects_and_go_on_as_usual():
