@@ -89,10 +89,18 @@ def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: i
 
 
 @compiled_parallel
-def _border_sets(
-    begin: int, end: int, graph: Csr, components: Sets, hops: int, starts: Array, sizes: Array, out: Array
+def _borders(
+    begin: int,
+    end: int,
+    graph: Csr,
+    components: Sets,
+    hops: int,
+    keys: Array,
+    starts: Array,
+    out: tuple[Array, Array, Array],
 ) -> None:
-    """Fill ``sizes``, and ``out`` with the borders unless it is empty."""
+    """Fill the sizes of borders, the borders themselves unless there is no room for them, and draws from them."""
+    sizes, borders, drawn = out
     n = len(graph[0]) - 1
     values, rows = components
     mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
@@ -100,39 +108,26 @@ def _border_sets(
         members = values[rows[c] : rows[c + 1]]
         last = explore(graph, members, hops, mark, c + 1, queue)
         sizes[c] = last - len(members)
-        if len(out) > 0:
-            border = _sorted_border(members, mark, c + 1, queue, last)
-            for i in range(len(border)):
-                out[starts[c] + i] = border[i]
-
-
-@compiled_parallel
-def _sample_borders(
-    begin: int, end: int, graph: Csr, components: Sets, hops: int, keys: Array, sizes: Array, out: Array
-) -> None:
-    n = len(graph[0]) - 1
-    values, rows = components
-    mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
-    for c in range(begin, end):
-        members = values[rows[c] : rows[c + 1]]
-        last = explore(graph, members, hops, mark, c + 1, queue)
-        sizes[c] = last - len(members)
-        if sizes[c] == 0:
+        if sizes[c] == 0 or (len(borders) == 0 and drawn.shape[1] == 0):
             continue
-        # Draws are ranks in the sorted border, so they do not depend on how it was explored.
         border = _sorted_border(members, mark, c + 1, queue, last)
+        for i in range(len(border) if len(borders) > 0 else 0):
+            borders[starts[c] + i] = border[i]
+        # Draws are ranks in the sorted border, so they do not depend on how it was explored.
         state = open_stream(keys[c], 0)
-        for i in range(out.shape[1]):
-            out[c, i] = border[uniform_below(state, len(border))]
+        for i in range(drawn.shape[1]):
+            drawn[c, i] = border[uniform_below(state, len(border))]
 
 
 def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: int = 1) -> Ragged:
     """The border of every component, sorted."""
     graph, family, count = csr(offsets, neighbors), sets(components), len(components)
-    sizes, nothing = np.zeros(count, np.int64), np.empty(0, np.int32)
-    _border_sets(count, graph, family, hops, frozen(sizes, np.int64), sizes, nothing)
+    sizes, keys, drawn = np.zeros(count, np.int64), item_keys(0, count), np.empty((count, 0), np.int32)
+    out = sizes, np.empty(0, np.int32), drawn
+    _borders(count, graph, family, hops, keys, frozen(sizes, np.int64), out)
     borders = Ragged.from_lengths(np.empty(int(sizes.sum()), np.int32), sizes)
-    _border_sets(count, graph, family, hops, frozen(borders.offsets, np.int64), sizes, borders.values)
+    out = sizes, borders.values, drawn
+    _borders(count, graph, family, hops, keys, frozen(borders.offsets, np.int64), out)
     return borders
 
 
@@ -149,7 +144,7 @@ def sample_borders(
     if hops == 1:
         _sample_row_borders(count, graph, family, keys, sizes, out)
     else:
-        _sample_borders(count, graph, family, hops, keys, sizes, out)
+        _borders(count, graph, family, hops, keys, frozen(sizes, np.int64), (sizes, np.empty(0, np.int32), out))
     drawn = sizes > 0
     return Ragged.from_lengths(out[drawn].reshape(-1), np.where(drawn, draws, 0)), sizes
 

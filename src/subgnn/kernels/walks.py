@@ -26,7 +26,8 @@ from subgnn.ragged import Ragged
 
 _TRIES = 8
 _END = -1
-Weighted = tuple[Csr, Array]
+Edges = tuple[Csr, Array, bool]
+"""A graph, the cumulative weights of its entries (empty where all are 1), and whether steps are drawn by weight."""
 Walks = tuple[Array, Array]
 """The lengths of walks, and their nodes in rows of equal length."""
 
@@ -101,138 +102,6 @@ def _step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array)
                 return z
             rank -= 1
     return _END
-
-
-@compiled
-def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
-    """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
-    for t in range(len(out)):
-        if t == 0:
-            out[t] = start
-        else:
-            x, y = int(out[t - 2]) if t > 1 else -1, int(out[t - 1])
-            out[t] = _step(graph, allowed, x, y, beta, state)
-        if out[t] == _END:
-            return t
-    return len(out)
-
-
-@compiled_parallel
-def _graph_walks(
-    begin: int, end: int, graph: Csr, starts: Array, beta: float, keys: Array, lengths: Array, out: Array
-) -> None:
-    n, everything = len(graph[0]) - 1, np.empty(0, np.uint8)
-    for w in range(begin, end):
-        state = open_stream(keys[w], 0)
-        start = starts[w] if len(starts) else uniform_below(state, n)
-        lengths[w] = _walk(graph, everything, start, beta, state, out[w])
-
-
-@compiled_parallel
-def _inside_walks(
-    begin: int, end: int, graph: Csr, patches: Sets, beta: float, keys: Array, lengths: Array, out: Array
-) -> None:
-    values, rows = patches
-    everything = np.empty(0, np.uint8)
-    for p in range(begin, end):
-        members = values[rows[p] : rows[p + 1]]
-        local = induced_csr(graph, members)
-        for w in range(out.shape[1] if len(members) > 0 else 0):
-            state = open_stream(keys[p], w)
-            walk, start = out[p, w], uniform_below(state, len(members))
-            lengths[p, w] = _walk(local, everything, start, beta, state, walk)
-            for t in range(lengths[p, w]):
-                walk[t] = members[walk[t]]
-
-
-@compiled_parallel
-def _border_walks(
-    begin: int, end: int, graph: Csr, starts: Sets, around: Sets, beta: float, keys: Array, lengths: Array, out: Array
-) -> None:
-    allowed = np.zeros(len(graph[0]) - 1, np.uint8)
-    for p in range(begin, end):
-        first, last = starts[1][p], starts[1][p + 1]
-        _mark(around, p, allowed, 1)
-        for w in range(out.shape[1] if first < last else 0):
-            state = open_stream(keys[p], w)
-            start = starts[0][first + uniform_below(state, last - first)]
-            lengths[p, w] = _walk(graph, allowed, start, beta, state, out[p, w])
-        _mark(around, p, allowed, 0)
-
-
-def _true_steps(out: Array, lengths: Array) -> Ragged:
-    """Keep the true steps of walks written into rows of equal length."""
-    rows = out.reshape(-1, out.shape[-1])
-    taken = np.arange(rows.shape[1]) < lengths.reshape(-1, 1)
-    return Ragged.from_lengths(rows[taken], lengths.reshape(-1))
-
-
-def graph_walks(
-    offsets: Array,
-    neighbors: Array,
-    *,
-    walks: int,
-    length: int,
-    beta: float,
-    key: int | Array,
-    starts: Array | None = None,
-) -> Ragged:
-    """Triangular walks of at most ``length`` nodes over the graph, from uniform nodes or one from each of ``starts``.
-
-    With probability ``beta`` a triangle is closed, if both kinds of step are possible.
-    """
-    fixed = np.empty(0, np.int32) if starts is None else starts
-    out, lengths = np.empty((walks, length), np.int32), np.zeros(walks, np.int64)
-    if len(offsets) > 1:
-        graph = csr(offsets, neighbors)
-        _graph_walks(walks, graph, frozen(fixed, np.int32), float(beta), item_keys(key, walks), lengths, out)
-    return _true_steps(out, lengths)
-
-
-def inside_walks(
-    offsets: Array, neighbors: Array, patches: Ragged, *, walks: int, length: int, beta: float, key: int | Array
-) -> Ragged:
-    """Triangular walks that stay inside a patch, from a uniform node of it; row ``p * walks + w`` is walk w of p."""
-    count = len(patches)
-    out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    _inside_walks(count, csr(offsets, neighbors), sets(patches), float(beta), item_keys(key, count), lengths, out)
-    return _true_steps(out, lengths)
-
-
-def border_walks(
-    offsets: Array,
-    neighbors: Array,
-    patches: Ragged,
-    *,
-    hops: int,
-    walks: int,
-    length: int,
-    beta: float,
-    key: int | Array,
-) -> Ragged:
-    """Triangular walks around a patch, from a uniform border node of it; row ``p * walks + w`` is walk w of patch p.
-
-    They move over its border nodes (nodes of the patch with a neighbour outside) and the nodes outside within ``hops``
-    of it. A patch without border nodes gets empty walks.
-
-    *Differs from the paper:* the first step is uniform over all allowed neighbours, border nodes included, as every
-    later step is; the paper's formula for X_1 counts outside neighbours alone.
-    """
-    count = len(patches)
-    out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    starts, around = (sets(rows) for rows in around_patches(offsets, neighbors, patches, hops=hops))
-    graph, keys = csr(offsets, neighbors), item_keys(key, count)
-    _border_walks(count, graph, starts, around, float(beta), keys, lengths, out)
-    return _true_steps(out, lengths)
-
-
-def around_patches(offsets: Array, neighbors: Array, patches: Ragged, *, hops: int) -> tuple[Ragged, Ragged]:
-    """The border nodes of each patch, and these with the nodes outside within ``hops`` of it."""
-    at_border = inside_degrees(offsets, neighbors, patches)[1].values > 0
-    lengths = np.bincount(patches.row_ids[at_border], minlength=len(patches))
-    starts = Ragged.from_lengths(patches.values[at_border], lengths)
-    pairs = zip(starts, border_sets(offsets, neighbors, patches, hops=hops), strict=True)
-    return starts, Ragged.from_rows([np.concatenate(pair) for pair in pairs])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,34 +183,150 @@ def _step_by_weight(graph: Csr, cumulative: Array, allowed: Array, x: int, y: in
     return last
 
 
+@compiled
+def _walk(edges: Edges, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
+    """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
+    graph, cumulative, by_weight = edges
+    for t in range(len(out)):
+        node = np.int64(start)
+        if t > 0:
+            x, y = int(out[t - 2]) if t > 1 else -1, int(out[t - 1])
+            if by_weight:
+                node = np.int64(_step_by_weight(graph, cumulative, allowed, x, y, beta, state))
+            else:
+                node = np.int64(_step(graph, allowed, x, y, beta, state))
+        if node == _END:
+            return t
+        out[t] = node
+    return len(out)
+
+
 @compiled_parallel
-def _triangular(
-    begin: int, end: int, steps: Weighted, starts: Sets, allowed: Sets, beta: float, keys: Array, out: Walks
-) -> None:
-    (graph, cumulative), (lengths, walks) = steps, out
-    n, everywhere = len(graph[0]) - 1, len(allowed[1]) == 1
-    marks = np.zeros(0 if everywhere else n, np.uint8)
+def _graph_walks(begin: int, end: int, edges: Edges, starts: Array, beta: float, keys: Array, out: Walks) -> None:
+    lengths, walks = out
+    n, everything = len(edges[0][0]) - 1, np.empty(0, np.uint8)
+    for w in range(begin, end):
+        state = open_stream(keys[w], 0)
+        start = starts[w] if len(starts) else uniform_below(state, n)
+        lengths[w] = _walk(edges, everything, start, beta, state, walks[w])
+
+
+@compiled_parallel
+def _inside_walks(begin: int, end: int, edges: Edges, patches: Sets, beta: float, keys: Array, out: Walks) -> None:
+    lengths, walks = out
+    values, rows = patches
+    everything = np.empty(0, np.uint8)
     for p in range(begin, end):
-        first, last = (0, n) if everywhere else (starts[1][p], starts[1][p + 1])
-        if not everywhere:
-            _mark(allowed, p, marks, 1)
+        members = values[rows[p] : rows[p + 1]]
+        local = induced_csr(edges[0], members), edges[1], edges[2]
+        for w in range(walks.shape[1] if len(members) > 0 else 0):
+            state = open_stream(keys[p], w)
+            walk, start = walks[p, w], uniform_below(state, len(members))
+            lengths[p, w] = _walk(local, everything, start, beta, state, walk)
+            for t in range(lengths[p, w]):
+                walk[t] = members[walk[t]]
+
+
+@compiled_parallel
+def _set_walks(
+    begin: int, end: int, edges: Edges, starts: Sets, allowed: Sets, beta: float, keys: Array, out: Walks
+) -> None:
+    lengths, walks = out
+    marks = np.zeros(len(edges[0][0]) - 1, np.uint8)
+    for p in range(begin, end):
+        first, last = starts[1][p], starts[1][p + 1]
+        _mark(allowed, p, marks, 1)
         for w in range(walks.shape[1] if first < last else 0):
             state = open_stream(keys[p], w)
-            walk, count = walks[p, w], 0
-            for t in range(len(walk)):
-                if t == 0:
-                    start = first + uniform_below(state, last - first)
-                    node = start if everywhere else np.int64(starts[0][start])
-                else:
-                    x, y = int(walk[t - 2]) if t > 1 else -1, int(walk[t - 1])
-                    node = np.int64(_step_by_weight(graph, cumulative, marks, x, y, beta, state))
-                if node == _END:
-                    break
-                walk[t] = node
-                count = t + 1
-            lengths[p, w] = count
-        if not everywhere:
-            _mark(allowed, p, marks, 0)
+            start = starts[0][first + uniform_below(state, last - first)]
+            lengths[p, w] = _walk(edges, marks, start, beta, state, walks[p, w])
+        _mark(allowed, p, marks, 0)
+
+
+def _empty_walks(count: int, each: int, length: int) -> Walks:
+    return np.zeros((count, each), np.int64), np.zeros((count, each, length), np.int32)
+
+
+def _true_steps(walks: Walks) -> Ragged:
+    """Keep the true steps of walks written into rows of equal length."""
+    lengths, rows = walks[0].reshape(-1), walks[1].reshape(-1, walks[1].shape[-1])
+    return Ragged.from_lengths(rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths)
+
+
+def graph_walks(
+    offsets: Array,
+    neighbors: Array,
+    *,
+    walks: int,
+    length: int,
+    beta: float,
+    key: int | Array,
+    starts: Array | None = None,
+) -> Ragged:
+    """Triangular walks of at most ``length`` nodes over the graph, from uniform nodes or one from each of ``starts``.
+
+    With probability ``beta`` a triangle is closed, if both kinds of step are possible.
+    """
+    return _over_graph(_uniform(offsets, neighbors), walks, length, beta, key, starts)
+
+
+def _over_graph(
+    edges: Edges, walks: int, length: int, beta: float, key: int | Array, starts: Array | None = None
+) -> Ragged:
+    lengths, out = _empty_walks(walks, 1, length)
+    fixed = frozen(np.empty(0) if starts is None else starts, np.int32)
+    if len(edges[0][0]) > 1:
+        _graph_walks(walks, edges, fixed, float(beta), item_keys(key, walks), (lengths[:, 0], out[:, 0]))
+    return _true_steps((lengths, out))
+
+
+def _uniform(offsets: Array, neighbors: Array) -> Edges:
+    return csr(offsets, neighbors), frozen(np.empty(0), np.float64), False
+
+
+def inside_walks(
+    offsets: Array, neighbors: Array, patches: Ragged, *, walks: int, length: int, beta: float, key: int | Array
+) -> Ragged:
+    """Triangular walks that stay inside a patch, from a uniform node of it; row ``p * walks + w`` is walk w of p."""
+    count = len(patches)
+    out, keys = _empty_walks(count, walks, length), item_keys(key, count)
+    _inside_walks(count, _uniform(offsets, neighbors), sets(patches), float(beta), keys, out)
+    return _true_steps(out)
+
+
+def border_walks(
+    offsets: Array,
+    neighbors: Array,
+    patches: Ragged,
+    *,
+    hops: int,
+    walks: int,
+    length: int,
+    beta: float,
+    key: int | Array,
+) -> Ragged:
+    """Triangular walks around a patch, from a uniform border node of it; row ``p * walks + w`` is walk w of patch p.
+
+    They move over its border nodes (nodes of the patch with a neighbour outside) and the nodes outside within ``hops``
+    of it. A patch without border nodes gets empty walks.
+
+    *Differs from the paper:* the first step is uniform over all allowed neighbours, border nodes included, as every
+    later step is; the paper's formula for X_1 counts outside neighbours alone.
+    """
+    count = len(patches)
+    starts, around = (sets(rows) for rows in around_patches(offsets, neighbors, patches, hops=hops))
+    out, keys = _empty_walks(count, walks, length), item_keys(key, count)
+    _set_walks(count, _uniform(offsets, neighbors), starts, around, float(beta), keys, out)
+    return _true_steps(out)
+
+
+def around_patches(offsets: Array, neighbors: Array, patches: Ragged, *, hops: int) -> tuple[Ragged, Ragged]:
+    """The border nodes of each patch, and these with the nodes outside within ``hops`` of it."""
+    at_border = inside_degrees(offsets, neighbors, patches)[1].values > 0
+    lengths = np.bincount(patches.row_ids[at_border], minlength=len(patches))
+    starts = Ragged.from_lengths(patches.values[at_border], lengths)
+    pairs = zip(starts, border_sets(offsets, neighbors, patches, hops=hops), strict=True)
+    return starts, Ragged.from_rows([np.concatenate(pair) for pair in pairs])
 
 
 def triangular_walks(
@@ -359,19 +344,17 @@ def triangular_walks(
     Walks of a set start uniformly at one of its ``starts``, and are empty where it has none. A key may be given for
     each walk, or set. Row ``p * walks + w`` is walk w of set p.
     """
-    count, each = (walks, 1) if allowed is None else (len(allowed), walks)
-    out, lengths = np.zeros((count, each, length), np.int32), np.zeros((count, each), np.int64)
-    if len(steps.graph[0]) > 1:
-        nothing = Ragged.from_rows([])
-        first, may = (sets(nothing if rows is None else rows) for rows in (starts, allowed))
-        given = (steps.graph, steps.cumulative)
-        _triangular(count, given, first, may, float(beta), item_keys(key, count), (lengths, out))
-    return _true_steps(out, lengths)
+    edges = steps.graph, steps.cumulative, True
+    if starts is None or allowed is None:
+        return _over_graph(edges, walks, length, beta, key)
+    out, keys = _empty_walks(len(allowed), walks, length), item_keys(key, len(allowed))
+    _set_walks(len(allowed), edges, sets(starts), sets(allowed), float(beta), keys, out)
+    return _true_steps(out)
 
 
 @compiled_parallel
-def _from_members(begin: int, end: int, steps: Weighted, family: Sets, keys: Array, out: Array) -> None:
-    (offsets, neighbors), cumulative = steps
+def _from_members(begin: int, end: int, edges: tuple[Csr, Array], family: Sets, keys: Array, out: Array) -> None:
+    (offsets, neighbors), cumulative = edges
     values, rows = family
     for r in range(begin, end):
         for i in range(rows[r], rows[r + 1]):
