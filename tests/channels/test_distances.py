@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from subgnn import Graph, Ragged, UserError
 from subgnn.channels import distances
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Work
-from subgnn.channels.distances import check_lengths, landmark_hops, landmark_nodes, own_hops, shared_hops
+from subgnn.channels.distances import check_lengths, landmark_nodes, own_hops, shared_hops
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels.dtw import dtw
-from subgnn.kernels.nearby_distances import UNBOUNDED
 from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.prepare.measure import Plan, prepare
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
@@ -144,18 +143,6 @@ def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
     path = Graph.from_edges(range(19), range(1, 20))
     distance, _ = own_measures(path, Ragged.from_rows([[3, 4, 5]]), Ragged.from_rows([[2, 6]]))
     assert distance.tolist() == [2.0, 2.0]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_no_bound_by_landmarks_is_below_the_distance(seed):
-    graph = random_graph(seed)
-    hops = all_hops(graph)
-    left, right = (np.array(ends, np.int32) for ends in np.divmod(np.arange(144), 12))
-    landmarks = landmark_nodes(graph, 3)
-    for u, a, found in zip(left, right, landmark_hops(work_on(graph), left, right, landmarks).tolist(), strict=True):
-        wanted = [hops[u][m] + hops[m][a] for m in landmarks if m in hops[u] and a in hops[m]]
-        assert found == min(wanted, default=UNBOUNDED)
-        assert a not in hops[u] or found >= hops[u][a]
 
 
 def test_landmarks_are_the_nodes_with_most_neighbours_of_equals_the_first():

@@ -145,10 +145,3 @@ def test_without_a_border():
     bare = heaviest_borders(*SmallGraph(3, ()).csr, ragged([[0], [0, 1, 2]]), most=2, powers=(4, 0))
     assert not any(array.any() for array in bare)
     assert [len(array) for array in heaviest_borders(*graph.csr, ragged([]), most=2, powers=(1, 1))] == [0, 0]
-
-
-def test_the_largest_powers_of_a_large_graph_give_numbers():
-    graph = SmallGraph(700, tuple(nx.complete_bipartite_graph(300, 400).edges))
-    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(300)), [5]]), most=10, powers=(4, 4))
-    assert nodes.tolist() == [list(range(300, 310))] * 2
-    np.testing.assert_allclose(weights, np.sqrt(0.1), rtol=1e-6)

@@ -94,18 +94,6 @@ def test_one_key_is_spread_over_items_and_given_keys_are_kept():
     assert item_keys(given_keys, 3).tolist() == given_keys.tolist()
 
 
-node_sets_of_members = st.lists(st.sets(st.integers(0, 99), min_size=1, max_size=20).map(sorted), max_size=10)
-
-
-@many
-@given(sets=node_sets_of_members, data=st.data())
-def test_draws_are_a_function_of_the_key_and_the_set_alone(sets, data):
-    together = sample_members(ragged(sets), draws=8, key=node_set_keys(4, ragged(sets))).tolist()
-    chosen = data.draw(st.permutations(range(len(sets))))[: len(sets) // 2]
-    apart = ragged([sets[i] for i in chosen])
-    assert sample_members(apart, draws=8, key=node_set_keys(4, apart)).tolist() == [together[i] for i in chosen]
-
-
 def test_draws_are_uniform():
     sets = [[5], [0, 9], list(range(7)), list(range(3, 90, 2))]
     drawn = sample_members(ragged(sets), draws=30_000, key=12).tolist()
@@ -176,13 +164,6 @@ def test_every_subset_of_neighbours_is_equally_likely():
         frozenset(rows_of(sample_neighbors(*star.csr, [0], fraction=0.4, key=key))[0]) for key in range(4000)
     )
     assert p_value([(draws, uniform(map(frozenset, combinations(range(1, 6), 2))))]) > LEAST_P
-
-
-def test_what_is_drawn_for_a_node_does_not_depend_on_its_company():
-    dense = SmallGraph(12, tuple(combinations(range(12), 2)))
-    alone = rows_of(sample_neighbors(*dense.csr, [7], fraction=0.3, key=5))[0]
-    among = rows_of(sample_neighbors(*dense.csr, [3, 7, 1], fraction=0.3, key=5))[1]
-    assert sorted(alone) == sorted(among)
 
 
 @many

@@ -34,24 +34,25 @@ def environment(*paths: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, paths), *before, str(ROOT)]), **more}
 
 
+def start(script: str, *arguments: object) -> subprocess.Popen:
+    """A script that ends in the command line with these arguments."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    script += "from subgnn.__main__ import run\nrun()\n"
+    return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], **pipes, text=True, env=environment())
+
+
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(
-    ("module", "number", "arguments"),
-    [
-        ("subgnn.cli.app", signal.SIGINT, ["info"]),
-        ("numpy", signal.SIGINT, ["info"]),
-        ("numpy", signal.SIGTERM, ["info"]),
-        ("torch", signal.SIGINT, ["info"]),
-    ],
+    ("module", "number"), [("subgnn.cli.app", signal.SIGINT), ("numpy", signal.SIGTERM), ("torch", signal.SIGINT)]
 )
-def test_an_interrupt_while_modules_are_imported(tmp_path, module, number, arguments):
+def test_an_interrupt_while_modules_are_imported(tmp_path, module, number):
     (tmp_path / "sitecustomize.py").write_text(AT_IMPORT)
     env = environment(tmp_path, AT=module, SIGNAL=str(int(number)))
     done = subprocess.run(
-        [sys.executable, "-m", "subgnn", *arguments], env=env, cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-m", "subgnn", "info"], env=env, cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (128 + number, "")
-    assert done.stderr in ("interrupted\n", f"interrupted; continue with: subgnn {' '.join(arguments)} --resume\n")
+    assert done.stderr in ("interrupted\n", "interrupted; continue with: subgnn info --resume\n")
 
 
 IN_A_CALLBACK = """
@@ -87,27 +88,18 @@ def read(*_, staging, **__):
     print("inside", flush=True)
     time.sleep(300)
 module.read_folder = read
-from subgnn.__main__ import run
-run()
 """
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(
-    ("number", "code", "left"),
-    [
-        (signal.SIGINT, 130, False),
-        (signal.SIGTERM, 143, False),
-        (signal.SIGHUP, 129, False),
-        (signal.SIGKILL, -9, True),
-    ],
+    ("number", "code", "left"), [(signal.SIGINT, 130, False), (signal.SIGHUP, 129, False), (signal.SIGKILL, -9, True)]
 )
 def test_convert_leaves_no_scratch_folder(tmp_path, number, code, left):
     write_folder(dataset(), tmp_path / "data")
     (tmp_path / "to").mkdir()
     arguments = ("data", "convert", tmp_path / "data", "--out", tmp_path / "to" / "x.subgnn")
-    command = [sys.executable, "-c", CONVERT, *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    process = start(CONVERT, *arguments)
     assert process.stdout.readline() == "inside\n"
     process.send_signal(number)
     _, errors = process.communicate()
@@ -128,8 +120,6 @@ def append(self, record):
     print(record["epoch"], flush=True)
     sys.stdin.readline()
 resume.MetricsLog.append = append
-from subgnn.__main__ import run
-run()
 """
 
 
@@ -138,10 +128,7 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     write_folder(dataset(), tmp_path / "data")
     options = ["--recipe", "subgnn", "--set", "training.epochs=5", "--no-cache"]
     arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", *options]
-    command = [sys.executable, "-c", TRAIN, *map(str, arguments)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    )
+    process = start(TRAIN, *arguments)
     assert process.stdout.readline().startswith("task: ")
     assert process.stdout.readline() == "0\n"
     process.send_signal(signal.SIGTERM)
@@ -163,8 +150,6 @@ def save(row, *given):
     print(row.name, flush=True)
     sys.stdin.readline()
 portfolio_run.save_candidate = save
-from subgnn.__main__ import run
-run()
 """
 
 
@@ -174,10 +159,7 @@ def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     settings = ("auto.only=['bag', 'bag-1hop', 'topology']", "auto.folds=2", "auto.repeats=1")
     options = [word for setting in settings for word in ("--set", setting)]
     arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", *options, "--no-cache"]
-    command = [sys.executable, "-c", PORTFOLIO, *map(str, arguments)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    )
+    process = start(PORTFOLIO, *arguments)
     assert [process.stdout.readline().split()[0] for _ in range(3)] == ["task:", "candidates,", "bag"]
     process.send_signal(signal.SIGTERM)
     # No other candidate is judged, and no answer is fitted.

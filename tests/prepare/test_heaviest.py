@@ -9,9 +9,8 @@ import pytest
 
 from subgnn import Graph, Ragged, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.channels import neighborhood
 from subgnn.inference.open import open_run
-from subgnn.kernels.borders import BYTES_AN_EDGE, border_sets, heaviest_borders
+from subgnn.kernels.borders import border_sets, heaviest_borders
 from subgnn.models.examples import outputs_of
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import NodeTable, build_network
@@ -33,20 +32,6 @@ SETS = Ragged.from_rows([[0, 1, 2], [5, 9, 20], [23]])
 
 def case():
     return random_graph(0), random_subgraphs(0)
-
-
-def test_memory_bounds_how_many_are_weighed_at_once(monkeypatch):
-    graph, plain = prepare_example(2, settings=HEAVY)
-    asked, seen = [], []
-    monkeypatch.setattr(neighborhood, "workers", lambda size, most: asked.append(size) or 1)
-    monkeypatch.setattr(neighborhood.numba, "get_num_threads", lambda: 4)
-    weigh = neighborhood.heaviest_borders
-    monkeypatch.setattr(neighborhood, "heaviest_borders", lambda *a, **o: seen.append(len(a[2])) or weigh(*a, **o))
-    _, found = prepare_example(2, settings=HEAVY)
-    assert_same(found.inputs, plain.inputs)
-    assert seen == [1] * len(plain.components.nodes)
-    degrees = np.diff(graph.offsets)
-    assert asked == [BYTES_AN_EDGE * max(degrees[row].sum() for row in plain.components.nodes)]
 
 
 @pytest.mark.parametrize("seed", range(6))
