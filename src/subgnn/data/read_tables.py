@@ -259,21 +259,14 @@ def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str
     values, rows = places[members.nodes.values], members.nodes.row_ids
     known = values >= 0
     # Each node of a subgraph once, sorted.
-    pairs = np.unique(np.stack([rows[known], values[known]]), axis=1) if known.any() else np.empty((2, 0), np.int64)
+    pairs = np.unique(np.stack([rows[known], values[known]]), axis=1)
     nodes = Ragged.from_lengths(pairs[1].astype(np.int32), np.bincount(pairs[0], minlength=len(members)))
     lost = np.unique(np.stack([rows[~known], members.nodes.values[~known].astype(np.int64)]), axis=1)
-    counts = np.bincount(lost[1], minlength=len(members.texts)) if lost.size else np.zeros(len(members.texts), int)
+    dropped, counts = np.bincount(lost[0], minlength=len(members)), np.bincount(lost[1], minlength=len(members.texts))
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     unknown = {members.texts[i]: int(counts[i]) for i in order}
-    return Matched(
-        nodes=nodes,
-        unknown=unknown,
-        dropped=np.bincount(lost[0], minlength=len(members)) if lost.size else np.zeros(len(members), np.int64),
-        by_case=by_case,
-        repeated=int(np.count_nonzero(known)) - pairs.shape[1],
-        where=members.where,
-        nearest=_nearest(list(unknown)[:_SHOWN], graph),
-    )
+    repeated, nearest = int(np.count_nonzero(known)) - pairs.shape[1], _nearest(list(unknown)[:_SHOWN], graph)
+    return Matched(nodes, unknown, dropped, by_case, repeated, members.where, nearest)
 
 
 def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:

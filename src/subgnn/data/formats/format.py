@@ -121,17 +121,22 @@ class Columns:
         target = target or (rest[-1] if source is None else rest[0] if source in table.titles[:2] else rest[-1])
         return source or rest[0], target
 
-    def read_times(
-        self, table: Table, role: str, found: dict[str, str], on_note: Callable[[str], None]
+    def read(
+        self,
+        table: Table,
+        role: str,
+        found: dict[str, str],
+        read: Callable[[str], NDArray[Any]],
+        on_note: Callable[[str], None],
     ) -> NDArray[Any] | None:
-        """The times in the column that was found for a role, if any.
+        """Read the column that was found for a role, if any, by its title.
 
-        A column that merely has a likely title, and holds no times, is dropped from ``found``, with a note.
+        A column that merely has a likely title, and cannot be read, is dropped from ``found``, with a note.
         """
         if role not in found:
             return None
         try:
-            return table.times(found[role])
+            return read(found[role])
         except DataError as error:
             if self.explicit(role):
                 raise

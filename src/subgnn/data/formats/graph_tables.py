@@ -88,8 +88,17 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             title = columns.find(table, role, [*found, *more_roles.values()])
             if title is not None:
                 more_roles[role] = title
-    types = _types(table, more_roles, options)
-    times = columns.read_times(table, "time", more_roles, options.on_note)
+
+    def read_types(title: str) -> NDArray[Any]:
+        types = table.filled(title, "edge type")
+        count = len(types.unique())
+        if count > MAX_TYPES:
+            what, hint = f"{count:,} different types of edges", f"at most {MAX_TYPES:,}; join the rare ones"
+            raise DataError(what, where=f"{table.where}: column '{title}'", hint=hint)
+        return np.array(types.to_pylist(), dtype=str)
+
+    types = columns.read(table, "type", more_roles, read_types, options.on_note)
+    times = columns.read(table, "time", more_roles, table.times, options.on_note)
     roles = {"source": found[0], "target": found[1], **more_roles}
     if not columns.explicit("source", "target") and table.header is not None and (note := described(table, roles)):
         options.on_note(note)
@@ -99,34 +108,9 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()
     ordered = pa.array(sorted(ids, key=int) if all(map(is_id, ids)) else sorted(ids))
     tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
-    return Graph.from_edges(
-        tails,
-        heads,
-        weights=table.numbers(more_roles["weight"]) if "weight" in more_roles else None,
-        types=types,
-        times=times,
-        num_nodes=len(ordered),
-        names=NodeNames.of(ordered.to_pylist()),
-        directed=options.directed,
-    )
-
-
-def _types(table: Table, found: dict[str, str], options: ReadOptions) -> NDArray[Any] | None:
-    """The types of edges; a column that merely has a likely title and cannot be used is left out, with a note."""
-    if "type" not in found:
-        return None
-    try:
-        types = table.filled(found["type"], "edge type")
-        count = len(types.unique())
-        if count > MAX_TYPES:
-            what, hint = f"{count:,} different types of edges", f"at most {MAX_TYPES:,}; join the rare ones"
-            raise DataError(what, where=f"{table.where}: column '{found['type']}'", hint=hint)
-        return np.array(types.to_pylist(), dtype=str)
-    except DataError as error:
-        if options.columns.type is not None:
-            raise
-        options.on_note(f"{table.where}: column '{found.pop('type')}' is not used: {error.what}")
-        return None
+    weights = table.numbers(more_roles["weight"]) if "weight" in more_roles else None
+    names, directed = NodeNames.of(ordered.to_pylist()), options.directed
+    return Graph.from_edges(tails, heads, weights=weights, types=types, times=times, names=names, directed=directed)
 
 
 def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles", "unclear"]:
