@@ -24,6 +24,7 @@ from subgnn.training.run_dir import CHECKPOINT, LAST
 from tests.inference.explained import PAIRED
 from tests.training.examples import dataset, recipe
 
+SMALL = ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
 
 
@@ -37,14 +38,18 @@ def runs(tmp_path_factory):
         "members": replace(recipe(1), training=replace(recipe(1).training, members=2)),
         "correcting": recipe(1, baseline="bag"),
         "regression": recipe(1, channels=()),
-        "avg": find_recipe("avg", ["embeddings.dim=4", "training.epochs=1"]),
-        "gc": find_recipe("gc", ["embeddings.dim=4", "training.epochs=1"]),
-        "glass": find_recipe("glass", ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]),
-        "ssnp": find_recipe("ssnp", ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]),
+        "avg": find_recipe("avg", SMALL),
+        "gc": find_recipe("gc", SMALL),
+        "glass": find_recipe("glass", SMALL),
+        "ssnp": find_recipe("ssnp", SMALL),
         "bag": find_recipe("bag", []),
         "bag-1hop": find_recipe("bag-1hop", []),
-        "s2v-n": find_recipe("s2v-n", ["embeddings.dim=4", "training.epochs=1"]),
+        "s2v-n": find_recipe("s2v-n", SMALL),
         "topology": find_recipe("topology", ["topology.classifier=forest"]),
+        "s2n": find_recipe("s2n", [*SMALL, "s2n.threshold=0.0"]),
+        "wlks": find_recipe("wlks", ["wlks.rounds=[2]", "wlks.mix=[0.7]", "wlks.inverse_penalty=[2.0]"]),
+        "diffusion": find_recipe("diffusion", []),
+        "unsupervised": find_recipe("unsupervised", ["vectors.width=40"]),
     }
 
     def of(name):
@@ -169,6 +174,26 @@ CHANGES = [
     ("s2v-n", "a node that is not in the graph", put("weights.values", 0, 24)),
     ("topology", "a label that is not a class", put("weights.targets", 0, 9)),
     ("topology", "training table is of another shape", array("weights.features", lambda w: w[:, :4])),
+    ("s2n", "nodes that its table lacks", array("weights.train_nodes", lambda w: w + 1000)),
+    ("s2n", "does not fit them", array("weights.train_offsets", lambda w: w + 1)),
+    ("s2n", "an edge to none of them", array("weights.edge_sources", lambda w: w + 1000)),
+    ("s2n", "a weight that is not above 0", array("weights.edge_weights", lambda w: -w)),
+    ("s2n", "does not fit them", array("weights.edge_offsets", lambda w: w[:-1])),
+    ("s2n", "two numbers, the second above 0", array("weights.standard", lambda w: 0 * w)),
+    ("wlks", "not one for each node", array("weights.graph_colours_2", lambda w: w[:-1])),
+    ("wlks", "another shape or type", array("weights.graph_colours_2", lambda w: w.astype(np.int64))),
+    ("wlks", "not in order", array("weights.graph_columns_2", lambda w: w[::-1].copy())),
+    ("wlks", "cut wrongly", array("weights.signature_offsets_1", lambda w: w + 1)),
+    ("wlks", "cut wrongly", array("weights.signatures_1", lambda w: w[:-1])),
+    ("diffusion", "not sets of nodes", array("weights.nodes", lambda w: np.full_like(w, 10**6))),
+    ("diffusion", "not sets of nodes", array("weights.offsets", lambda w: 0 * w)),
+    ("diffusion", "are not above 0", array("weights.lengths", lambda w: -w - 1)),
+    ("unsupervised", "hold a node that is not in the graph", array("weights.nodes", lambda w: w + 100)),
+    ("unsupervised", "are not sets of nodes", array("weights.nodes", lambda w: w[::-1].copy())),
+    ("unsupervised", "are not above 0", array("weights.deviation", np.zeros_like)),
+    ("unsupervised", "of another shape", array("weights.deviation", lambda w: w[:5])),
+    ("unsupervised", "of another shape", array("weights.basis", lambda w: w[:-1])),
+    ("unsupervised", "are not finite", array("weights.basis", lambda w: w * np.nan)),
 ]  # fmt: skip
 
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from subgnn.api.train_recipe import train
-from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.profiles import log_ratios, profile_weights
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.registry import MODELS
-from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import recipe, training_data
 from tests.training.examples import dataset
@@ -78,10 +75,3 @@ def test_values_that_follow_the_nodes_are_found():
     data = replace(data, subgraphs=replace(data.subgraphs, task="regression", targets=y, classes=()))
     outputs, examples = solved(data)
     assert np.corrcoef(outputs[:, 0], examples.targets.numpy())[0, 1] > 0.5
-
-
-def test_a_run_that_is_opened_gives_the_outputs_of_training(tmp_path):
-    data = dataset()
-    train(data, recipe("profiles"), tmp_path / "run")
-    found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
-    np.testing.assert_allclose(found, special.softmax(solved(data)[0], axis=1), atol=1e-5)

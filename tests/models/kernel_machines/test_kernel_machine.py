@@ -13,9 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.channels.topology import Standard, subgraph_statistics
-from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.errors import DataWarning, UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.kernel_machines import kernel_machine, views
 from subgnn.models.recipes import check_recipe, find_recipe
@@ -144,24 +143,6 @@ def test_exact_diffusions_beyond_the_memory_are_refused():
 def test_views_that_do_not_exist_are_refused(given):
     with pytest.raises(UserError, match=r"diffusion\.views"):
         check_recipe(recipe("diffusion", f"diffusion.views={given}"), dataset().graph)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda w: w["nodes"].fill_(10**6),
-        lambda w: w["offsets"].fill_(0),
-        lambda w: w["nodes"].neg_(),
-        lambda w: w["lengths"].fill_(-1.0),
-    ],
-)
-def test_damaged_training_subgraphs_are_found(tmp_path, damage):
-    data = dataset()
-    train(data, recipe("diffusion"), tmp_path / "run")
-    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
-    damage(checkpoint.weights)
-    with pytest.raises(DataError):
-        Predictor(checkpoint, data.graph)
 
 
 @pytest.mark.parametrize("way", ["exact", "push"])

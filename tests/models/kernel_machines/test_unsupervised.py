@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged, SubgraphSet
 from subgnn.channels.topology import Standard, subgraph_statistics
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.inference.open import fit_without_labels
-from subgnn.inference.predictor import Predictor
 from subgnn.models.kernel_machines import unsupervised
 from subgnn.models.kernel_machines.unsupervised import fix_directions
 from subgnn.models.recipes import check_recipe, find_recipe
@@ -153,22 +149,3 @@ def test_one_subgraph_alone_has_a_vector_and_no_prediction():
     assert np.isfinite(found.predictor.embeddings(Ragged.from_rows([[2, 7]]))).all()
     with pytest.raises(UserError, match="fitted without labels"):
         found.predictor.probabilities(SubgraphSet.from_lists([[0]], num_nodes=8))
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "problem"),
-    [
-        ("nodes", lambda weight: weight + 100, "hold a node that is not in the graph"),
-        ("nodes", lambda weight: weight.flip(0), "are not sets of nodes"),
-        ("deviation", torch.zeros_like, "are not above 0"),
-        ("deviation", lambda weight: weight[:5], "of another shape"),
-        ("basis", lambda weight: weight[:-1], "of another shape"),
-        ("basis", lambda weight: weight * np.nan, "are not finite"),
-    ],
-)
-def test_a_checkpoint_that_does_not_fit_is_refused(name, change, problem):
-    data = dataset()
-    found = fit_without_labels(data.graph, data.subgraphs.nodes, find_recipe("unsupervised", SMALL)).predictor
-    weights = found.checkpoint.weights
-    with pytest.raises(DataError, match=problem):
-        Predictor(replace(found.checkpoint, weights=weights | {name: change(weights[name])}), data.graph)
