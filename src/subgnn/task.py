@@ -95,11 +95,7 @@ class Task:
         return classes
 
     def indicators(self, targets: NDArray[Any], outputs: int) -> Scores:
-        """Targets as columns: 1 for a class or label that a subgraph has, and 0; for regression, the values.
-
-        Shapes:
-            targets: (n,), or (n, labels). returns: (n, outputs).
-        """
+        """Targets as columns (n, outputs): 1 for a class or label that a subgraph has, else 0; or values."""
         return np.asarray(targets, np.float64).reshape(len(targets), outputs)
 
     def counts(self, targets: NDArray[Any], classes: int) -> NDArray[np.int64]:
@@ -117,11 +113,9 @@ class Task:
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
         """Cross entropy; for multi-label, binary cross entropy on logits; for regression, squared error.
 
-        Args:
-            weights: of classes (classes,): the loss is a mean by the weights of the subgraphs' classes; of several
-                labels it is a mean over all pairs of a subgraph and a label, and weights count for those that have it.
-            focal: gamma; the loss of a subgraph, or pair, is multiplied by (1 - p)^gamma, p being the probability of
-                the true label.
+        ``weights`` of classes make it a mean by the weights of the subgraphs' classes; of several labels, it is a mean
+        over all pairs of a subgraph and a label, and weights count for those that have it. With ``focal``, gamma, the
+        loss of each is multiplied by (1 - p)^gamma, p being the probability of the true label.
         """
         raise self._no("loss")
 
@@ -130,13 +124,9 @@ class Task:
         return outputs
 
     def scores(self, outputs: NDArray[np.floating], target: Standard | None = None) -> Scores:
-        """Probabilities, or values in units of the label.
+        """Probabilities, or values in units of the label (..., outputs).
 
-        Args:
-            target: for regression, the mean and deviation by which the model's values are standardised.
-
-        Shapes:
-            outputs, returns: (..., outputs).
+        ``target`` is the mean and deviation by which a model of real values has standardised them.
         """
         raise self._no("scores")
 
@@ -147,11 +137,7 @@ class Task:
     def calibrated(
         self, scores: Scores, scale: NDArray[Any], offset: NDArray[Any], target: Standard | None = None
     ) -> Scores:
-        """Calibrated outputs, scale * outputs + offset.
-
-        Shapes:
-            scores, returns: (..., outputs). scale, offset: (1,), or (labels,).
-        """
+        """Calibrated outputs (..., outputs): scale * outputs + offset, each (1,) or (labels,)."""
         return np.asarray(scale * self.outputs(scores, target) + offset)
 
     def decide(self, scores: NDArray[Any], thresholds: Thresholds = 0.5) -> NDArray[Any]:
@@ -172,11 +158,7 @@ class Task:
         return torch.from_numpy(self.decide(scores, thresholds)).to(outputs.device)
 
     def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        """As :meth:`decide`, of several repeats, with the one threshold of all labels that is best for these targets.
-
-        Shapes:
-            scores: (repeats, n, outputs). returns: (repeats, n), or (repeats, n, labels).
-        """
+        """As :meth:`decide`, of (repeats, n, outputs), with the one threshold of all labels that is best here."""
         return self.decide(scores)
 
     def metrics(
@@ -193,15 +175,8 @@ class Task:
         AUROC is the mean over classes, one against the rest; a class that no subgraph or every subgraph has is left
         out. Multi-label accuracy counts a subgraph as correct when all its labels are. For two classes there is also
         AUPRC, the area under the precision-recall curve (average precision) of the rarer class, of equally many of the
-        second; by chance it is the share of that class. Of several labels, it is the mean over those that can be
-        ranked.
-
-        Args:
-            unit: the scale of standardised labels (:func:`~subgnn.models.examples.label_unit`), by which the two errors
-                of regression are multiplied.
-            thresholds: probabilities above which a class or label is predicted.
-            select_by: ``recall@k`` adds this metric (:func:`~subgnn.ranking.recall_at`), of the same classes as AUPRC;
-                others are there anyhow.
+        second; of several labels, the mean over those that can be ranked. ``recall@k`` as ``select_by`` adds this
+        metric (:func:`~subgnn.ranking.recall_at`). The two errors of regression are multiplied by ``unit``.
         """
         outputs, targets = outputs.detach().float().cpu(), targets.cpu()
         found = self._agreement(self.predictions(outputs, thresholds), targets, outputs.shape[1])
@@ -216,10 +191,7 @@ class Task:
         raise self._no("metrics")
 
     def selection_metric(self, select_by: str = "auto") -> str:
-        """The metric that ``training.select_by`` names; ``auto`` is micro-F1, for real values R^2.
-
-        Raises:
-            UserError: for a metric that does not exist, or that the task does not have.
+        """The metric that ``training.select_by`` names, if the task has it; ``auto`` is micro-F1, for real values R^2.
 
         Example:
             >>> Regression().selection_metric("auto"), Binary().selection_metric("recall@50")
@@ -241,28 +213,17 @@ class Task:
         raise self._no("score")
 
     def log_loss(self, scores: Scores, targets: NDArray[Any]) -> float:
-        """The mean negative log-likelihood; for real values, the mean squared error.
-
-        Shapes:
-            scores: (repeats, n, outputs). targets: (n,), or (n, labels).
-        """
+        """The mean negative log-likelihood of scores (repeats, n, outputs); for real values, the mean squared error."""
         raise self._no("loss")
 
     def confidences(self, scores: NDArray[Any], targets: NDArray[Any]) -> tuple[Scores, NDArray[np.bool_]]:
-        """The probability of each predicted class, and whether it is correct; of several labels, of every pair.
-
-        Shapes:
-            scores: (n, classes). targets: (n,), or (n, labels). returns: (m,) each.
-        """
+        """The probability of each predicted class, and whether it is correct (m,); of several labels, of every pair."""
         raise self._no("probabilities")
 
     def constant(self, train: NDArray[Any]) -> NDArray[Any]:
         """The best prediction that ignores the subgraph: the most frequent class, the mean, or a set of labels.
 
         Of the sets of the k most frequent labels, it is the one with the highest micro-F1 on the training split.
-
-        Shapes:
-            train: (n,) or (n, labels). returns: () or (labels,).
 
         Example:
             >>> MultiClass().constant(np.array([2, 0, 2])).item()
@@ -419,9 +380,6 @@ class MultiLabel(Task):
 
     def best_threshold(self, scores: Scores, truth: NDArray[Any]) -> float:
         """The threshold of the highest micro-F1, halfway between two probabilities; of equals the nearest to one half.
-
-        Shapes:
-            scores: (repeats, n, labels). truth: (n, labels).
 
         Example:
             >>> MultiLabel().best_threshold(np.array([[[0.1, 0.4], [0.3, 0.2]]]), np.array([[0, 1], [1, 0]]))

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from subgnn.errors import DataWarning
+from subgnn.models.examples import PaddableSource, StreamingSource
 from subgnn.models.subgnn import Inputs
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.training.steps import GraphedOutputs, GraphedSteps, _Captured, _CapturedOutputs
 from tests.models.subgnn.examples import build_model, prepare_example
 
@@ -41,6 +43,13 @@ def inputs() -> Inputs:
     _, prepared = prepare_example(5)
     _, nodes = build_model(prepared)
     return Inputs(prepared, nodes)
+
+
+def test_inputs_in_memory_can_be_captured(inputs):
+    assert isinstance(inputs, PaddableSource)
+    assert not isinstance(inputs, StreamingSource)
+    assert StreamedInputs.looks_up_rows
+    assert not hasattr(StreamedInputs, "padded_shape")
 
 
 def test_after_three_steps_of_a_size_it_is_captured_and_replayed_on_each_batch(inputs):

@@ -122,6 +122,5 @@ def _in_units_of(wanted: dict[str, Standard], outputs: NDArray[np.float32], own:
 def _unfitted(baseline: TrainableModel, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:
     """The candidates that are solved in one go, and examples to fit them to."""
     found = baseline.set_up(data, recipe)
-    standards = found.candidates[0].checkpoint.spec.standards
-    examples = Examples.of(data.subgraphs, list(found.sources), standards, recipe.training)
-    return [candidate for candidate in found.candidates if isinstance(candidate.network, Solvable)], examples
+    solvable = [candidate for candidate in found.candidates if isinstance(candidate.network, Solvable)]
+    return solvable, found.examples(data.subgraphs, recipe, data.device)

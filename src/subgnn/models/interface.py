@@ -96,6 +96,12 @@ class SetUp:
     candidates: list[Candidate]
     sources: Sequence[Source]
 
+    def examples(self, subgraphs: SubgraphSet, recipe: Recipe, device: torch.device) -> Examples:
+        """The subgraphs with their targets, to fit the networks to."""
+        standards = self.candidates[0].checkpoint.spec.standards
+        sources = [source.to(device) for source in self.sources]
+        return Examples.of(subgraphs, sources, standards, recipe.training, ensemble=recipe.prepare.ensemble)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opening:

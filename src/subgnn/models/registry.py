@@ -1,32 +1,8 @@
 """The table of models by name; the model of a recipe, set up, and that of a checkpoint, opened.
 
-============ ===================================================== ============== =============
-name         the vector of a subgraph                              file           new subgraphs
-============ ===================================================== ============== =============
-subgnn       channels, layers and readout of the paper             subgnn/        yes
-avg          the mean of its nodes' embeddings                     node_pooling   yes
-mn-gin       a meta node joined to its nodes, embedded with G      meta_node      no
-mn-gat       the same, with attention                              meta_node      no
-s2v-n        documents of random walks over its nodes (doc2vec)    sub2vec        no
-s2v-s        the same walks, nodes replaced by binned degrees      sub2vec        no
-s2v-ns       both                                                  sub2vec        no
-gc           a separate graph (GIN, sum pooling)                   node_pooling   yes
-topology     statistics of it and of its border                    topology       yes
-bag          the bag of its nodes                                  bag            yes
-bag-1hop     the bag beside itself spread one hop                  bag            yes
-diffusion    a random walk from it, compared with chance           kernel_machine yes
-profiles     the same walk, compared with those of each class      profiles       yes
-wlks         colours of refinement in it and in G                  wlks           yes
-s2n          a node of the graph of subgraphs (GCN, GCNII)         s2n            yes
-glass        its nodes after message passing that labels them      glass          yes
-ssnp         its nodes and sampled border after message passing    ssnp           yes
-unsupervised statistics and principal components of a walk       unsupervised   yes
-auto         the vectors of several of these models side by side   auto           yes
-============ ===================================================== ============== =============
-
 avg to gc are the paper's baselines (section 5, appendix D); topology to profiles are beyond it: a model that does
 not beat them has learned nothing that needs it. wlks, s2n, glass and ssnp were published after the paper for the same
-task (docs/peers.md). auto is a portfolio of models that predict new subgraphs.
+task (docs/peers.md). unsupervised gives vectors without labels; auto is a portfolio of others.
 """
 
 from __future__ import annotations

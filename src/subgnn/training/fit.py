@@ -36,7 +36,6 @@ from subgnn.errors import DataError, UserError, excerpt
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import (
     Examples,
-    Source,
     StreamingSource,
     evaluate,
     judged_outputs,
@@ -276,14 +275,7 @@ def _solved(recipe: Recipe, data: TrainingData, progress: Progress) -> _Fitted:
     splits = np.asarray(data.subgraphs.splits)
     subgraphs = replace(data.subgraphs, splits=np.where(splits == VAL, TRAIN, splits).astype(np.int8))
     found = set_up_model(replace(data, subgraphs=subgraphs), recipe)
-    first = found.candidates[0]
-    examples = Examples.of(
-        subgraphs,
-        [source.to(data.device) for source in found.sources],
-        first.checkpoint.spec.standards,
-        recipe.training,
-        ensemble=recipe.prepare.ensemble,
-    )
+    first, examples = found.candidates[0], found.examples(subgraphs, recipe, data.device)
     network = first.network.to(data.device)
     cast(Solvable, network).solve(examples)
     state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
@@ -316,11 +308,7 @@ def set_up(
     task_of(subgraphs.task).selection_metric(recipe.training.select_by)
     data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
     found = set_up_model(data, recipe)
-    standards = found.candidates[0].checkpoint.spec.standards
-    sources: list[Source] = [source.to(device) for source in found.sources]
-    return found.candidates, Examples.of(
-        subgraphs, sources, standards, recipe.training, ensemble=recipe.prepare.ensemble
-    )
+    return found.candidates, found.examples(subgraphs, recipe, device)
 
 
 def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:

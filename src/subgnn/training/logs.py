@@ -20,12 +20,11 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from subgnn.errors import DataError, MissingExtra
 from subgnn.result import RunResult
@@ -126,7 +125,7 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 class RunLoggers:
-    """The loggers of a run, opened with the first record; :func:`with_loggers` closes them."""
+    """The loggers of a run, opened with the first record, and closed at the end of the block."""
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options
@@ -148,10 +147,12 @@ class RunLoggers:
         scores |= {f"{_plain(result.metric)}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
         self._log(scores, result.selected_epoch)
 
-    def close(self, *, succeeded: bool) -> None:
-        """End what was opened."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         for opened in self._opened or ():
-            opened.close(succeeded)
+            opened.close(error is None)
 
     def _saved(self) -> list[str]:
         """The lines of metrics.jsonl."""
@@ -171,18 +172,6 @@ class RunLoggers:
         finite = {name: value for name, value in values.items() if math.isfinite(value)}
         for opened in self._opened or ():
             opened.logger.log_metrics(finite, step=step)
-
-
-@contextmanager
-def with_loggers(options: RunOptions) -> Iterator[RunLoggers]:
-    """Open the loggers of a run when there is something to log, and close them at the end of the block."""
-    loggers = RunLoggers(options)
-    try:
-        yield loggers
-    except BaseException:
-        loggers.close(succeeded=False)
-        raise
-    loggers.close(succeeded=True)
 
 
 def _points(record: Record) -> dict[str, float]:

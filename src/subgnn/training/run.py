@@ -28,7 +28,7 @@ from subgnn.storage.files import remove_leftovers
 from subgnn.task import TaskName, task_of
 from subgnn.training.devices import Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
-from subgnn.training.logs import check_loggers, with_loggers
+from subgnn.training.logs import RunLoggers, check_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
 from subgnn.training.portfolio import Pool, PoolFits, Row, judge
 from subgnn.training.portfolio_run import train_portfolio
@@ -77,7 +77,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
             keep_dataset(dataset, out)
         if first:
             keep_subgraph_keys(dataset.subgraphs, out)
-        with with_loggers(options) as loggers:
+        with RunLoggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
             portfolio = recipe.is_portfolio
             result = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
