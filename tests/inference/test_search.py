@@ -15,7 +15,7 @@ from subgnn.data.formats.vectors import read_vectors
 from subgnn.errors import DataError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
-from subgnn.inference.search import Choice, KnownSubgraphs
+from subgnn.inference.search import KnownSubgraphs, SearchOptions
 from subgnn.storage.cache import cache_folder
 from tests.cli.command import call
 from tests.inference.explained import named_run
@@ -194,7 +194,7 @@ def test_a_run_whose_subgraphs_are_all_of_test(run):
     tested = opened.subgraphs.take(opened.subgraphs.indices("test"))
     known = KnownSubgraphs(opened.predictor, tested)
     with pytest.raises(DataError, match="all subgraphs are of test; pass --include-test"):
-        known.find(tested.nodes, Choice())
-    places, distances = known.find(tested.nodes, Choice(top=1, test=True))
+        known.find(tested.nodes, SearchOptions())
+    places, distances = known.find(tested.nodes, SearchOptions(top=1, test=True))
     np.testing.assert_allclose(distances, 0, atol=1e-9)
     assert places.shape == (len(tested), 1)

@@ -25,7 +25,7 @@ from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.search import Choice, KnownSubgraphs, SearchAnswers
+from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.run_page import score_text
@@ -99,8 +99,8 @@ class Run:
         Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test. Their
         vectors are kept in the cache folder. The distance ``centred`` is the cosine less the mean of the known vectors.
         """
-        choice = Choice(top, distance, include_test)
-        return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), choice).table())
+        options = SearchOptions(top, distance, include_test)
+        return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), options).table())
 
     @cached_property
     def _known(self) -> KnownSubgraphs:

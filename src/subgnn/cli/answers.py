@@ -158,11 +158,11 @@ def search_subgraphs(
     from subgnn.data.formats.vectors import is_vector_file
 
     options.check(None if is_vector_file(run) else run, out, json_on_stdout=True)
-    from subgnn.inference.search import Choice, search_files
+    from subgnn.inference.search import SearchOptions, search_files
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
-    answers, count = search_files(run, files, Choice(top, distance, include_test, index))
+    answers, count = search_files(run, files, SearchOptions(top, distance, include_test, index))
     if options.json and out == STANDARD_STREAM:
         found = answers.to_json()
         print_json({"run": str(run), "distance": distance, "results": found, "notes": options.notes})

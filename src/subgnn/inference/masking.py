@@ -269,12 +269,7 @@ class Masking:
 
 
 def channel_groups(parts: Mapping[str, Sequence[slice]]) -> dict[tuple[str, str], list[slice]]:
-    """Columns to mask together, by level and name: each part of z_S, and the two sides of a channel.
-
-    Example:
-        >>> list(channel_groups({"z0": [slice(0, 2)], "position/internal": [slice(2, 3)]}))
-        [('part', 'z0'), ('channel', 'position'), ('subchannel', 'position/internal')]
-    """
+    """Columns to mask together, by level and name: each part of z_S, and the two sides of a channel."""
     found = {("part", name): list(columns) for name, columns in parts.items() if "/" not in name}
     for kind in dict.fromkeys(name.partition("/")[0] for name in parts if "/" in name):
         sides = {name: list(columns) for name, columns in parts.items() if name.startswith(f"{kind}/")}

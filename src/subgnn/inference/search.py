@@ -42,7 +42,7 @@ _DATA_HINT = "say where the dataset is with --data, or search a file of vectors 
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SearchOptions:
     """How many known subgraphs to find, by which distance, and whether those of the test split are known as well."""
 
     top: int = 10
@@ -102,24 +102,24 @@ class KnownSubgraphs:
                             store(self._path(nodes), encode_arrays({"vectors": self._vectors}, _STORED))
             return self._vectors is not None
 
-    def find(self, subgraphs: Ragged, choice: Choice) -> Found:
+    def find(self, subgraphs: Ragged, options: SearchOptions) -> Found:
         """Find the nearest known subgraphs: their positions in the dataset, and distances."""
-        places, nearest = self.prepare(choice)
-        found, distances = nearest.find(self._predictor.embeddings(subgraphs), choice.top)
+        places, nearest = self.prepare(options)
+        found, distances = nearest.find(self._predictor.embeddings(subgraphs), options.top)
         return np.where(found >= 0, places[found], -1), distances
 
-    def prepare(self, choice: Choice) -> tuple[NDArray[np.int64], Nearest]:
+    def prepare(self, options: SearchOptions) -> tuple[NDArray[np.int64], Nearest]:
         """The positions of the known subgraphs in the dataset, and their vectors, ready for queries."""
-        key = choice.distance, choice.test, choice.method
+        key = options.distance, options.test, options.method
         if key not in self._nearest:
-            places = self.places(test=choice.test)
+            places = self.places(test=options.test)
             if not len(places):
                 what = "no labelled subgraphs to search" if self.subgraphs is None else "all subgraphs are of test"
                 hint = _DATA_HINT if self.subgraphs is None else "pass --include-test"
                 raise DataError(what, where="search", hint=hint)
             vectors = self.vectors()
             known = vectors if len(places) == len(vectors) else vectors[places]
-            self._nearest[key] = places, _prepared(known, choice)
+            self._nearest[key] = places, _prepared(known, options)
         return self._nearest[key]
 
     def describe(self, place: int) -> dict[str, Any]:
@@ -171,16 +171,16 @@ class SearchAnswers:
     batches: Iterator[list[tuple[int, str, Hits]]]
 
     @classmethod
-    def of_subgraphs(cls, known: KnownSubgraphs, query: Query, choice: Choice) -> SearchAnswers:
+    def of_subgraphs(cls, known: KnownSubgraphs, query: Query, options: SearchOptions) -> SearchAnswers:
         """Search for subgraphs, whose vectors the run computes."""
         query.refuse_empty()
-        known.prepare(choice)
+        known.prepare(options)
 
         def batches() -> Iterator[list[tuple[int, str, Hits]]]:
             for rows, there, nodes in query.parts(known.part):
                 found: list[Hits] = [[] for _ in rows]
                 if len(there):
-                    answers = hits(*known.find(nodes, choice), known.describe)
+                    answers = hits(*known.find(nodes, options), known.describe)
                     for place, some in zip(there.tolist(), answers, strict=True):
                         found[place] = some
                 yield [(row, query.text(row), some) for row, some in zip(rows, found, strict=True)]
@@ -188,7 +188,7 @@ class SearchAnswers:
         return cls(query.joined(), batches())
 
     @classmethod
-    def of_vectors(cls, known: VectorTable, queries: VectorTable, choice: Choice) -> SearchAnswers:
+    def of_vectors(cls, known: VectorTable, queries: VectorTable, options: SearchOptions) -> SearchAnswers:
         """Search for vectors among others."""
 
         def describe(row: int) -> dict[str, Any]:
@@ -196,13 +196,13 @@ class SearchAnswers:
             split = None if known.splits is None else known.splits[row]
             return {"row": row, "nearest": known.names[row], "label": label, "split": split}
 
-        nearest = _prepared(known.vectors, choice)
+        nearest = _prepared(known.vectors, options)
         nearest.check(queries.vectors)
 
         def batches() -> Iterator[list[tuple[int, str, Hits]]]:
             for begin in range(0, len(queries.vectors), BATCH):
                 rows = range(begin, min(begin + BATCH, len(queries.vectors)))
-                found = hits(*nearest.find(queries.vectors[rows.start : rows.stop], choice.top), describe)
+                found = hits(*nearest.find(queries.vectors[rows.start : rows.stop], options.top), describe)
                 yield [(row, queries.names[row], some) for row, some in zip(rows, found, strict=True)]
 
         return cls([], batches())
@@ -227,11 +227,11 @@ class SearchAnswers:
         ]
 
 
-def _prepared(known: NDArray[np.float32], choice: Choice) -> Nearest:
+def _prepared(known: NDArray[np.float32], options: SearchOptions) -> Nearest:
     """Known vectors, ready for queries; a warning if their cosines are all 1 or -1."""
-    nearest = Nearest(known, distance=choice.distance, method=choice.method)
+    nearest = Nearest(known, distance=options.distance, method=options.method)
     if nearest.sees_sides_only:
-        what = f"the vectors lie on a line, as those of two classes may, and '{choice.distance}' sees its sides only"
+        what = f"the vectors lie on a line, as those of two classes may, and '{options.distance}' sees its sides only"
         warnings.warn(f"search: {what}; take the distance euclidean", DataWarning, stacklevel=3)
     return nearest
 
@@ -245,19 +245,19 @@ def hits(
         yield [{"rank": i + 1, **describe(place), "distance": value} for i, (place, value) in enumerate(pairs)]
 
 
-def search_files(known: Path, files: Files, choice: Choice) -> tuple[SearchAnswers, int]:
+def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[SearchAnswers, int]:
     """Search a run, an export or a file of vectors for a file of subgraphs or vectors; answers and their number."""
     if is_vector_file(known):
         if not is_vector_file(files.subgraphs):
             hint = f"accepted: a file of vectors as well ({', '.join(VECTOR_FILES)}); or search in a run"
             raise DataError("not a file of vectors", where=str(files.subgraphs), hint=hint)
-        for option, given in (("--data", files.data is not None), ("--include-test", choice.test)):
+        for option, given in (("--data", files.data is not None), ("--include-test", options.test)):
             if given:
                 hint = "leave it out; all vectors of the file are searched, whatever their splits"
                 raise DataError(f"{known} is a file of vectors", where=option, hint=hint)
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
-        return SearchAnswers.of_vectors(table, queries, choice), len(queries.vectors)
+        return SearchAnswers.of_vectors(table, queries, options), len(queries.vectors)
     opened = open_run(known, files.data)
     subgraphs = KnownSubgraphs(opened.predictor, opened.known())
     query = files.read(opened.predictor.graph)
-    return SearchAnswers.of_subgraphs(subgraphs, query, choice), len(query)
+    return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)

@@ -129,12 +129,7 @@ def failed(request_id: str) -> Refusal:
 
 
 def encode(value: Any) -> bytes:
-    r"""Plain values as ASCII JSON; infinite and undefined numbers become null.
-
-    Example:
-        >>> encode({"auroc": float("nan"), "name": "β"})
-        b'{"auroc":null,"name":"\\u03b2"}'
-    """
+    """Plain values as ASCII JSON; infinite and undefined numbers become null."""
     try:
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:

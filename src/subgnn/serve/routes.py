@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.errors import UserError, choices
-from subgnn.inference.search import Choice
+from subgnn.inference.search import SearchOptions
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.limits import JSON, Deadline, Limits, Refusal, encode
@@ -382,5 +382,5 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
 async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSearch) -> Any:
     """Find the known subgraphs whose vectors are nearest: those of training and validation, with their labels."""
     size = check_size(body.subgraphs, state_of(request).limits)
-    work = partial(run.search, choice=Choice(body.top, body.distance, body.include_test))
+    work = partial(run.search, options=SearchOptions(body.top, body.distance, body.include_test))
     return await answer_each(request, run, body, work, size=size, slow=not run.known.ready)

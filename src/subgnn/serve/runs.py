@@ -23,7 +23,7 @@ from subgnn.inference.completion_features import GROUPS
 from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.search import Choice, KnownSubgraphs, hits
+from subgnn.inference.search import KnownSubgraphs, SearchOptions, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
@@ -242,14 +242,14 @@ class ServedRun:
         """The subgraph and nodes around it, to be drawn."""
         return draw_with_anchors(self.predictor, subgraph, most=most).to_json()
 
-    def search(self, subgraphs: Ragged, choice: Choice) -> dict[str, Any]:
+    def search(self, subgraphs: Ragged, options: SearchOptions) -> dict[str, Any]:
         """The known subgraphs nearest to each, with names, labels and nodes."""
 
         def described(place: int) -> dict[str, Any]:
             return self._described(place) | {"split": self.known.split(place)}
 
-        results = [{"nearest": some} for some in hits(*self.known.find(subgraphs, choice), described)]
-        return {"run": self.name, "distance": choice.distance, "results": results}
+        results = [{"nearest": some} for some in hits(*self.known.find(subgraphs, options), described)]
+        return {"run": self.name, "distance": options.distance, "results": results}
 
 
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
