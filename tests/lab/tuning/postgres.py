@@ -20,59 +20,42 @@ class NoServer(Exception):
     """Why none could be started."""
 
 
-def _binaries() -> list[Path]:
-    """Folders with initdb and postgres: of the package pgserver, of the system, of Debian's packages."""
-    found = importlib.util.find_spec("pgserver")
-    folders = [Path(place) / "pginstall" / "bin" for place in (found.submodule_search_locations or [])] if found else []
-    on_path = shutil.which("initdb")
+def _binaries() -> Path:
+    """A folder with initdb and postgres: of the package pgserver, of the system, of Debian's packages."""
+    package, on_path = importlib.util.find_spec("pgserver"), shutil.which("initdb")
+    folders = [Path(place) / "pginstall" / "bin" for place in (package and package.submodule_search_locations) or ()]
     folders += [Path(on_path).parent] if on_path else []
-    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return [folder for folder in folders if all((folder / name).exists() for name in ("initdb", "postgres"))]
+    for folder in [*folders, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]:
+        if all(os.access(folder / name, os.X_OK) for name in ("initdb", "postgres")):
+            return folder
+    raise NoServer("neither the package pgserver nor the system has initdb and postgres")
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The URL of a server that lives as long as the block.
-
-    PostgreSQL refuses to run as root: then it runs as ``nobody``.
-    """
-    user = "nobody" if os.geteuid() == 0 else None
+    """The URL of a server that lives as long as the block; as root, which PostgreSQL refuses, it runs as ``nobody``."""
+    place, user = _binaries(), "nobody" if os.geteuid() == 0 else None
     folder = Path(tempfile.mkdtemp(prefix="pg"))  # short, as the path of a socket must be
-    reasons = ["neither the package pgserver nor the system has initdb and postgres"]
     try:
         if user is not None:
             shutil.chown(folder, user)
-        for place in _binaries():
-            data = folder / f"data{len(reasons)}"
-            try:
-                made = subprocess.run(
-                    [place / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
-                    user=user, cwd=folder, capture_output=True, text=True, timeout=120,
-                )  # fmt: skip
-            except OSError as error:
-                reasons.append(f"{place}: {error}")
-                continue
-            if made.returncode:
-                reasons.append(f"{place}: {made.stderr.strip()[:200]}")
-                continue
-            options = ["-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
-            with (folder / "log").open("wb") as log:
-                server = subprocess.Popen([place / "postgres", "-D", data, *options], user=user, cwd=folder, stderr=log)
-            try:
-                _wait(server, folder)
-                yield f"postgresql://postgres@/postgres?host={folder}"
-            finally:
-                server.send_signal(signal.SIGINT)  # ends it at once, whoever is still connected
-                server.wait(_SECONDS)
-            return
-        raise NoServer(reasons[-1])
+        data, log = folder / "data", folder / "log"
+        create = [place / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        made = subprocess.run(create, user=user, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+        if made.returncode:
+            raise NoServer(f"{place}: {made.stderr.strip()[:200]}")
+        options = ["-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
+        with log.open("wb") as file:
+            server = subprocess.Popen([place / "postgres", "-D", data, *options], user=user, cwd=folder, stderr=file)
+        try:
+            until = time.monotonic() + _SECONDS
+            while "ready to accept connections" not in log.read_text(errors="replace"):
+                if server.poll() is not None or time.monotonic() > until:
+                    raise NoServer(log.read_text(errors="replace")[-200:])
+                time.sleep(0.05)
+            yield f"postgresql://postgres@/postgres?host={folder}"
+        finally:
+            server.send_signal(signal.SIGINT)  # ends it at once, whoever is still connected
+            server.wait(_SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait(server: subprocess.Popen[bytes], folder: Path) -> None:
-    until = time.monotonic() + _SECONDS
-    while "ready to accept connections" not in (folder / "log").read_text(errors="replace"):
-        if server.poll() is not None or time.monotonic() > until:
-            raise NoServer((folder / "log").read_text(errors="replace")[-200:])
-        time.sleep(0.05)
