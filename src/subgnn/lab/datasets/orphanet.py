@@ -87,64 +87,55 @@ def read_orphapackets(path: Path) -> Orphanet:
     version = ""
     for number, (name, content) in enumerate(_files(path), 1):
         where = f"{path}: record {number} ({name})"
-        entry = _Fields(parse_json(content, where, _ACCEPTED), where).mapping("Orphapacket")
-        disorder = _disorder(entry)
+        entry = _field(parse_json(content, where, _ACCEPTED), "Orphapacket", where)
+        disorder = _disorder(entry, f"{where}: Orphapacket")
         if disorder.code in disorders:
-            raise DataError(f"ORPHAcode {disorder.code} occurs twice", where=where, hint="each entry is accepted once")
+            what = f"ORPHAcode {disorder.code} occurs twice"
+            raise DataError(what, where=where, hint="each entry is accepted once")
         disorders[disorder.code] = disorder
         if not version:
-            date, version = (str(entry.value.get(key, "")).strip() for key in ("creationDate", "version"))
+            date, version = (str(entry.get(key, "")).strip() for key in ("creationDate", "version"))
             version = f"{version}, extracted {date}" if date else version
     if not disorders:
         raise DataError("no ORPHApacket JSON in it", where=str(path), hint=_ACCEPTED)
     return Orphanet(disorders, version)
 
 
-class _Fields:
-    """A JSON object with checked access to its fields."""
-
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise DataError(f"a JSON {type(value).__name__}", where=where, hint="an object is needed")
-        self.value, self.where = value, where
-
-    def text(self, key: str) -> str:
-        found = self._get(key)
-        if not isinstance(found, str) or not found.strip():
-            what = f"field '{key}' is {excerpt(str(found))}"
-            raise DataError(what, where=self.where, hint="text is needed")
-        return found.strip()
-
-    def mapping(self, key: str) -> _Fields:
-        return _Fields(self._get(key), f"{self.where}: {key}")
-
-    def entries(self, key: str, wrapper: str) -> Iterator[_Fields]:
-        """The objects of a field that may be missing, one object or a list, each perhaps wrapped in another."""
-        given = self.value.get(key)
-        for item in given if isinstance(given, list) else [] if given is None else [given]:
-            inner = item.get(wrapper, item) if isinstance(item, dict) else item
-            for entry in inner if isinstance(inner, list) else [inner]:
-                yield _Fields(entry, f"{self.where}: {key}")
-
-    def _get(self, key: str) -> Any:
-        if key not in self.value:
-            hint = f"it has {', '.join(list(self.value)[:8]) or 'none'}"
-            raise DataError(f"no field '{key}'", where=self.where, hint=hint)
-        return self.value[key]
+def _disorder(entry: Any, where: str) -> Disorder:
+    code, name = _text(entry, "ORPHAcode", where), _text(entry, "Label", where)
+    type_ = _text(_field(entry, "DisorderType", where), "value", f"{where}: DisorderType")
+    inside = f"{where}: ExternalReferences"
+    omim = [
+        (_text(one, "Reference", inside), _text(one, "DisorderMappingRelation", inside).split()[0])
+        for one in _entries(entry, "ExternalReferences", "ExternalReference")
+        if _text(one, "Source", inside) == "OMIM"
+    ]
+    parents = (_text(one, "ORPHAcode", f"{where}: Parents") for one in _entries(entry, "Parents", "Parent"))
+    return Disorder(code, name, type_, tuple(parents), tuple(omim))
 
 
-def _disorder(entry: _Fields) -> Disorder:
-    omim = []
-    for reference in entry.entries("ExternalReferences", "ExternalReference"):
-        if reference.text("Source") == "OMIM":
-            omim.append((reference.text("Reference"), reference.text("DisorderMappingRelation").split()[0]))
-    return Disorder(
-        code=entry.text("ORPHAcode"),
-        name=entry.text("Label"),
-        type=entry.mapping("DisorderType").text("value"),
-        parents=tuple(parent.text("ORPHAcode") for parent in entry.entries("Parents", "Parent")),
-        omim=tuple(omim),
-    )
+def _field(entry: Any, key: str, where: str) -> Any:
+    """A field of a JSON object."""
+    if not isinstance(entry, dict):
+        raise DataError(f"a JSON {type(entry).__name__}", where=where, hint="an object is needed")
+    if key not in entry:
+        raise DataError(f"no field '{key}'", where=where, hint=f"it has {', '.join(list(entry)[:8]) or 'none'}")
+    return entry[key]
+
+
+def _text(entry: Any, key: str, where: str) -> str:
+    found = _field(entry, key, where)
+    if not isinstance(found, str) or not found.strip():
+        raise DataError(f"field '{key}' is {excerpt(str(found))}", where=where, hint="text is needed")
+    return found.strip()
+
+
+def _entries(entry: dict[str, Any], key: str, wrapper: str) -> Iterator[Any]:
+    """The objects of a field that may be missing, one object or a list, each perhaps wrapped in another."""
+    given = entry.get(key)
+    for item in given if isinstance(given, list) else [] if given is None else [given]:
+        inner = item.get(wrapper, item) if isinstance(item, dict) else item
+        yield from inner if isinstance(inner, list) else [inner]
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
