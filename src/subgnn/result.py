@@ -9,8 +9,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from subgnn.config.files import parse_table
-from subgnn.config.numbers import AnyNumber, Seed
+from subgnn.config.files import AnyNumber, Seed, parse_table
 from subgnn.errors import DataError, UserError
 from subgnn.storage.files import read_json, write_json
 

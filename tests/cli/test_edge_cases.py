@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from subgnn.config.numbers import with_bounds
+from subgnn.config.files import with_bounds
 from subgnn.config.settings import Recipe
 from tests.cli.command import Call, call
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from subgnn.api.options import with_options
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.describe import label_notes
 from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
+from subgnn.data.subgraphs import label_notes
 from subgnn.data.values import time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.result import RunResult

@@ -249,8 +249,9 @@ def convert_dataset(
     subgnn data convert edges.csv --subgraphs sets.xlsx --node-column gene --unknown drop --out my_folder
     """
     from subgnn.data.convert import WriteOptions, convert
-    from subgnn.data.describe import label_notes, task_line
+    from subgnn.data.describe import task_line
     from subgnn.data.formats.bundle import is_bundle
+    from subgnn.data.subgraphs import label_notes
 
     notes: list[str] = []
     reading = tables.reading(id_base, notes.append)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
-from subgnn.config.numbers import LARGEST, Bounds, Count, Depth, Probability, Seed, Size, Width
+from subgnn.config.files import LARGEST, Bounds, Count, Depth, Probability, Seed, Size, Width
 
 PORTFOLIO = "auto"
 """The method of a portfolio of recipes."""

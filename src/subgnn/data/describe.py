@@ -17,7 +17,7 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.splits import refuse_look_ahead, split_warnings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, is_whole
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes
 from subgnn.errors import DataError
 from subgnn.kernels.induced import induced_components, shapes
 from subgnn.task import task_of
@@ -26,7 +26,6 @@ PPI_BP = "a6cc4618d9a3393a699d49b42fe6b352ac913493a85ee9fd102adfba2975cbeb"
 """Content of the paper's PPI-BP subgraphs, labels and splits, as its authors released them."""
 
 _LISTED = 60
-_FEW_NUMBERS = 10
 
 
 def _spread(values: NDArray[Any]) -> dict[str, float]:
@@ -104,17 +103,6 @@ def task_line(subgraphs: SubgraphSet) -> str:
     more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
     classes = f"{len(counts):,} class{'' if len(counts) == 1 else 'es'}"
     return f"task: {subgraphs.task}, {classes}: {', '.join(counts[:_LISTED])}{more}"
-
-
-def label_notes(subgraphs: SubgraphSet) -> list[str]:
-    """Notes on labels that were probably meant for another task."""
-    whole = subgraphs.task == "multi-class" and all(is_whole(name) for name in subgraphs.classes)
-    if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
-        return []
-    return [
-        f"{subgraphs.num_classes:,} classes read from whole numbers; for numbers to predict pass --task regression to "
-        'data convert, or write {"task": "regression"} into dataset.json'
-    ]
 
 
 def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:

@@ -286,6 +286,20 @@ def is_whole(text: str) -> bool:
     return _is_real(text) and float(text).is_integer()
 
 
+_FEW_NUMBERS = 10
+
+
+def label_notes(subgraphs: SubgraphSet) -> list[str]:
+    """Notes on labels that were probably meant for another task."""
+    whole = subgraphs.task == "multi-class" and all(is_whole(name) for name in subgraphs.classes)
+    if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
+        return []
+    return [
+        f"{subgraphs.num_classes:,} classes read from whole numbers; for numbers to predict pass --task regression to "
+        'data convert, or write {"task": "regression"} into dataset.json'
+    ]
+
+
 def _classes(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
     """The classes in their order, and the place of the class of each text.
 

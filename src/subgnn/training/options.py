@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from typer import Option
 
-from subgnn.config.numbers import LARGEST
+from subgnn.config.files import LARGEST
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 

@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from subgnn.channels.table import check_channels
-from subgnn.config.files import parse_table, read_toml
-from subgnn.config.numbers import Count, Seed
+from subgnn.config.files import Count, Seed, parse_table, read_toml
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
-from subgnn.config.numbers import Bounds
+from subgnn.config.files import Bounds
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource

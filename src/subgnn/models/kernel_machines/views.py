@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes, walks_of
 from subgnn.channels.topology import subgraph_statistics
-from subgnn.config.numbers import Count, Damping, Size
+from subgnn.config.files import Count, Damping, Size
 from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as recompute
 
-from subgnn.config.numbers import Bounds, Count, Size
+from subgnn.config.files import Bounds, Count, Size
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from subgnn.config.numbers import Bounds, Probability
+from subgnn.config.files import Bounds, Probability
 from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
 from subgnn.models.kernel_machines.views import bag_of_nodes

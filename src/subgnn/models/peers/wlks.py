@@ -38,7 +38,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.config.numbers import Bounds, Probability
+from subgnn.config.files import Bounds, Probability
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
