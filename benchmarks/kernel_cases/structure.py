@@ -1,4 +1,4 @@
-"""Components, borders, core numbers and clustering beside networkx, scipy and igraph."""
+"""Components, borders and core numbers beside networkx, scipy and igraph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
 from subgnn.kernels.borders import border_sets
-from subgnn.kernels.induced import Components, clustering, core_numbers, induced_components
+from subgnn.kernels.induced import Components, core_numbers, induced_components
 from subgnn.ragged import Ragged
 
 
@@ -19,7 +19,6 @@ def structure_cases(load: Workload) -> Iterator[Case]:
     yield _components(load)
     yield _borders(load)
     yield _cores(load)
-    yield _clustering(load)
 
 
 def _components(load: Workload) -> Case:
@@ -135,48 +134,5 @@ def _cores(load: Workload) -> Case:
         [
             Rival("networkx core_number", "networkx", by_networkx, same_table, prepare=forms.networkx),
             Rival("igraph coreness", "igraph", lambda: forms.igraph().coreness(), np.array_equal, prepare=forms.igraph),
-        ],
-    )
-
-
-def _clustering(load: Workload) -> Case:
-    forms = load.rivals
-    part = load.part(2_000, 10_000)
-    chosen = load.draw("clustering", part).tolist()
-
-    def by_networkx() -> Any:
-        import networkx
-
-        return networkx.clustering(forms.networkx(), chosen)
-
-    def by_igraph() -> Any:
-        return forms.igraph().transitivity_local_undirected(mode="zero")
-
-    def same_but_rounding(ours: Any, theirs: Any) -> bool:
-        return np.allclose(ours, theirs, rtol=1e-14, atol=0)
-
-    return Case(
-        "clustering",
-        load.name,
-        load.graph.num_nodes,
-        "nodes",
-        lambda: clustering(*load.graph.csr),
-        [
-            Rival(
-                "networkx clustering",
-                "networkx",
-                by_networkx,
-                lambda ours, theirs: ours[chosen].tolist() == [theirs[v] for v in chosen],
-                part,
-                prepare=forms.networkx,
-            ),
-            Rival(
-                "igraph transitivity_local_undirected",
-                "igraph",
-                by_igraph,
-                same_but_rounding,
-                agreement="to rounding",
-                prepare=forms.igraph,
-            ),
         ],
     )

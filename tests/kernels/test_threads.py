@@ -23,7 +23,6 @@ from subgnn.kernels.draws import (
 )
 from subgnn.kernels.dtw import dtw
 from subgnn.kernels.induced import (
-    clustering,
     induced_clustering,
     induced_components,
     induced_core_numbers,
@@ -71,7 +70,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "induced_core_numbers": lambda: induced_core_numbers(*CSR, ROWS),
     "inside_degrees": lambda: inside_degrees(*CSR, ROWS),
     "shapes": lambda: shapes(*CSR, ROWS),
-    "clustering": lambda: clustering(*CSR),
     "induced_clustering": lambda: induced_clustering(*CSR, ROWS),
     "dtw": lambda: dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
     "triangular_walks": lambda: triangular_walks(STEPS, walks=2000, length=10, beta=0.65, key=KEY),

@@ -16,10 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, read_only, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, read_only, sets
 from subgnn.ragged import Ragged
 
 
@@ -232,11 +231,11 @@ def _orient(graph: Csr) -> Csr:
 
 
 @compiled
-def _count_triangles(oriented: Csr, begin: int, end: int, triangles: Array) -> None:
-    """Add the triangles whose lowest node is in ``begin..end-1`` to the counts of their three nodes."""
+def _count_triangles(oriented: Csr, triangles: Array) -> None:
+    """Add each triangle to the counts of its three nodes."""
     starts, heads = oriented
     mark = np.full(len(starts) - 1, -1, np.int32)
-    for v in range(begin, end):
+    for v in range(len(starts) - 1):
         for e in range(starts[v], starts[v + 1]):
             mark[heads[e]] = v
         for e in range(starts[v], starts[v + 1]):
@@ -248,38 +247,17 @@ def _count_triangles(oriented: Csr, begin: int, end: int, triangles: Array) -> N
                     triangles[heads[f]] += 1
 
 
-@compiled
-def _fractions(offsets: Array, triangles: Array, out: Array) -> None:
-    for v in range(len(out)):
-        degree = offsets[v + 1] - offsets[v]
-        if degree > 1:
-            out[v] = 2 * triangles[v] / (degree * (degree - 1))
-
-
-@compiled_parallel
-def _count_all_triangles(begin: int, end: int, oriented: Csr, bounds: Array, triangles: Array) -> None:
-    for chunk in range(begin, end):
-        _count_triangles(oriented, bounds[chunk], bounds[chunk + 1], triangles[chunk])
-
-
 @compiled_parallel
 def _induced_clustering(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
     values, rows = subgraphs
     for s in range(begin, end):
         local = induced_csr(graph, values[rows[s] : rows[s + 1]])
         triangles = np.zeros(rows[s + 1] - rows[s], np.int64)
-        _count_triangles(_orient(local), 0, len(triangles), triangles)
-        _fractions(local[0], triangles, out[rows[s] : rows[s + 1]])
-
-
-def clustering(offsets: Array, neighbors: Array) -> Array:
-    """Clustering of every node of an undirected graph (N,)."""
-    graph, out = csr(offsets, neighbors), np.zeros(len(offsets) - 1, np.float64)
-    chunks = numba.get_num_threads()
-    triangles = np.zeros((chunks, len(out)), np.int64)
-    _count_all_triangles(chunks, _orient(graph), even_bounds(len(out), chunks), triangles)
-    _fractions(graph[0], triangles.sum(axis=0), out)
-    return out
+        _count_triangles(_orient(local), triangles)
+        for v in range(len(triangles)):
+            degree = local[0][v + 1] - local[0][v]
+            if degree > 1:
+                out[rows[s] + v] = 2 * triangles[v] / (degree * (degree - 1))
 
 
 def induced_clustering(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
