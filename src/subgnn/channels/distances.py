@@ -1,25 +1,21 @@
 """Similarity by hops: gamma = reached / (1 + d), d the mean hops of a component's nodes to an anchor (section 4.2).
 
-Nodes that cannot reach the anchor are left out: the mean is over the others, and gamma is multiplied by their fraction;
-it is 0 if none can.
+The mean is over the nodes that reach the anchor, and gamma is multiplied by their fraction; it is 0 if none does.
 
-Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components
-(:mod:`subgnn.channels.stored_hops`).
-
-Own anchors: most are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the
-surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from
-the anchors, whichever are fewer, many sources at once. With ``prepare.own_hops = "bounded"`` an open pair has the least
-of the bound that is known and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, a), exact
-where a shortest path passes a landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in
-graphs with hubs (Potamias et al., 2009).
+Shared anchors: searches go from the anchors across the graph (:mod:`subgnn.channels.stored_hops`). Own anchors: most
+are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the surroundings alone. For
+the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever are
+fewer, many sources at once. With ``prepare.own_hops = "bounded"`` an open pair has the least of the bound that is known
+and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, a), exact where a shortest path passes a
+landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in graphs with hubs (Potamias et
+al., 2009).
 
 With another ``prepare.edge_length`` than ``one``, d is the mean length of shortest paths (beyond the paper): an edge is
 as long as its weight or one over it, in units of the mean over the graph, so that a distance is comparable to a number
 of hops. An edge of weight 0 is not there. Paths are found by Dijkstra's algorithm from the anchors, O(E log N) each.
 
 Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
-make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit of the
-mean.
+make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit.
 """
 
 from __future__ import annotations

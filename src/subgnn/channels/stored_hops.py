@@ -1,11 +1,9 @@
 """Hops from given nodes across a graph; on a large graph, the searches are kept in the cache folder.
 
-A search serves 64 sources (:mod:`subgnn.kernels.distances`) and passes over the whole graph, also for a few nodes. All
-predictions of a model need hops from the same shared anchors and landmarks, so these are stored: one file for every 64
-sources, with one byte for each node and source. Later predictions read the rows of their nodes.
-
-A file may be gigabytes large, so it is never read as a whole: every :data:`BLOCK` rows have a checksum, which is
-compared when they are read.
+A search serves 64 sources (:mod:`subgnn.kernels.distances`) and passes over the whole graph. All predictions of a model
+need hops from the same shared anchors and landmarks, so these are stored: one file for every 64 sources, with one byte
+for each node and source. A file may be gigabytes large, so only the rows of the wanted nodes are read: every
+:data:`BLOCK` rows have a checksum, which is compared then.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import Work
 from subgnn.errors import DataError
+from subgnn.kernels.arrays import Array
 from subgnn.kernels.distances import BYTES_A_NODE, NO_PATH, WORD, hop_distances, hops_to_all
 from subgnn.parallel.memory import share, workers
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays
@@ -54,9 +53,7 @@ def hops_from(work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[n
         return np.concatenate(list(pool.map(of_word, range(0, len(sources), WORD))), axis=1)
 
 
-def _hops_of_word(
-    work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[np.int32], *, fits: bool
-) -> NDArray[np.int32]:
+def _hops_of_word(work: Work, way: Way, sources: Array, nodes: Array, *, fits: bool) -> NDArray[np.int32]:
     """Hops (T, S) from at most 64 sources: from the cache folder, or by a search that is kept there if it fits."""
     num_nodes, path = work.graph.num_nodes, _path(work, way, sources)
     found = lookup(path, lambda: _read(path, num_nodes, nodes, len(sources)))
@@ -65,8 +62,7 @@ def _hops_of_word(
         # An empty table says that some paths are too long for a byte.
         kept = np.empty((0, len(sources)), np.uint8) if table is None else table
         sums = [zlib.crc32(kept[begin : begin + BLOCK].data) for begin in range(0, len(kept), BLOCK)]
-        parts = encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED)
-        store(path, parts)
+        store(path, encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED))
         found = None if table is None else _as_hops(table[nodes])
     if found is None or len(found) < len(nodes):
         return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
@@ -100,6 +96,4 @@ def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> N
 
 
 def _as_hops(stored: NDArray[np.uint8]) -> NDArray[np.int32]:
-    hops = stored.astype(np.int32)
-    hops[stored == NO_PATH] = -1
-    return hops
+    return np.where(stored == NO_PATH, -1, stored.astype(np.int32))

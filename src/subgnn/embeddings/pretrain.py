@@ -122,7 +122,11 @@ def pretrain(
     owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
     fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, device)
     if resume and state is not None and state.is_file():
-        fitting.load(_read_state(state, owner))
+        before = load_state(state, STATE)
+        if before.get("owner") != owner:
+            hint = "give the same graph, method and settings, or leave out --resume"
+            raise DataError("this is the state of another pretraining", where=str(state), hint=hint)
+        fitting.load(before)
     saved_at = time.monotonic()
     for record in fitting.epochs():
         if state is not None and time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
@@ -160,14 +164,6 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
         value = getattr(settings, name)
         if value in refused:
             raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
-
-
-def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
-    found = load_state(state, STATE)
-    if found.get("owner") != owner:
-        hint = "give the same graph, method and settings, or leave out --resume"
-        raise DataError("this is the state of another pretraining", where=str(state), hint=hint)
-    return found
 
 
 class _Fitting:

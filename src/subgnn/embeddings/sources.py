@@ -289,7 +289,11 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
             what = f"embeddings of another graph ({named}, not {graph.content_hash[:12]})"
             raise DataError(what, where=str(path), hint="pretrain on this dataset")
     elif suffix == ".npy":
-        vectors = _read_npy(path)
+        array = read_npy(path)
+        if array.ndim != 2:
+            raise DataError(f"an array of shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
+        with np.errstate(over="ignore"):  # values too large for 32 bits become infinite, and are refused as such
+            vectors = np.asarray(array, np.float32)
     else:
         vectors = _read_text(path, graph)
     if len(vectors) != graph.num_nodes:
@@ -301,14 +305,6 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
             f"the vector of node {bad[0]} is not finite", where=str(path), hint="fill or drop missing values"
         )
     return vectors
-
-
-def _read_npy(path: Path) -> NDArray[np.float32]:
-    array = read_npy(path)
-    if array.ndim != 2:
-        raise DataError(f"an array of shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
-    with np.errstate(over="ignore"):  # values too large for 32 bits become infinite, and are refused as such
-        return np.asarray(array, np.float32)
 
 
 def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:

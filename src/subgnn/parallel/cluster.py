@@ -1,11 +1,9 @@
 """Run jobs on the machines of a Ray cluster, or on a Ray started for them on this machine.
 
 Ray runs a job again, on another machine, when its machine or process is lost. A value placed by ``share`` is stored
-once on each machine, in shared memory, where arrays are read without a copy.
-
-Anyone who reaches the ports of a Ray cluster can run code on it, so a cluster belongs on a private network. The Ray
-that :class:`RayEngine` starts listens on 127.0.0.1 only, requires a secret token, and has neither a dashboard nor usage
-reports.
+once on each machine, in shared memory, where arrays are read without a copy. Anyone who reaches the ports of a Ray
+cluster can run code on it, so a cluster belongs on a private network. The Ray that :class:`RayEngine` starts listens on
+127.0.0.1 only, requires a secret token, and has neither a dashboard nor usage reports.
 """
 
 from __future__ import annotations

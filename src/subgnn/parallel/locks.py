@@ -1,11 +1,8 @@
 """Exclusive locks: one writer for a folder, and proof that the writer of a temporary file is alive.
 
 The locks are the system's (``flock``), on separate files, and are released when the process ends, in whatever way. Over
-NFS they work between machines if the file system is mounted with locks; without locks, :func:`locked_folder` warns and
-continues.
-
-Not the filelock package: it leaves its files behind, and on a file system without locks falls back to files that a
-killed process leaves locked.
+NFS they work between machines if the file system is mounted with locks; without, :func:`locked_folder` warns and
+continues. The filelock package leaves its files behind, and without locks those of a killed process stay locked.
 """
 
 from __future__ import annotations
@@ -78,8 +75,14 @@ def try_lock(path: Path) -> Iterator[bool]:
     with suppress(OSError):
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = open_lock(lock)
-    try:
+    with _until_the_end(file, lock):
         yield file is not None
+
+
+@contextmanager
+def _until_the_end(file: int | None, lock: Path) -> Iterator[None]:
+    try:
+        yield
     finally:
         if file is not None:
             close_lock(file, lock)
@@ -100,11 +103,10 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
     file = _take(lock, where=folder, doing=f"writing this {what}")
     token = _held.set(_held.get() | {key})
     try:
-        yield
+        with _until_the_end(file, lock):
+            yield
     finally:
         _held.reset(token)
-        if file is not None:
-            close_lock(file, lock)
         with suppress(OSError):
             for path in new:
                 path.rmdir()  # unless something was written there
@@ -135,12 +137,8 @@ def clear_locked(folder: Path) -> None:
 def locked_file(path: Path, *, doing: str) -> Iterator[None]:
     """Lock a file for writing until the end of the block; the message says what its holder is doing."""
     lock = path.with_name(f"{path.name}.lock")
-    file = _take(lock, where=path, doing=doing)
-    try:
+    with _until_the_end(_take(lock, where=path, doing=doing), lock):
         yield
-    finally:
-        if file is not None:
-            close_lock(file, lock)
 
 
 def _take(lock: Path, *, where: Path, doing: str) -> int | None:

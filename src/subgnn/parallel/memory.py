@@ -78,11 +78,5 @@ def share_of_each(processes: int) -> int:
 
 
 def workers(bytes_each: int, most: int) -> int:
-    """The number of workers whose buffers of ``bytes_each`` fit in half the limit: at least one, at most ``most``.
-
-    Example:
-        >>> with memory_limit("4GB"):
-        ...     workers(10**9, 8), workers(10**10, 8)
-        (2, 1)
-    """
+    """The number of workers whose buffers of ``bytes_each`` fit in half the limit: at least one, at most ``most``."""
     return max(1, min(most, share(0.5) // max(1, bytes_each)))

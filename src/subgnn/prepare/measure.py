@@ -2,11 +2,8 @@
 
 :func:`prepare` draws the shared anchors and measures the given subgraphs; :meth:`Prepared.extend` measures other
 subgraphs of the same graph against the same anchors. A prepared subgraph is a function of the graph, the settings, the
-seed and its own nodes, so training and prediction see the same numbers.
-
-A file of the cache (:func:`prepare_cached`) holds arrays and the key they belong to. Arrays come back equal bit for
-bit, of the same type, and read-only where they were. They stay in the file, which is mapped into memory, so that
-training reads the rows of its batches.
+seed and its own nodes, so training and prediction see the same numbers. Cached arrays come back equal bit for bit, and
+stay in their file, which is mapped into memory, so that training reads the rows of its batches.
 """
 
 from __future__ import annotations
