@@ -30,40 +30,19 @@ def read_graph(path):
     return next(each for each in GRAPH_FILES if each.accepts(path)).read_graph(path, ReadOptions())
 
 
-def graphml(path, directed=False):
-    nx.write_graphml(nx.DiGraph(NAMED) if directed else nx.Graph(NAMED), path)
-
-
-def gml(path, directed=False):
-    nx.write_gml(nx.DiGraph(NAMED) if directed else nx.Graph(NAMED), path)
-
-
-def node_link(path, directed=False, edges="edges"):
-    graph = nx.DiGraph(NAMED) if directed else nx.Graph(NAMED)
-    path.write_text(json.dumps(nx.node_link_data(graph, edges=edges)))
-
-
-def pyg(path):
-    features = torch.arange(10.0).reshape(5, 2)
-    torch.save(Data(edge_index=torch.tensor([[0, 1, 1, 3], [1, 0, 2, 2]]), x=features), path)
-
-
-def npz(path):
-    sp.save_npz(path, MATRIX.tocsr())
-
-
-def mtx(path):
-    scipy_io.mmwrite(path, MATRIX)
+def pyg(path, _):
+    edges = torch.tensor([[0, 1, 1, 3], [1, 0, 2, 2]])
+    torch.save(Data(edge_index=edges, x=torch.arange(10.0).reshape(5, 2)), path)
 
 
 WRITERS = {
-    ".graphml": graphml,
-    ".graphml.gz": graphml,
-    ".gml": gml,
-    ".json": node_link,
+    ".graphml": lambda path, graph: nx.write_graphml(graph, path),
+    ".graphml.gz": lambda path, graph: nx.write_graphml(graph, path),
+    ".gml": lambda path, graph: nx.write_gml(graph, path),
+    ".json": lambda path, graph: path.write_text(json.dumps(nx.node_link_data(graph, edges="edges"))),
     ".pt": pyg,
-    ".npz": npz,
-    ".mtx": mtx,
+    ".npz": lambda path, matrix: sp.save_npz(path, sp.csr_array(matrix)),
+    ".mtx": lambda path, matrix: scipy_io.mmwrite(path, sp.coo_array(matrix)),
 }
 SUFFIXES = [suffix for each in GRAPH_FILES for suffix in each.suffixes]
 OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".gml", ".json"), (".pt", ".npz", ".mtx")
@@ -73,7 +52,7 @@ OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".gml", ".json"), (".pt", ".n
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 def test_graphs_with_names(tmp_path, suffix, directed):
     path = tmp_path / f"zoo{suffix}"
-    WRITERS[suffix](path, directed)
+    WRITERS[suffix](path, nx.DiGraph(NAMED) if directed else nx.Graph(NAMED))
     members = write_files(tmp_path, {"m.csv": MEMBERS}) / "m.csv"
     called = call("data", "convert", path, "--subgraphs", members, "--out", tmp_path / "out", "--json")
     assert (called.code, called.err) == (0, "")
@@ -92,7 +71,7 @@ def test_graphs_with_names(tmp_path, suffix, directed):
 @pytest.mark.parametrize("suffix", OF_NUMBERS)
 def test_graphs_with_numbers(tmp_path, suffix):
     path = tmp_path / f"five{suffix}"
-    WRITERS[suffix](path)
+    WRITERS[suffix](path, MATRIX)
     text = "0-1\ta\ttrain\n2\tb\tval\n3-4\ta\ttest\n"
     subgraphs = write_files(tmp_path, {"s.tsv": text}) / "s.tsv"
     called = call("data", "convert", path, "--subgraphs", subgraphs, "--out", tmp_path / "five.subgnn")
@@ -222,18 +201,10 @@ def test_the_weights_of_a_graph_file_are_kept(tmp_path, suffix):
     graph = nx.Graph()
     graph.add_edge("0", "1", weight=2.5)
     graph.add_edge("1", "2", weight=1.0)
-    path, matrix = tmp_path / f"x{suffix}", nx.to_scipy_sparse_array(graph)
-    writers = {
-        ".graphml": lambda: nx.write_graphml(graph, path),
-        ".gml": lambda: nx.write_gml(graph, path),
-        ".json": lambda: path.write_text(json.dumps(nx.node_link_data(graph, edges="edges"))),
-        ".npz": lambda: sp.save_npz(path, sp.csr_array(matrix)),
-        ".mtx": lambda: scipy_io.mmwrite(path, sp.coo_array(matrix)),
-    }
-    writers[suffix]()
+    path, matrices = tmp_path / f"x{suffix}", suffix in (".npz", ".mtx")
+    WRITERS[suffix](path, nx.to_scipy_sparse_array(graph) if matrices else graph)
     called = call("data", "convert", path, "--out", tmp_path / "out", "--json")
     assert tree(tmp_path / "out")["edge_list.txt"] == b"0 1 2.5\n1 2 1\n"
-    matrices = suffix in (".npz", ".mtx")
     source = "the values of the matrix" if matrices else "the attribute 'weight'"
     assert called.json["notes"] == [f"{path}: edge weights from {source}"]
     assert call("data", "convert", path, "--weight", "weight", "--out", tmp_path / "again").code == 0

@@ -205,11 +205,8 @@ def test_a_refusal_is_one_line_whatever_was_corrected(tmp_path):
 
 def test_a_split_whose_subgraphs_have_no_label_is_refused_in_one_line(tmp_path):
     edges = table(tmp_path, "e.csv", EDGES)
-    members = table(
-        tmp_path,
-        "m.csv",
-        MEMBERS.replace("cow,y", "cow,NA").replace("dog,x", "dog,y").replace("ant,x,test", "ant,y,test"),
-    )
+    content = MEMBERS.replace("cow,y", "cow,NA").replace("dog,x", "dog,y").replace("ant,x,test", "ant,y,test")
+    members = table(tmp_path, "m.csv", content)
     called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "out")
     assert called.code == 2
     assert called.err.startswith(f"{members}: no subgraph in split 'val'; ")
@@ -334,10 +331,8 @@ def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tm
     assert (called.code, called.error) == (0, f"warning: {line}")
     folder = write_sample(tmp_path / "f", {"edge_list.txt": "0 1 1\n1 0 9\n1 2 2\n2 3 1\n3 4 1\n0 4 1\n"})
     called = call("data", "convert", folder, "--to", "bundle" if suffix else "folder", "--out", tmp_path / f"x{suffix}")
-    assert (
-        called.code,
-        called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edges have another weight"),
-    ) == (0, True)
+    assert called.code == 0
+    assert called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edges have another weight")
 
 
 def test_a_third_column_of_numbers_without_a_header_is_the_weight(tmp_path):
