@@ -84,23 +84,21 @@ def test_the_key_follows_every_ingredient(monkeypatch):
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign", "other key", "a folder"])
+DAMAGE = {
+    "cut": lambda path, whole: path.write_bytes(whole[: len(whole) // 2]),
+    "flip": lambda path, whole: path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1])),
+    "empty": lambda path, _: path.write_bytes(b""),
+    "foreign": lambda path, _: path.write_text("something else entirely"),
+    "other key": lambda path, _: ask(seed=1).path.rename(path),
+    "a folder": lambda path, _: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_file_is_said_and_replaced(damage):
     path = ask().path
     whole = path.read_bytes()
-    if damage == "cut":
-        path.write_bytes(whole[: len(whole) // 2])
-    elif damage == "flip":
-        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    elif damage == "empty":
-        path.write_bytes(b"")
-    elif damage == "foreign":
-        path.write_text("something else entirely")
-    elif damage == "other key":
-        ask(seed=1).path.rename(path)
-    else:
-        path.unlink()
-        path.mkdir()
+    damage(path, whole)
     with pytest.warns(DataWarning, match=r"\.prepared: damaged, and not used \(.*computed anew and the file replaced"):
         again = ask()
     assert not again.found
