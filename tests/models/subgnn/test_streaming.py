@@ -36,15 +36,22 @@ def close(a, b):
         torch.testing.assert_close(value, b.weights[name], rtol=1e-3, atol=1e-4, msg=name)
 
 
-def test_frozen_embeddings_come_with_the_batch(tmp_path, monkeypatch):
-    chosen = recipe(3, trainable=False, topology=True, trainable_components=True, hidden_norm="batch")
-    whole = run(tmp_path, monkeypatch, "whole", chosen=chosen, large=False)
-    streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True)
-    assert is_carried(streamed)
-    assert not is_carried(whole)
+@pytest.mark.parametrize("features", ["none", "beside", "instead"])
+def test_frozen_embeddings_and_features_come_with_the_batch(tmp_path, monkeypatch, features):
+    data = dataset()
+    given = np.random.default_rng(3).random((data.graph.num_nodes, 5))
+    data = replace(data, graph=replace(data.graph, features=given))
+    options = {"topology": True, "trainable_components": True, "hidden_norm": "batch"} if features == "none" else {}
+    chosen = recipe(2, trainable=False, **options)
+    chosen = replace(chosen, embeddings=replace(chosen.embeddings, features=features))
+    whole = run(tmp_path, monkeypatch, "whole", chosen=chosen, large=False, data=data)
+    streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True, data=data)
+    assert (is_carried(whole), is_carried(streamed)) == (False, features != "instead")
     # The table is no weight: it follows from the seed.
     weights = {name: value for name, value in whole.weights.items() if name != "table"}
     close(replace(whole, weights=weights), streamed)
+    outputs = [Predictor(c, data.graph).outputs(data.subgraphs.nodes) for c in (whole, streamed)]
+    np.testing.assert_allclose(*outputs, rtol=1e-3, atol=1e-4)
 
 
 def test_learned_rows_first_move_as_in_the_whole_table(tmp_path, monkeypatch):
@@ -55,21 +62,6 @@ def test_learned_rows_first_move_as_in_the_whole_table(tmp_path, monkeypatch):
     streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True)
     assert streamed.spec.table_nodes.tolist() == whole.spec.table_nodes.tolist()
     close(whole, streamed)
-
-
-@pytest.mark.parametrize("features", ["beside", "instead"])
-def test_features_come_with_the_batch(tmp_path, monkeypatch, features):
-    data = dataset()
-    given = np.random.default_rng(3).random((data.graph.num_nodes, 5))
-    data = replace(data, graph=replace(data.graph, features=given))
-    chosen = recipe(2, trainable=False)
-    chosen = replace(chosen, embeddings=replace(chosen.embeddings, features=features))
-    whole = run(tmp_path, monkeypatch, "whole", chosen=chosen, large=False, data=data)
-    streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True, data=data)
-    weights = {name: value for name, value in whole.weights.items() if name != "table"}
-    close(replace(whole, weights=weights), streamed)
-    outputs = [Predictor(c, data.graph).outputs(data.subgraphs.nodes) for c in (whole, streamed)]
-    np.testing.assert_allclose(*outputs, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.quick(1)
@@ -123,9 +115,5 @@ def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, t
     monkeypatch.setattr(fit, "use_global_batch", reached)  # what comes next, where nothing is refused
     refused = pytest.raises(UserError, match=r"torchrun: a learned table of 24 nodes x 8 numbers is trained on one")
     with refused if large and trainable else pytest.raises(InterruptedError):
-        fit.fit_candidate(
-            candidate,
-            Fitting(examples, chosen.training, 0, SimpleNamespace(world_size=2)),
-            resume=None,
-            after_epoch=lambda *_: None,
-        )
+        fitting = Fitting(examples, chosen.training, 0, SimpleNamespace(world_size=2))
+        fit.fit_candidate(candidate, fitting, resume=None, after_epoch=lambda *_: None)
