@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from subgnn import read_dataset
 from subgnn.data.splits import named_split
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.inference.complete import Completer, leave_out
-from subgnn.inference.completion_features import NAMES
+from subgnn.inference.complete import NAMES, Completer, leave_out
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 

@@ -9,8 +9,7 @@ from subgnn.channels import diffusion
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference import complete as module
-from subgnn.inference.complete import Completer, Ranker
-from subgnn.inference.completion_features import GROUPS, NAMES
+from subgnn.inference.complete import GROUPS, NAMES, Completer, Ranker
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.cache import cache_entries

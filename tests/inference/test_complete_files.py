@@ -16,8 +16,7 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.inference.answers import Query
-from subgnn.inference.complete import Completer, Ranker, completion_table, read_candidates
-from subgnn.inference.completion_features import NAMES
+from subgnn.inference.complete import NAMES, Completer, Ranker, completion_table, read_candidates
 from subgnn.inference.open import open_run
 from tests.cli.command import call
 from tests.inference.explained import named_run

@@ -15,7 +15,7 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import changes, subgraph_keys
 from subgnn.errors import DataWarning
-from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.open import evaluate_split
 from tests.cli.command import call
 from tests.training.examples import dataset
 

@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 import subgnn
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_run
+from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.registry import MODELS

@@ -14,7 +14,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.settings import ModelSettings
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.peers import message_passing

@@ -13,7 +13,7 @@ from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.config.settings import Recipe
 from subgnn.data.formats.folder import write_folder
-from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.bag import BagSettings
 from subgnn.models.baselines.topology import TopologySettings

@@ -12,7 +12,7 @@ import torch
 from subgnn.api.train_recipe import train
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of

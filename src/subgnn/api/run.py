@@ -20,10 +20,9 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.inference.answers import AnswerTable, Query, prediction_table, vector_table
-from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
-from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
+from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
 from subgnn.ragged import Ragged

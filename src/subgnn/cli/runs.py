@@ -26,7 +26,7 @@ def evaluate_run(
     Example: subgnn evaluate runs/first --split test
     """
     check_paths(run)
-    from subgnn.inference.evaluate import evaluate_split
+    from subgnn.inference.open import evaluate_split
 
     result = evaluate_split(run, split, data)
     if json:

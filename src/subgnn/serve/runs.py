@@ -18,8 +18,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.inference.complete import Completer
-from subgnn.inference.completion_features import GROUPS
+from subgnn.inference.complete import GROUPS, Completer
 from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor

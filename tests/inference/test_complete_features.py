@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from subgnn.channels import diffusion
 from subgnn.data.graph import Graph
-from subgnn.inference.completion_features import DAMPING, NAMES, PairFeatures
+from subgnn.inference.complete import DAMPING, NAMES, PairFeatures
 from subgnn.ragged import Ragged
 
 N = 12
@@ -92,7 +92,7 @@ def test_a_large_graph_has_the_same_features_near_the_subgraph(monkeypatch, gath
     exact = [features.table(query, np.arange(3, 9)) for query in features.diffuse(asked)]
     monkeypatch.setattr(diffusion, "EXACT_NODES", 0)
     monkeypatch.setattr(diffusion, "PUSH_EDGES", 10**8)
-    monkeypatch.setattr("subgnn.inference.completion_features._GATHERED", gathered)
+    monkeypatch.setattr("subgnn.inference.complete._GATHERED", gathered)
     for query, wanted in zip(features.diffuse(asked), exact, strict=True):
         np.testing.assert_allclose(features.table(query, np.arange(3, 9)), wanted, rtol=1e-3, atol=1e-3)
 
