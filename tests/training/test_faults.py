@@ -104,18 +104,12 @@ def flipped(content: bytes) -> Iterator[bytes]:
         yield bytes(damaged)
 
 
-def test_a_flipped_bit_of_a_checkpoint_is_noticed(whole, tmp_path):
-    for damaged in flipped((whole / CHECKPOINT).read_bytes()):
-        (tmp_path / CHECKPOINT).write_bytes(damaged)
-        with pytest.raises(DataError):
-            load_checkpoint(tmp_path / CHECKPOINT)
-
-
-def test_a_flipped_bit_of_progress_is_noticed(cut):
-    for damaged in flipped((cut / LAST).read_bytes()):
-        (cut / LAST).write_bytes(damaged)
-        with pytest.raises(DataError):
-            resume.load_progress(cut / LAST)
+def test_a_flipped_bit_is_noticed(whole, cut, tmp_path):
+    for file, load in ((whole / CHECKPOINT, load_checkpoint), (cut / LAST, resume.load_progress)):
+        for damaged in flipped(file.read_bytes()):
+            (tmp_path / file.name).write_bytes(damaged)
+            with pytest.raises(DataError):
+                load(tmp_path / file.name)
 
 
 @pytest.mark.parametrize("text", ['{"epoch": 0, "tra', "not ours at all\n" * 20, None])
