@@ -1,11 +1,14 @@
 """Files of checkpoints: named arrays, and everything else as JSON; nothing in them is pickled code.
 
 A run's folder has a checkpoint of its own, and an exported run holds one among other parts. Both are read by
-:func:`unpack`, which checks every part; whether the result fits its settings and its graph is checked by
-:mod:`subgnn.models.checkpoint`.
+:func:`unpack`, which checks every part.
 
 A checkpoint that is built of others holds them as parts: an object of names in the JSON, and the arrays of part i under
 ``parts.i.``.
+
+Whether a checkpoint fits its settings and its graph is checked before it is opened (:func:`check_checkpoint`): compiled
+code trusts its node ids and offsets, and a network is as large as its settings say. The network is laid out without
+memory for its weights, and their names, shapes and types must be those of the checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 from subgnn.channels.channel import SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.channels.topology import Standard
-from subgnn.config.settings import PORTFOLIO, ChannelSettings, Recipe
+from subgnn.config.settings import PORTFOLIO, ChannelSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.metrics.thresholds import Decision
@@ -41,11 +44,8 @@ _CHECKPOINT = Format(
 )
 _MAX_PARTS, _MAX_DEPTH = 64, 3
 _STANDARDS = ("component", "subgraph", "target", "feature")
-_PLAIN = (
-    *("recipe", "seed", "task", "classes", "graph_hash", "names_hash", "vectors_hash"),
-    *("draws", "layers", "parts"),
-)
-_OPTIONAL = ("decision",)
+_COPIED = {"seed": int, "task": str, "graph_hash": str, "names_hash": str, "vectors_hash": str}
+_PLAIN = (*_COPIED, "recipe", "classes", "draws", "layers", "parts", "decision")
 _MAX_SHOWN = 120
 
 WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -91,15 +91,11 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
                 arrays |= {f"anchors.{d}.{layer}.{channel}.{name}": part for name, part in parts.items()}
     content: dict[str, Any] = {
         "recipe": spec.recipe(),
-        "seed": spec.seed,
-        "task": spec.task,
         "classes": list(spec.classes),
-        "graph_hash": spec.graph_hash,
-        "names_hash": spec.names_hash,
-        "vectors_hash": spec.vectors_hash,
         "draws": len(draws),
         "layers": len(spec.shared),
         "parts": {},
+        **{name: getattr(spec, name) for name in _COPIED},
     } | ({} if spec.decision is None else {"decision": spec.decision.to_json()})
     for i, (name, part) in enumerate(checkpoint.parts.items()):
         of_part, content["parts"][name] = pack(part)
@@ -122,18 +118,28 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
     if depth == _MAX_DEPTH:
         raise ValueError(f"parts are nested {depth} deep")
     recipe = parse_recipe(_of_type(content, "recipe", dict), where)
-    task, classes = _of_type(content, "task", str), _of_type(content, "classes", list)
+    copied = {name: _of_type(content, name, kind) for name, kind in _COPIED.items()}
+    task, classes = copied["task"], _of_type(content, "classes", list)
     if task not in TASKS:
         raise ValueError(f"task is {task!r}")
     if not all(isinstance(name, str) for name in classes) or len(set(classes)) < len(classes):
         raise ValueError("classes are not different names")
     layers, draws = _of_type(content, "layers", int), _of_type(content, "draws", int)
-    _check_sizes(recipe, layers, draws)
+    # Before lists of them are made; which of the two a model has is its own to check.
+    if layers not in (0, recipe.model.layers) or draws not in (1, recipe.prepare.draws):
+        raise ValueError(f"layers is {layers}, and draws is {draws}")
+
+    def anchors(prefix: str, channel: ChannelSettings) -> SharedAnchors | None:
+        def take(name: str, dtype: Any) -> NDArray[Any]:
+            return _vector(arrays, prefix + name, dtype)
+
+        return channel_of(channel).read_anchors(take, channel.num_anchors)
+
     table_nodes = _vector(arrays, "table_nodes", np.int32)
     component_keys = _vector(arrays, "component_keys", np.int64).view(np.uint64)
     shared = [
         [
-            [_unpack_anchors(arrays, f"anchors.{d}.{layer}.{c}.", channel) for c, channel in enumerate(recipe.channels)]
+            [anchors(f"anchors.{d}.{layer}.{c}.", channel) for c, channel in enumerate(recipe.channels)]
             for layer in range(layers)
         ]
         for d in range(draws)
@@ -143,8 +149,11 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         if f"standards.{name}.mean" in arrays:
             pair = [_vector(arrays, f"standards.{name}.{part}", np.float64) for part in ("mean", "deviation")]
             standards[name] = Standard(*pair)
-    parts = {}
-    for name, prefix, packed in _packed_parts(content):
+    parts, packed_parts = {}, _of_type(content, "parts", dict)
+    if len(packed_parts) > _MAX_PARTS:
+        raise ValueError(f"{len(packed_parts)} parts, of {_MAX_PARTS} at most")
+    for i, (name, packed) in enumerate(packed_parts.items()):
+        prefix = f"parts.{i}."
         part = {of.removeprefix(prefix): arrays.pop(of) for of in list(arrays) if of.startswith(prefix)}
         parts[name] = _unpack(part, packed, where, depth=depth + 1)
     weights = {
@@ -152,51 +161,25 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         for name in list(arrays)
         if name.startswith("weights.")
     }
-    unknown = sorted([*arrays, *(name for name in content if name not in (*_PLAIN, *_OPTIONAL))])
+    unknown = sorted([*arrays, *(name for name in content if name not in _PLAIN)])
     if unknown:
         raise ValueError(f"unknown part {unknown[0]!r}")
+    decision = None
+    if "decision" in content:
+        decision = Decision.from_json(content["decision"], tuple(classes), cast(TaskName, task))
     spec = ModelSpec(
-        seed=_of_type(content, "seed", int),
-        task=cast(TaskName, task),
         classes=tuple(classes),
-        graph_hash=_of_type(content, "graph_hash", str),
-        names_hash=_of_type(content, "names_hash", str),
         table_nodes=table_nodes,
         shared=shared[0],
         redrawn=shared[1:],
         component_keys=component_keys,
         standards=standards,
-        vectors_hash=_of_type(content, "vectors_hash", str),
         members=recipe.training.members,
-        decision=Decision.from_json(content["decision"], tuple(classes), cast(TaskName, task))
-        if "decision" in content
-        else None,
+        decision=decision,
+        **copied,
         **settings_of(recipe),
     )
     return Checkpoint(spec, weights, parts)
-
-
-def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
-    """Refuse numbers of layers and draws beyond those of the recipe, before lists of them are made."""
-    if layers not in (0, recipe.model.layers):
-        raise ValueError(f"layers is {layers}")
-    if draws not in (1, recipe.prepare.draws):
-        raise ValueError(f"draws is {draws}")
-
-
-def _packed_parts(content: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Name, prefix of the arrays, and content of each part."""
-    parts = _of_type(content, "parts", dict)
-    if len(parts) > _MAX_PARTS:
-        raise ValueError(f"{len(parts)} parts, of {_MAX_PARTS} at most")
-    return [(name, f"parts.{i}.", packed) for i, (name, packed) in enumerate(parts.items())]
-
-
-def _unpack_anchors(arrays: Arrays, prefix: str, channel: ChannelSettings) -> SharedAnchors | None:
-    def take(name: str, dtype: Any) -> NDArray[Any]:
-        return _vector(arrays, prefix + name, dtype)
-
-    return channel_of(channel).read_anchors(take, channel.num_anchors)
 
 
 def _vector(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:

@@ -8,12 +8,11 @@ little together, so that a network can overrule a baseline that was certain:
 
 This keeps the order of all probabilities of a class, and with it predictions and AUROC.
 
-The network learns what the baseline leaves over. On the subgraphs a baseline was fitted to it leaves over too little:
-there it is right more often than it will be elsewhere. So the training split is dealt into five folds, as subgraphs
-were dealt to training and validation (equal nodes together, and whole groups), and the scores of each fold come from a
-baseline that was fitted to the other four. All other subgraphs have the scores of the baseline fitted to the whole
-training split. Choices that the baseline leaves open are made once, on the validation split, by the fit to the whole
-training split, and kept for the folds.
+The network learns what the baseline leaves over. On the subgraphs a baseline was fitted to, that is too little: there
+it is right more often than elsewhere. So the training split is divided into five folds (equal nodes together, and whole
+groups), and the scores of each fold come from a baseline that was fitted to the other four. All other subgraphs have
+the scores of the baseline fitted to the whole training split. Choices that the baseline leaves open are made once, on
+the validation split, by the fit to the whole training split, and kept for the folds.
 
 In prediction all subgraphs, those of the training split too, have the scores of the baseline fitted to the whole
 training split, so that an output is a function of a subgraph's nodes and the run alone.

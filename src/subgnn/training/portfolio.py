@@ -165,10 +165,7 @@ class Budget:
     """Seconds that a portfolio may take, and what is left of them."""
 
     seconds: float
-    begin: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.begin = time.monotonic()
+    begin: float = field(default_factory=lambda: time.monotonic())
 
     @property
     def left(self) -> float:
