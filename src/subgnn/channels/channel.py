@@ -120,8 +120,8 @@ SharedAnchors = NodeAnchors | PatchAnchors
 class OwnAnchors:
     """Single nodes (C, n_A), drawn for each component.
 
-    ``present`` (C,) is False where there was nothing to draw from; such rows are ignored. ``weights`` (C, n_A) in [0,
-    1] are those that sampling gives, if it does.
+    ``present`` (C,) is False where there was nothing to draw from; such rows are ignored. ``weights`` (C, n_A), from 0
+    to 1, are those that sampling gives, if it does.
     """
 
     nodes: NDArray[np.int32]
