@@ -1,4 +1,4 @@
-"""Preparation: progress is told, and pieces do not change a number."""
+"""Preparation: progress is told, pieces do not change a number, and files give it back bit for bit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from subgnn import Graph
 from subgnn.channels import distances
 from subgnn.channels.table import channel_of
-from subgnn.config.settings import PrepareSettings, Recipe
-from subgnn.errors import UserError
+from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe
+from subgnn.errors import DataError, UserError
 from subgnn.models.recipes import check_recipe
 from subgnn.parallel import progress as pacing
 from subgnn.prepare import measure as prepare
-from subgnn.prepare.measure import Plan
+from subgnn.prepare.measure import Plan, encode, read_prepared
+from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
-from tests.prepared_equal import assert_same
+from tests.prepared_equal import arrays_of, assert_same
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
@@ -100,16 +103,6 @@ def test_bounds_do_not_go_with_orientations():
         check_recipe(recipe, random_graph(0))
 
 
-def test_only_channels_that_count_hops_need_memory_for_searches(monkeypatch):
-    def refuse(graph):
-        raise UserError("too little memory")
-
-    monkeypatch.setattr(prepare, "searches_at_once", refuse)
-    assert len(prepare_example(1, channels=ALL_CHANNELS[4:])[1].inputs) == 2
-    with pytest.raises(UserError, match="too little memory"):
-        prepare_example(1, channels=ALL_CHANNELS[2:])
-
-
 @pytest.mark.parametrize("some", [None, [0], [3, 1]])
 def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
     _, found = prepare_example(1)
@@ -135,3 +128,50 @@ def test_shared_anchors_that_are_missing_are_named():
     frame = replace(found.frame, shared=[found.frame.shared[0], [None, None]])
     with pytest.raises(ValueError, match="position/border has shared anchors, and not all were given"):
         prepare.measure(graph, random_subgraphs(1), frame)
+
+
+def read(path, prepared, key="key"):
+    frame = prepared.frame
+    plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
+    return read_prepared(path, plan, key=key, graph_hash=prepared.graph_hash)
+
+
+@settings(max_examples=60, derandomize=True)
+@given(
+    seed=st.integers(0, 100),
+    layers=st.integers(1, 3),
+    picked=st.lists(st.sampled_from(ALL_CHANNELS), max_size=6, unique=True),
+    hops=st.integers(1, 2),
+    frozen=st.booleans(),
+)
+def test_round_trip(tmp_path_factory, seed, layers, picked, hops, frozen):
+    small = PrepareSettings(hops=hops, patch_length=5, walks=2, walk_length=4)
+    _, prepared = prepare_example(seed, layers=layers, channels=tuple(picked), settings=small)
+    if frozen:
+        prepared.components.nodes.values.flags.writeable = False
+    path = tmp_path_factory.getbasetemp() / "round-trip.prepared"
+    write_parts(path, encode(prepared, "key"), overwrite=True)
+    assert_same(read(path, prepared), prepared)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    channels = (ChannelSettings("neighborhood", "border", 1), ChannelSettings("structure", "internal", 1))
+    _, prepared = prepare_example(0, layers=1, channels=channels)
+    path = tmp_path_factory.mktemp("damage") / "x.prepared"
+    write_parts(path, encode(prepared, "key"), overwrite=True)
+    return path, path.read_bytes(), prepared
+
+
+def test_another_key_is_noticed(written):
+    path, whole, prepared = written
+    path.write_bytes(whole)
+    read(path, prepared)
+    with pytest.raises(DataError, match="belongs to other content"):
+        read(path, prepared, key="other")
+
+
+def test_an_array_that_stands_in_two_places_is_stored_once():
+    _, prepared = prepare_example(0, layers=3, channels=(ChannelSettings("neighborhood", "internal", 2),))
+    arrays = [value for _, value in arrays_of(prepared) if isinstance(value, np.ndarray)]
+    assert len(encode(prepared, "key")) - 1 == len({id(array) for array in arrays}) < len(arrays)
