@@ -55,11 +55,9 @@ class WholeGraph:
 
     @cached_property
     def matrix(self) -> Adjacency:
-        graph, size, everyone = self.graph, self.graph.num_nodes, slice(0, self.graph.num_nodes)
-        given = np.ones(len(graph.neighbors), np.float32) if self.weights is None else self.weights
-        found = Adjacency.of(graph.offsets, graph.neighbors, given, num_columns=size, rows=everyone, gradient=False)
-        matrix = found.to(self.device).matrix
-        return Adjacency(matrix, matrix, everyone)
+        offsets, columns = (torch.from_numpy(array.astype(np.int32)).to(self.device) for array in self.graph.csr)
+        given = None if self.weights is None else torch.from_numpy(self.weights).to(self.device)
+        return Adjacency.symmetric(offsets, columns, given)
 
     @cached_property
     def steps(self) -> Steps:
