@@ -21,8 +21,6 @@ PROBABILITIES = {
     "training.plateau_factor",
     "message_passing.ratio",
     "s2n.edge_dropout",
-    "s2n.alpha",
-    "s2n.sub_alpha",
 }
 FROM_ONE = {
     *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length", "draws")),

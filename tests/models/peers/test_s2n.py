@@ -100,7 +100,7 @@ def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
         inside = adjacency[np.ix_(row, row)] + (0 if settings.sub_normalized else np.eye(len(row)))
         index, ones = directed(inside)
         for i, given in enumerate(network.inside, 1):
-            inner = settings.sub_alpha, settings.sub_theta, settings.sub_shared, i, settings.sub_normalized
+            inner = settings.alpha[1], settings.theta[1], settings.shared[1], i, settings.sub_normalized
             h = torch.relu(layer(given, settings.convolution, *inner)(h, x0, index, ones))
         degrees = adjacency[row].sum(axis=1) + 1
         share = np.sqrt(degrees / degrees.sum()) if settings.weighted else np.ones(len(row))
@@ -108,7 +108,7 @@ def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
     x = h = torch.stack(rows)
     index, weight = directed(weights)
     for i, given in enumerate(network.layers, 1):
-        conv = layer(given, settings.convolution, settings.alpha, settings.theta, settings.shared, i)
+        conv = layer(given, settings.convolution, settings.alpha[0], settings.theta[0], settings.shared[0], i)
         out = conv(h, x, index, weight)
         out = out + network.skips[i - 1](h) if network.skips else out
         h = torch.relu(network.norms[i - 1](out) if network.norms else out)
@@ -118,8 +118,14 @@ def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
 VARIANTS = {
     "GCN S2N+0": ["s2n.convolution=gcn", "s2n.sub_layers=0"],
     "GCN S2N+A": ["s2n.convolution=gcn", "s2n.sub_layers=2", "s2n.weighted=true"],
-    "GCNII S2N+0": ["s2n.convolution=gcnii", "s2n.sub_layers=0", "s2n.shared=false", "s2n.alpha=0.3", "s2n.theta=0.8"],
-    "GCNII S2N+A": ["s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.sub_shared=false", "s2n.skip=false"],
+    "GCNII S2N+0": [
+        "s2n.convolution=gcnii",
+        "s2n.sub_layers=0",
+        "s2n.shared=[false, true]",
+        "s2n.alpha=[0.3, 0.5]",
+        "s2n.theta=[0.8, 0.5]",
+    ],
+    "GCNII S2N+A": ["s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.shared=[true, false]", "s2n.skip=false"],
     "sums inside": ["s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.sub_normalized=false"],
     "constant": ["s2n.constant=0.5", "s2n.sub_layers=1", "s2n.batch_norm=false"],
 }

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 import scipy
@@ -249,11 +249,10 @@ class S2N(nn.Module):
         trainable = spec.embeddings.trainable and not settings.constant
         self.table = nn.Parameter(weights["table"].clone(), requires_grad=trainable)
         inner, outer = range(1, settings.sub_layers + 1), range(1, spec.model.layers + 1)
-        options: dict[str, Any] = {"alpha": settings.sub_alpha, "theta": settings.sub_theta}
-        options["shared"] = settings.sub_shared
-        self.inside = nn.ModuleList(Convolution(width, kind, layer=i, **options) for i in inner)
-        options = {"alpha": settings.alpha, "theta": settings.theta, "shared": settings.shared}
-        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **options) for i in outer)
+        names = ("alpha", "theta", "shared")
+        between, inside = ({name: getattr(settings, name)[where] for name in names} for where in (0, 1))
+        self.inside = nn.ModuleList(Convolution(width, kind, layer=i, **inside) for i in inner)
+        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **between) for i in outer)
         self.skips = nn.ModuleList(nn.Linear(width, width) for _ in outer if settings.skip)
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in outer if settings.batch_norm)
         self.linear = nn.Linear(width, spec.num_outputs)

@@ -36,8 +36,8 @@ _ROWS = 1024  # of W at a time
 class S2NSettings(MethodSettings):
     """S2N; docs/settings.md says what each setting means, and model.layers is the number of layers between subgraphs.
 
-    threshold and span are t and d of the weights above; alpha, theta and shared are for GCNII, and sub_* for the layers
-    inside subgraphs.
+    threshold and span are t and d of the weights above; alpha, theta and shared are for GCNII, in the layers
+    between subgraphs and in those inside them.
     """
 
     section: ClassVar[str] = "s2n"
@@ -48,12 +48,9 @@ class S2NSettings(MethodSettings):
     edge_dropout: Probability = 0.3
     batch_norm: bool = False
     skip: bool = False
-    alpha: Probability = 0.5
-    theta: float = 0.5
-    shared: bool = True
-    sub_alpha: Probability = 0.5
-    sub_theta: float = 0.5
-    sub_shared: bool = True
+    alpha: tuple[Probability, Probability] = (0.5, 0.5)
+    theta: tuple[float, float] = (0.5, 0.5)
+    shared: tuple[bool, bool] = (True, True)
     sub_normalized: bool = True
     weighted: bool = False
     constant: float = 0.0
