@@ -363,7 +363,7 @@ def test_networks_that_cannot_win_are_stopped_or_left_out(tmp_path, monkeypatch,
         assert not notes["surroundings"]
         assert not notes["surroundings-gin"]
     else:
-        expected = "left out: bag has 1.000, and a network could not be told from it"
+        expected = "left out: bag has 1.000, and no network could measurably improve on it"
         assert notes["surroundings"] == notes["surroundings-gin"] == expected
 
 

@@ -100,7 +100,7 @@ class Pool:
 
     @property
     def units(self) -> NDArray[np.int64]:
-        """The set that each of them is dealt with: equal nodes, or one group."""
+        """The unit that determines the fold of each: subgraphs of equal nodes, or of one group."""
         return split_units(self.subgraphs, self.subgraphs.groups)
 
     @property
