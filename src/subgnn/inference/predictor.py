@@ -18,7 +18,7 @@ from subgnn.embeddings.sources import load_run_vectors
 from subgnn.errors import UserError
 from subgnn.models.auto import FittedAuto
 from subgnn.models.checkpoint import check_checkpoint, load_checkpoint
-from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, Opening
+from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, LoadContext
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
@@ -65,8 +65,8 @@ class Predictor:
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         self.model = check_checkpoint(self.checkpoint, graph, where=place, again=again)
         self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
-        opening = Opening(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
-        self.fitted = open_checkpoint(self.checkpoint, graph, opening)
+        context = LoadContext(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
+        self.fitted = open_checkpoint(self.checkpoint, graph, context)
 
     @property
     def draws(self) -> int:

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.models.interface import FittedModel, Model, Opening
+from subgnn.models.interface import FittedModel, LoadContext, Model
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.ragged import Ragged
 from subgnn.task import Scores, task_of
@@ -36,8 +36,8 @@ class AutoModel(Model):
 
     needs_edges = False
 
-    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedAuto:
-        return FittedAuto(checkpoint, opening)
+    def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedAuto:
+        return FittedAuto(checkpoint, context)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         several = task_of(checkpoint.spec.task).several
@@ -61,9 +61,9 @@ class AutoModel(Model):
 class FittedAuto(FittedModel):
     """A fitted portfolio. ``parts`` are its members, and ``shares`` their weights, by name."""
 
-    def __init__(self, checkpoint: Checkpoint, opening: Opening) -> None:
+    def __init__(self, checkpoint: Checkpoint, context: LoadContext) -> None:
         self.spec = checkpoint.spec
-        self.parts: Mapping[str, FittedModel] = opening.parts
+        self.parts: Mapping[str, FittedModel] = context.parts
         weights = {name: weight.double().numpy() for name, weight in checkpoint.weights.items()}
         self._standards = {name: part.spec.standards.get("target") for name, part in checkpoint.parts.items()}
         self._scale, self._offset = weights["scale"], weights["offset"]

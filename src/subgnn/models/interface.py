@@ -104,7 +104,7 @@ class SetUp:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opening:
+class LoadContext:
     """How a checkpoint is opened for prediction.
 
     ``tables`` are node embeddings (N, d) by their hash. ``cached_numbers`` bounds tables of vectors that are cached
@@ -194,7 +194,7 @@ class Model(ABC):
     vectors_need_labels: bool = True
 
     @abstractmethod
-    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
+    def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         """A fitted model from its checkpoint, which has been checked; the graph is undirected."""
 
     @abstractmethod

@@ -25,8 +25,8 @@ from subgnn.models.interface import (
     ChannelModel,
     Cost,
     FittedModel,
+    LoadContext,
     Model,
-    Opening,
     Settings,
     SetUp,
     Sizes,
@@ -131,10 +131,10 @@ def estimated_cost(recipe: Recipe, sizes: Sizes) -> Cost:
     return Cost(found.fit + 6 * baseline.fit, found.once + baseline.once)
 
 
-def open_checkpoint(checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
+def open_checkpoint(checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
     """A fitted model from a checkpoint that was checked; its parts are opened first. The graph is undirected."""
-    parts = {name: open_checkpoint(part, graph, opening) for name, part in checkpoint.parts.items()}
-    fitted = model_of(checkpoint.spec).open(checkpoint, graph, replace(opening, parts=parts))
+    parts = {name: open_checkpoint(part, graph, context) for name, part in checkpoint.parts.items()}
+    fitted = model_of(checkpoint.spec).open(checkpoint, graph, replace(context, parts=parts))
     if (decision := checkpoint.spec.decision) is not None:
         fitted.thresholds = decision.thresholds(checkpoint.spec.classes)
     return fitted

@@ -31,7 +31,7 @@ from subgnn.models.interface import (
     BATCH,
     Candidate,
     FittedModel,
-    Opening,
+    LoadContext,
     SetUp,
     TrainableModel,
     TrainingData,
@@ -57,7 +57,7 @@ class TensorModel(TrainableModel):
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         """The network over a checkpoint's tensors; what is learned need not be among them yet."""
 
-    def on_open(self, network: Any, graph: Graph, opening: Opening) -> None:
+    def on_open(self, network: Any, graph: Graph, context: LoadContext) -> None:
         """Give a fitted network what it needs beside its tensors; nothing by default."""
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
@@ -79,8 +79,8 @@ class TensorModel(TrainableModel):
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
 
-    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
-        return _FittedTensorModel(self, checkpoint, graph, opening)
+    def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
+        return _FittedTensorModel(self, checkpoint, graph, context)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         empty = {name: weight.to("meta") for name, weight in checkpoint.weights.items()}
@@ -91,16 +91,16 @@ class TensorModel(TrainableModel):
 class _FittedTensorModel(FittedModel):
     """The network is built once, and again only for nodes it has no rows for."""
 
-    def __init__(self, model: TensorModel, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> None:
-        self.model, self.checkpoint, self.graph, self.opening = model, checkpoint, graph, opening
-        self._vectors = opening.vectors(checkpoint.spec)
+    def __init__(self, model: TensorModel, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> None:
+        self.model, self.checkpoint, self.graph, self.context = model, checkpoint, graph, context
+        self._vectors = context.vectors(checkpoint.spec)
         self._network = self._build(checkpoint)
 
     def _build(self, checkpoint: Checkpoint) -> Any:
         network = self.model.network(checkpoint)
         network.load_state_dict(checkpoint.weights)
-        self.model.on_open(network, self.graph, self.opening)
-        return network.to(self.opening.device).eval()
+        self.model.on_open(network, self.graph, self.context)
+        return network.to(self.context.device).eval()
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         return self._compute(subgraphs, "forward")
@@ -112,7 +112,7 @@ class _FittedTensorModel(FittedModel):
     def _compute(self, subgraphs: Ragged, what: str) -> NDArray[np.float32]:
         extended = self.model.extend(self.checkpoint, self.graph, subgraphs, self._vectors)
         network = self._network if extended is self.checkpoint else self._build(extended)
-        inputs = self.model.inputs(extended, self.graph, subgraphs).to(self.opening.device)
+        inputs = self.model.inputs(extended, self.graph, subgraphs).to(self.context.device)
         return in_batches(getattr(network, what), inputs, np.arange(len(subgraphs)), BATCH).float().cpu().numpy()
 
 

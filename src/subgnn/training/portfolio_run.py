@@ -22,7 +22,7 @@ from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
-from subgnn.models.interface import Opening
+from subgnn.models.interface import LoadContext
 from subgnn.models.recipes import portfolio
 from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model_of
 from subgnn.models.spec import Checkpoint, ModelSpec
@@ -385,8 +385,8 @@ class _Training:
             return _Tested()
         test, graph, metric = given.take(held_out), self.fits.graph, self.scores.metric_name
         device = torch.device("cpu")
-        opening = Opening(device, tables=_tables(fits), cache=self.fits.cache)
-        fitted, spec = open_checkpoint(checkpoint, graph, opening), checkpoint.spec
+        context = LoadContext(device, tables=_tables(fits), cache=self.fits.cache)
+        fitted, spec = open_checkpoint(checkpoint, graph, context), checkpoint.spec
         outputs, targets = fitted.outputs(test.nodes), target_tensor(test, spec.standards)
         members = {row.name: fit for row, fit in fits}
         simple = {}
@@ -395,7 +395,7 @@ class _Training:
                 row.name in members or self.budget.left > row.refit
             ):
                 found = (members.get(row.name) or self._fit(row)).checkpoint
-                of_row = open_checkpoint(found, graph, Opening(device)).outputs(test.nodes)
+                of_row = open_checkpoint(found, graph, LoadContext(device)).outputs(test.nodes)
                 simple[row.name] = output_metrics(of_row, test, found.spec, select_by=metric)[metric]
         counts = {}
         if spec.decision is not None:

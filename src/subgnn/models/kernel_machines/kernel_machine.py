@@ -42,7 +42,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
+from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.regression import Floats, fit_outputs
 from subgnn.models.kernel_machines.views import (
     ALL_TYPES,
@@ -114,10 +114,10 @@ class KernelMachine(TensorModel):
     def network(self, checkpoint: Checkpoint) -> KernelNetwork:
         return KernelNetwork(checkpoint)
 
-    def on_open(self, network: KernelNetwork, graph: Graph, opening: Opening) -> None:
+    def on_open(self, network: KernelNetwork, graph: Graph, context: LoadContext) -> None:
         """Say where the training subgraphs are: their views are computed when they are needed."""
         nodes = Ragged(network.nodes.numpy(), network.offsets.numpy())
-        network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=opening.cache), slice(None)
+        network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=context.cache), slice(None)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)

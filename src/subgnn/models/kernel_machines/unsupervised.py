@@ -33,7 +33,7 @@ from subgnn.config.files import Bounds
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
+from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import (
     Reference,
     draw_landmarks,
@@ -222,10 +222,10 @@ class UnsupervisedModel(TensorModel):
     def network(self, checkpoint: Checkpoint) -> Probe:
         return Probe(checkpoint)
 
-    def on_open(self, network: Probe, graph: Graph, opening: Opening) -> None:
+    def on_open(self, network: Probe, graph: Graph, context: LoadContext) -> None:
         """Compute the views of the references, or read them from the cache folder."""
         space = VectorSpace(network.checkpoint)
-        reference_views(graph, space.references, space.settings, stored=opening.cache)
+        reference_views(graph, space.references, space.settings, stored=context.cache)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)

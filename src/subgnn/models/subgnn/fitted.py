@@ -31,7 +31,7 @@ from subgnn.models.interface import (
     Candidate,
     ChannelModel,
     FittedChannelModel,
-    Opening,
+    LoadContext,
     Settings,
     SetUp,
     TrainingData,
@@ -131,8 +131,8 @@ class MeasuredForNetworks:
 class FittedSubGNN(FittedChannelModel):
     """SubGNN: one network, or an ensemble of them, each with one draw of anchors or more."""
 
-    def __init__(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> None:
-        self.checkpoint, self.graph, self.opening = checkpoint, graph, opening
+    def __init__(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> None:
+        self.checkpoint, self.graph, self.context = checkpoint, graph, context
         self.spec = checkpoint.spec
         self._cached: list[OpenNetwork] = []
 
@@ -160,13 +160,13 @@ class FittedSubGNN(FittedChannelModel):
         spec, prepared = self.spec, []
         for draw, shared in enumerate([spec.shared, *spec.redrawn][:draws]):
             frame = Frame(spec.channels, spec.prepare, shared, draw_seed(spec.seed, draw))
-            prepared.append(measure(self.graph, subgraphs, frame, cache=self.opening.cache))
-        baseline = self.opening.parts.get(BASELINE)
+            prepared.append(measure(self.graph, subgraphs, frame, cache=self.context.cache))
+        baseline = self.context.parts.get(BASELINE)
         scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), spec.task)
         return Measured(subgraphs, prepared, scores)
 
     def _open(self, table: NodeTable, members: int | None = None) -> list[OpenNetwork]:
-        vectors, device = self.opening.vectors(self.spec), self.opening.device
+        vectors, device = self.context.vectors(self.spec), self.context.device
         checkpoints = map(self.checkpoint.member, range(self.spec.members if members is None else members))
         return [OpenNetwork(one, self.graph, table, vectors=vectors, device=device) for one in checkpoints]
 
@@ -198,7 +198,7 @@ class FittedSubGNN(FittedChannelModel):
             if is_large(len(nodes), spec.embeddings):
                 nodes = np.union1d(spec.table_nodes, touched)
             width = max(spec.embeddings.dim, 0 if graph.features is None else graph.features.shape[1])
-            if graph.num_nodes * width * spec.members <= self.opening.cached_numbers:
+            if graph.num_nodes * width * spec.members <= self.context.cached_numbers:
                 nodes = np.arange(graph.num_nodes, dtype=np.int32)
             self._cached = self._open(NodeTable(nodes))
         return self._cached
@@ -260,8 +260,8 @@ class SubGNNModel(ChannelModel):
                 cast(SubGNN, one.network.to(data.device)).start_components(batches)
         return SetUp(candidates, inputs)
 
-    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedSubGNN:
-        return FittedSubGNN(checkpoint, graph, opening)
+    def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedSubGNN:
+        return FittedSubGNN(checkpoint, graph, context)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         spec = checkpoint.spec
