@@ -18,7 +18,7 @@ from subgnn.models.kernel_machines.views import DiffusionSettings, compute_view
 from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_line
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
-from subgnn.training.portfolio import Pool, plan
+from subgnn.training.portfolio import CrossValidation, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
 from tests.models.dense import dense_adjacency, dense_pass, labels, unfitted
@@ -56,7 +56,7 @@ def test_the_portfolio_has_candidates_for_types_only_where_there_are_types():
     recipe = find_recipe("auto")
     for data, wanted in ((PLANTED, True), (dataset(), False)):
         recipes = portfolio(recipe, data.graph.attributes)
-        names = [row.name for row in plan(recipes, Pool.of(data, recipe.auto, 0), recipe.auto)]
+        names = [row.name for row in plan(recipes, CrossValidation.of(data, recipe.auto, 0), recipe.auto)]
         assert ("diffusion-types" in names) == wanted
 
 

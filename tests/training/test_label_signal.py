@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from subgnn.metrics.significance import score_terms
-from subgnn.training.label_signal import Judged, signal_of
+from subgnn.training.label_signal import CandidateScore, signal_of
 
 N = 60
 SEES = {
@@ -22,7 +22,7 @@ SEES = {
 
 
 def judged(name, predicted, targets, task="multi-class"):
-    return Judged(name, SEES[name], score_terms(predicted, targets, task), simple=name not in ("avg", "subgnn"))
+    return CandidateScore(name, SEES[name], score_terms(predicted, targets, task), simple=name not in ("avg", "subgnn"))
 
 
 def verdict(n: int = N, constant: int = 20, untried=(), **right: int):

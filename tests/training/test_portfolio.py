@@ -20,7 +20,7 @@ from subgnn.training import portfolio_run
 from subgnn.training.ensemble_selection import clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.options import parse_duration
-from subgnn.training.portfolio import CANDIDATES, Budget, Pool, PoolFits, Row, judge, load_candidate, plan
+from subgnn.training.portfolio import CANDIDATES, Budget, CrossValidation, Entry, FoldFits, judge, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, press_ctrl_c
 
@@ -108,11 +108,11 @@ def test_labels_of_test_have_no_part_but_in_test_scores(tmp_path):
 @pytest.mark.parametrize("name", ["bag", "topology", "surroundings"])
 def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
     data, recipe = dataset(), small(folds=3)
-    pool = Pool.of(data, recipe.auto, 0)
+    pool = CrossValidation.of(data, recipe.auto, 0)
 
     def predictions(pool):
-        row = Row(name, portfolio(recipe)[name])
-        judge(row, recipe.auto, PoolFits(pool, "cpu"), lambda *_: None)
+        row = Entry(name, portfolio(recipe)[name])
+        judge(row, recipe.auto, FoldFits(pool, "cpu"), lambda *_: None)
         return row.predictions[0]
 
     before = predictions(pool)
@@ -123,7 +123,7 @@ def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
     # The folds of the labels before: those of others may be dealt in another way.
     changed = replace(pool, dataset=replace(pool.dataset, subgraphs=given))
     splits = pool.folds(0, 3)
-    again = PoolFits(changed, "cpu").fit(portfolio(recipe)[name], splits[1]).predictions
+    again = FoldFits(changed, "cpu").fit(portfolio(recipe)[name], splits[1]).predictions
     np.testing.assert_allclose(again, before[fold], atol=1e-6)
 
 
@@ -132,7 +132,7 @@ def test_folds_keep_groups_and_equal_nodes_together():
     groups = [f"g{i // 3}" for i in range(25)] + ["test"] * 5
     subgraphs = replace(data.subgraphs, groups=Strings.of(groups))
     auto = small(folds=4).auto
-    pool = Pool.of(replace(data, subgraphs=subgraphs), auto, 0)
+    pool = CrossValidation.of(replace(data, subgraphs=subgraphs), auto, 0)
     names = np.array(groups[:25])
     for splits in [*pool.folds(0, 4), *pool.folds(1, 4), pool.whole()]:
         for group in np.unique(names):
@@ -142,12 +142,12 @@ def test_folds_keep_groups_and_equal_nodes_together():
     assert (held_out.sum(axis=0) == 1).all()
     # Groups that the split itself divides are not kept.
     divided = replace(subgraphs, groups=Strings.of([f"g{i // 3}" for i in range(30)]))
-    assert Pool.of(replace(data, subgraphs=divided), auto, 0).dataset.subgraphs.groups is None
+    assert CrossValidation.of(replace(data, subgraphs=divided), auto, 0).dataset.subgraphs.groups is None
 
 
 def test_fit_on_train_leaves_validation_as_it_is(tmp_path):
     data, recipe = dataset(), small("bag", "topology", fit_on="train")
-    pool = Pool.of(data, recipe.auto, 0)
+    pool = CrossValidation.of(data, recipe.auto, 0)
     assert (len(pool.rows), len(pool.judged), pool.has_validation) == (25, 20, True)
     for splits in [*pool.folds(0, 2), pool.whole()]:
         assert splits[20:].tolist() == [VAL] * 5
@@ -182,12 +182,12 @@ def test_a_killed_run_is_continued_from_its_candidates(tmp_path, monkeypatch, lo
 
 def test_kept_candidates_are_those_of_the_same_data(tmp_path):
     fit(dataset(), tmp_path / "run")
-    row = Row("bag", portfolio(small())["bag"])
+    row = Entry("bag", portfolio(small())["bag"])
     assert not load_candidate(row, "another key", tmp_path / "run")
     path = tmp_path / "run" / CANDIDATES / "bag.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     assert not load_candidate(row, "", tmp_path / "run")
-    assert not load_candidate(Row("none", row.recipe), "", tmp_path / "run")
+    assert not load_candidate(Entry("none", row.recipe), "", tmp_path / "run")
 
 
 def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
@@ -221,14 +221,14 @@ def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_pat
 
 def test_a_small_budget_leaves_candidates_out():
     data, recipe = dataset(), small("bag", "topology", "surroundings", time=1.0)
-    rows = plan(portfolio(recipe), Pool.of(data, recipe.auto, 0), recipe.auto)
+    rows = plan(portfolio(recipe), CrossValidation.of(data, recipe.auto, 0), recipe.auto)
     assert [bool(row.dropped) for row in rows] == [False, False, True]
     assert rows[2].dropped.startswith("left out: about")
     roomy = replace(recipe.auto, time=1e6)
-    rows = plan(portfolio(recipe), Pool.of(data, roomy, 0), roomy)
+    rows = plan(portfolio(recipe), CrossValidation.of(data, roomy, 0), roomy)
     assert not any(row.dropped for row in rows)
     often = replace(roomy, repeats=0)
-    assert [row.repeats for row in plan(portfolio(recipe), Pool.of(data, often, 0), often)] == [4, 4, 4]
+    assert [row.repeats for row in plan(portfolio(recipe), CrossValidation.of(data, often, 0), often)] == [4, 4, 4]
 
 
 def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypatch):
@@ -243,13 +243,13 @@ def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypa
 def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
-    plain = PoolFits.fit
+    plain = FoldFits.fit
 
     def slow(self, recipe, *given, **options):
         now[0] += 1000.0 if recipe.name == "topology" else 0.1
         return plain(self, recipe, *given, **options)
 
-    monkeypatch.setattr(PoolFits, "fit", slow)
+    monkeypatch.setattr(FoldFits, "fit", slow)
     found = fit(dataset(), tmp_path / "run", small("bag", "topology"))
     notes = {row.name: row.note for row in found.leaderboard}
     assert notes["topology"] == "stopped: it would not fit into the budget"
@@ -321,10 +321,10 @@ def test_candidates_that_use_node_features_are_named(tmp_path):
     listed = (*recipe.auto.candidates, replace(recipe.auto.candidates[0], name="f", recipe="subgnn"))
     wide = replace(listed[-1], set=(*listed[-1].set, "embeddings.features=beside"))
     auto = replace(recipe.auto, only=("bag", "f"), candidates=(*listed[:-1], wide))
-    pool = Pool.of(replace(data, graph=graph), auto, 0)
+    pool = CrossValidation.of(replace(data, graph=graph), auto, 0)
     rows = plan(portfolio(replace(recipe, auto=auto)), pool, auto)
     assert [row.note for row in rows] == ["", "uses node features"]
-    without = plan(portfolio(replace(recipe, auto=auto)), Pool.of(data, auto, 0), auto)
+    without = plan(portfolio(replace(recipe, auto=auto)), CrossValidation.of(data, auto, 0), auto)
     assert without[1].dropped == "the graph has no node features"
 
 

@@ -65,7 +65,7 @@ _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class CandidateScore:
     """A model by what it sees, and the terms of its out-of-fold score; ``simple``: it is fitted in one go."""
 
     name: str
@@ -87,7 +87,7 @@ class Verdict:
 
 
 def signal_of(
-    models: Sequence[Judged],
+    models: Sequence[CandidateScore],
     targets: NDArray[Any],
     task: TaskName,
     units: NDArray[np.int64],
@@ -102,12 +102,12 @@ def signal_of(
 
     Example:
         >>> targets = np.arange(90) % 3
-        >>> bag = Judged("bag", "nodes", score_terms(targets, targets, "multi-class"))
+        >>> bag = CandidateScore("bag", "nodes", score_terms(targets, targets, "multi-class"))
         >>> print(*signal_of([bag], targets, "multi-class", np.arange(90)).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); the constant prediction has micro-F1 0.333. ...
     """
     guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)
-    constant = Judged("constant", "nothing", score_terms(guess, targets, task))
+    constant = CandidateScore("constant", "nothing", score_terms(guess, targets, task))
     perfect = score_terms(targets, targets, task)
     known = models if any(model.sees == "nothing" for model in models) else [constant, *models]
     known = [replace(model, terms=model.terms.joined(units)) for model in known]
@@ -129,7 +129,7 @@ def signal_of(
     return judge.verdict()
 
 
-def _best(models: Sequence[Judged]) -> Judged:
+def _best(models: Sequence[CandidateScore]) -> CandidateScore:
     return max(models, key=lambda model: model.terms.score)
 
 
@@ -137,8 +137,8 @@ def _best(models: Sequence[Judged]) -> Judged:
 class _Judge:
     """The best model of each group and of all simple ones, and the level that the p-value of a clear lead is below."""
 
-    best: Mapping[View, Judged]
-    simple: Judged | None
+    best: Mapping[View, CandidateScore]
+    simple: CandidateScore | None
     constant: ScoreTerms
     perfect: ScoreTerms
     level: float
@@ -170,7 +170,7 @@ class _Judge:
         placed = bool(rivals) or view in ("nodes", "shape")
         return placed and all(self._leads(self.best[view].terms, self.best[other].terms) for other in rivals)
 
-    def _enough(self) -> tuple[Judged, str]:
+    def _enough(self) -> tuple[CandidateScore, str]:
         """The model that is enough, and whether a simple one is."""
         top, simple = _best(list(self.best.values())), self.simple
         known = simple is not None and self._leads(simple.terms, self.constant)
@@ -205,5 +205,5 @@ class _Judge:
         return f" {subject} not tried: {', '.join(self.untried)}."
 
 
-def _score(model: Judged) -> str:
+def _score(model: CandidateScore) -> str:
     return f"{model.name} {model.terms.score:.3f}"

@@ -59,7 +59,7 @@ _CHEAP = 0.1  # the part of the budget that a candidate's repeats may take
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pool:
+class CrossValidation:
     """The labelled subgraphs that candidates are judged on, and those they choose on; none of test.
 
     ``rows`` are their places in the dataset that was given; ``judged`` are dealt into folds. With ``has_validation``,
@@ -73,8 +73,8 @@ class Pool:
     seed: int
 
     @classmethod
-    def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> Pool:
-        """The pool of a dataset; refused if there are no labels, or too few subgraphs for folds."""
+    def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> CrossValidation:
+        """The folds of a dataset; refused if there are no labels, or too few subgraphs."""
         given = dataset.subgraphs
         given.require_labels("train")
         splits = np.zeros(len(given), np.int8) if given.splits is None else np.array(given.splits)
@@ -174,7 +174,7 @@ class Budget:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class Entry:
     """A candidate: its recipe, its plan, and once it was judged, its out-of-fold predictions (repeats, n, outputs).
 
     ``seconds`` are those of each fit. ``dropped`` says why it is not judged, or failed; ``behind``, that it was stopped
@@ -201,7 +201,7 @@ class Row:
         return self.cost.once + self.cost.fit * (self.repeats * folds + 1)
 
 
-def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[Row]:
+def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSettings) -> list[Entry]:
     """The candidates in their order, with repeats, estimates, and notes of those that are left out.
 
     A function of the data and the settings alone. The first candidate that can be fitted is never left out.
@@ -215,9 +215,9 @@ def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[
         outputs=max(1, subgraphs.num_classes),
         types=len(graph.types),
     )
-    rows: list[Row] = []
+    rows: list[Entry] = []
     for name, recipe in recipes.items():
-        row = Row(name, recipe, dropped=_problem(recipe, graph))
+        row = Entry(name, recipe, dropped=_problem(recipe, graph))
         if not row.dropped:
             row.cost = estimated_cost(recipe, sizes)
             wanted = auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(subgraphs)))
@@ -267,10 +267,10 @@ It is given an estimate of the seconds that the other fits take, the subgraphs t
 
 
 @dataclass(slots=True)
-class PoolFits:
+class FoldFits:
     """Fits of recipes to parts of a pool, which share their node embeddings; ``stop`` is asked after every epoch."""
 
-    pool: Pool
+    pool: CrossValidation
     device: str = "auto"
     cache: bool = True
     callbacks: Callbacks = NO_CALLBACKS
@@ -319,7 +319,7 @@ class PoolFits:
             raise Stopped
 
 
-def judge(row: Row, auto: AutoSettings, fits: PoolFits, check: Check) -> None:
+def judge(row: Entry, auto: AutoSettings, fits: FoldFits, check: Check) -> None:
     """Compute out-of-fold predictions; ``check`` is called after each fit but the last, and may raise."""
     pool = fits.pool
     outputs = max(1, pool.subgraphs.num_classes)
@@ -348,13 +348,13 @@ def judge(row: Row, auto: AutoSettings, fits: PoolFits, check: Check) -> None:
     row.predictions, row.seconds = found, seconds
 
 
-def candidate_key(row: Row, pool_key: str, auto: AutoSettings) -> str:
+def candidate_key(row: Entry, pool_key: str, auto: AutoSettings) -> str:
     """A hash of everything that the out-of-fold predictions of a candidate depend on."""
     about = {"recipe": recipe_key(row.recipe), "folds": auto.folds, "repeats": row.repeats, "pool": pool_key}
     return json_digest(about)
 
 
-def save_candidate(row: Row, key: str, rows: NDArray[np.int64], run: Path) -> None:
+def save_candidate(row: Entry, key: str, rows: NDArray[np.int64], run: Path) -> None:
     """Write the out-of-fold predictions of a candidate, the ``rows`` they are for (n,), and the seconds into a run."""
     arrays = {"predictions": row.predictions, "rows": rows, "seconds": np.array(row.seconds)}
     (run / CANDIDATES).mkdir(exist_ok=True)
@@ -362,7 +362,7 @@ def save_candidate(row: Row, key: str, rows: NDArray[np.int64], run: Path) -> No
     write_parts(path, encode_arrays(arrays, _FORMAT, {"name": row.name, "key": key}), overwrite=True)
 
 
-def load_candidate(row: Row, key: str, run: Path) -> bool:
+def load_candidate(row: Entry, key: str, run: Path) -> bool:
     """Read the out-of-fold predictions of a candidate, if they are there, whole, and those of the same fits."""
     try:
         file = _candidate_file(run, row.name)
@@ -390,11 +390,11 @@ def _candidate_file(run: Path, name: str) -> ArrayFile:
 class CandidateScores:
     """Out-of-fold scores of candidates by the metric that they are compared by, with 95 % intervals."""
 
-    pool: Pool
+    pool: CrossValidation
     metric: str
 
     @classmethod
-    def by(cls, select_by: str, pool: Pool) -> CandidateScores:
+    def by(cls, select_by: str, pool: CrossValidation) -> CandidateScores:
         """Scores by the metric of a ranking where the recipe selects by one, else by the headline metric."""
         metric = task_of(pool.subgraphs.task).selection_metric(select_by)
         ranked = metric in RANKING or recall_count(metric) is not None
@@ -414,14 +414,14 @@ class CandidateScores:
         even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
         return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
 
-    def terms(self, row: Row) -> ScoreTerms | None:
+    def terms(self, row: Entry) -> ScoreTerms | None:
         """The terms of the headline score of a candidate; None before it is judged."""
         if row.predictions is None:
             return None
         targets = np.asarray(self.pool.subgraphs.targets, np.float64)
         return prediction_terms(row.predictions.astype(np.float64), targets, self.pool.subgraphs.task)
 
-    def of(self, row: Row) -> dict[str, float | None]:
+    def of(self, row: Entry) -> dict[str, float | None]:
         """The out-of-fold score of a candidate by the metric of selection, with its 95 % interval."""
         if row.predictions is None or self.metric == HEADLINE:
             terms = self.terms(row)

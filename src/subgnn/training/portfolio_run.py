@@ -32,16 +32,16 @@ from subgnn.task import task_of
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
 from subgnn.training.fit import FitResult, Stopped, check_labels
-from subgnn.training.label_signal import Judged, signal_of
+from subgnn.training.label_signal import CandidateScore, signal_of
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     Budget,
     CandidateScores,
     Check,
+    CrossValidation,
     Dropped,
-    Pool,
-    PoolFits,
-    Row,
+    Entry,
+    FoldFits,
     candidate_key,
     judge,
     load_candidate,
@@ -97,7 +97,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
     return result
 
 
-def _tables(fits: list[tuple[Row, FitResult]]) -> Tables:
+def _tables(fits: list[tuple[Entry, FitResult]]) -> Tables:
     """The node embeddings that members started from, by their hash."""
     return {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
 
@@ -117,7 +117,7 @@ class _Tested:
 class _Answer:
     """The final answer: the candidates that are its members, the choice of weights, calibration, and thresholds."""
 
-    rows: list[Row]
+    rows: list[Entry]
     given: OutOfFold
     choice: Choice
     calibration: Calibration
@@ -129,7 +129,7 @@ class _Answer:
         return self.calibration.apply(self.given.mixed(self.choice.weights), self.given.task)
 
     @property
-    def members(self) -> list[tuple[Row, float]]:
+    def members(self) -> list[tuple[Entry, float]]:
         """The candidates of weight above 0."""
         return [(row, float(w)) for row, w in zip(self.rows, self.choice.weights, strict=True) if w > 0]
 
@@ -140,9 +140,9 @@ class _Training:
 
     dataset: Dataset
     options: RunOptions
-    pool: Pool
-    rows: list[Row]
-    fits: PoolFits
+    pool: CrossValidation
+    rows: list[Entry]
+    fits: FoldFits
     budget: Budget
     scores: CandidateScores
 
@@ -150,13 +150,13 @@ class _Training:
     def of(cls, dataset: Dataset, options: RunOptions) -> _Training:
         recipe = options.recipe
         budget = Budget(recipe.auto.time)
-        pool = Pool.of(dataset, recipe.auto, options.seed)
+        pool = CrossValidation.of(dataset, recipe.auto, options.seed)
         whole = replace(pool.dataset.subgraphs, splits=pool.whole())
         check_labels(whole)
         Weighting.of(recipe.training, whole)
         scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
-        fits = PoolFits(pool, options.device, options.cache, options.callbacks)
+        fits = FoldFits(pool, options.device, options.cache, options.callbacks)
         return cls(dataset, options, pool, rows, fits, budget, scores)
 
     @property
@@ -165,7 +165,7 @@ class _Training:
         return {one.name: one.recipe for one in self.options.recipe.auto.candidates}
 
     @property
-    def finished(self) -> list[Row]:
+    def finished(self) -> list[Entry]:
         """The candidates that were judged, in their order."""
         return [row for row in self.rows if row.predictions is not None]
 
@@ -205,7 +205,7 @@ class _Training:
             )
         self.fits.stop = lambda: False
 
-    def _cannot_win(self, row: Row) -> str:
+    def _cannot_win(self, row: Entry) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
         judged = {one.name: self.scores.of(one) for one in self.finished}
         if not judged or trainable_model_of(row.recipe).is_fitted_in_one_go:
@@ -222,7 +222,7 @@ class _Training:
                 return f"left out: {one.name}, by the same recipe, was stopped"
         return ""
 
-    def _too_late(self, row: Row) -> str:
+    def _too_late(self, row: Entry) -> str:
         """Why a candidate is left out that fitted into the budget as it was planned; empty if it still does."""
         seconds, left = row.estimate(self.options.recipe.auto.folds), self.budget.left - self._reserve()
         return over_budget(seconds, left) if self.finished and seconds > left else ""
@@ -231,7 +231,7 @@ class _Training:
         """Seconds that the fits of members after the choice take."""
         return _REFITS * sum(row.refit for row in self.finished)
 
-    def _check(self, row: Row, interrupt: Interrupt) -> Check:
+    def _check(self, row: Entry, interrupt: Interrupt) -> Check:
         first, trained = not self.finished, not trainable_model_of(row.recipe).is_fitted_in_one_go
 
         def check(rest: float, rows: NDArray[np.int64], predictions: NDArray[np.float32]) -> None:
@@ -277,7 +277,7 @@ class _Training:
         )
         return replace(answer, decision=decision)
 
-    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, FitResult]]]:
+    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Entry, FitResult]]]:
         """Fit the members to all subgraphs of the pool."""
         members, pool = answer.members, self.pool
         fits = [(row, self._fit(row)) for row, _ in members]
@@ -294,7 +294,7 @@ class _Training:
         spec = replace(spec, decision=answer.decision)
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
 
-    def _fit(self, row: Row) -> FitResult:
+    def _fit(self, row: Entry) -> FitResult:
         return self.fits.fit(row.recipe, self.pool.whole())
 
     def leaderboard(
@@ -350,7 +350,7 @@ class _Training:
         val = [output_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         judged = [
-            Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
+            CandidateScore(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
             for row, model in ((row, trainable_model_of(row.recipe)) for row in self.rows)
             if (terms := self.scores.terms(row))
         ]
@@ -377,7 +377,7 @@ class _Training:
             seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds)),
         )
 
-    def test(self, checkpoint: Checkpoint, fits: list[tuple[Row, FitResult]]) -> _Tested:
+    def test(self, checkpoint: Checkpoint, fits: list[tuple[Entry, FitResult]]) -> _Tested:
         """Score test, only once for the final answer; simple candidates that are no members are fitted again."""
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")

@@ -30,7 +30,7 @@ from subgnn.training.devices import Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
 from subgnn.training.logs import RunLoggers, check_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
-from subgnn.training.portfolio import Pool, PoolFits, Row, judge
+from subgnn.training.portfolio import CrossValidation, Entry, FoldFits, judge
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import Recorder
 from subgnn.training.run_dir import (
@@ -67,7 +67,9 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         check_source(recipe)
     check_threshold(recipe.training, dataset.subgraphs.task, devices=fabric.world_size)
     if recipe.is_portfolio:
-        Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
+        CrossValidation.of(
+            dataset, recipe.auto, options.seed
+        )  # refuses too few subgraphs before any work
     else:
         check_labels(dataset.subgraphs)
     with claim_run(options) if first else nullcontext():
@@ -219,8 +221,8 @@ def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> Fi
         # With the choices that the recipe left open made as in the model, so that fits to folds are like it.
         plain = replace(found.recipe, training=replace(found.recipe.training, threshold=NONE, threshold_folds=0))
         auto = AutoSettings(folds=settings.threshold_folds, repeats=1)
-        pool, row = Pool.of(dataset, auto, options.seed), Row(plain.name, plain, repeats=1)
-        judge(row, auto, PoolFits(pool, options.device, options.cache), lambda rest, rows, predictions: None)
+        pool, row = CrossValidation.of(dataset, auto, options.seed), Entry(plain.name, plain, repeats=1)
+        judge(row, auto, FoldFits(pool, options.device, options.cache), lambda rest, rows, predictions: None)
         scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
     else:
         scores = task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy()

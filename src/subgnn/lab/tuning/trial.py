@@ -22,7 +22,7 @@ from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
 from subgnn.task import task_of
 from subgnn.training.options import Callbacks
-from subgnn.training.portfolio import Pool
+from subgnn.training.portfolio import CrossValidation
 
 Splitting = Literal["stored", "random"]
 FOLDS = AutoSettings().folds
@@ -93,7 +93,7 @@ def _trainings(dataset: Dataset, seeds: int, folds: int, split: Splitting) -> It
     """Seed and dataset of each training of a trial; with folds, the one that is held out is the test split."""
     for seed in range(seeds):
         if folds:
-            pool = Pool.of(dataset, AutoSettings(), 0)
+            pool = CrossValidation.of(dataset, AutoSettings(), 0)
             for splits in pool.folds(seed, folds):
                 yield seed, replace(pool.dataset, subgraphs=replace(pool.dataset.subgraphs, splits=splits))
         else:

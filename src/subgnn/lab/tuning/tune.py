@@ -55,7 +55,7 @@ from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.storage.files import atomic_write, json_digest, read_json, write_json
 from subgnn.task import metric_name, task_of
-from subgnn.training.portfolio import Pool
+from subgnn.training.portfolio import CrossValidation
 
 if TYPE_CHECKING:
     import optuna
@@ -201,7 +201,7 @@ def _check(seen: Dataset, recipe: Recipe, folds: int, split: Splitting) -> None:
     if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
     if folds:
-        Pool.of(seen, AutoSettings(), 0)
+        CrossValidation.of(seen, AutoSettings(), 0)
     elif split == "random":
         split_at_random(seen, 0)
 
