@@ -161,4 +161,4 @@ def test_convert_in_place_and_with_a_warning(tmp_path, folder):
     source = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 1\n3 4\n"})
     called = call("data", "convert", source, "--out", tmp_path / "out", "--json")
     assert called.json["dropped"] == {"self_loops": 1, "duplicates": 0}
-    assert called.error == f"warning: {source}/edge_list.txt: dropped 1 self loops and 0 repeated edges"
+    assert called.error == f"warning: {source}/edge_list.txt: dropped 1 self loop"

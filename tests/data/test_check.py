@@ -83,7 +83,7 @@ def warnings_of(folder):
 
 def test_warnings(tmp_path):
     assert warnings_of(write_sample(tmp_path / "a", {"edge_list.txt": "0 1\n1 1\n3 4\n0 1\n"})) == [
-        "/edge_list.txt: dropped 1 self loops and 1 repeated edges"
+        "/edge_list.txt: dropped 1 self loop and 1 repeated edge"
     ]
     assert warnings_of(write_sample(tmp_path / "b", {"subgraphs.tsv": SUBGRAPHS + "1\tc\ttrain\n"})) == [
         ": label 'c' has one subgraph; it cannot be both learned and tested"
@@ -100,6 +100,6 @@ def test_warnings_are_printed_and_do_no_harm(tmp_path):
     folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 1\n3 4\n"})
     called = call("data", "check", folder)
     assert (called.code, called.err) == (0, "")
-    assert called.out.startswith(f"warning: {folder}/edge_list.txt: dropped 1 self loops and 0 repeated edges\n")
+    assert called.out.startswith(f"warning: {folder}/edge_list.txt: dropped 1 self loop\n")
     (warning,) = call("data", "check", folder, "--json").json["warnings"]
     assert warning["where"] == f"{folder}/edge_list.txt"

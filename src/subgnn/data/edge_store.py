@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.graph import Dropped, Graph, other_weights_line
+from subgnn.data.graph import Dropped, Graph, dropped_line, other_weights_line
 from subgnn.data.strings import NodeNames
 from subgnn.data.values import MAX_NODES
 from subgnn.errors import DataError, DataWarning
@@ -99,8 +99,7 @@ class EdgeStore:
         kept = self.num_edges - self._loops
         repeats = kept - entries if directed else kept - entries // 2 - mirrored
         if self._loops or repeats:
-            what = f"dropped {self._loops:,} self loops and {repeats:,} repeated edges"
-            warnings.warn(what, DataWarning, stacklevel=2)
+            warnings.warn(dropped_line(self._loops, repeats), DataWarning, stacklevel=2)
         if others:
             count = sum(found[0] for found in others)  # an undirected edge is in two rows
             line = other_weights_line(count if directed else count // 2, others[0][1], names, "first")

@@ -130,7 +130,7 @@ class Graph:
             repeats = sum(of_type for _, _, of_type in built)
             graph = replace(graph, types=kinds, layers=tuple(layer for layer, _, _ in built))
         if loops or repeats:
-            lines.insert(0, f"dropped {loops:,} self loops and {repeats:,} repeated edges")
+            lines.insert(0, dropped_line(loops, repeats))
         for line in lines:
             warnings.warn(line, DataWarning, stacklevel=2)
         if features is not None:
@@ -353,6 +353,17 @@ class _Edges:
                 edge = int(u[first]), int(v[first]), float(weights[at]), float(w[first])
                 lines.append(other_weights_line(count, edge, names, "first" if self.times is None else "earliest"))
         return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
+
+
+def dropped_line(loops: int, repeats: int) -> str:
+    """The line about self loops and repeated edges that were dropped.
+
+    Example:
+        >>> dropped_line(1, 0), dropped_line(2, 1000)
+        ('dropped 1 self loop', 'dropped 2 self loops and 1,000 repeated edges')
+    """
+    counts = ((loops, "self loop"), (repeats, "repeated edge"))
+    return "dropped " + " and ".join(f"{count:,} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
 
 
 def other_weights_line(count: int, edge: tuple[int, int, float, float], names: NodeNames | None, kept: str) -> str:

@@ -67,9 +67,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         check_source(recipe)
     check_threshold(recipe.training, dataset.subgraphs.task, devices=fabric.world_size)
     if recipe.is_portfolio:
-        CrossValidation.of(
-            dataset, recipe.auto, options.seed
-        )  # refuses too few subgraphs before any work
+        CrossValidation.of(dataset, recipe.auto, options.seed)  # refuses too few subgraphs before any work
     else:
         check_labels(dataset.subgraphs)
     with claim_run(options) if first else nullcontext():
