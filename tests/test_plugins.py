@@ -28,6 +28,32 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SUBGRAPHS = "0 1 2\n3 20 21\n"
 
 
+SCALED = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from subgnn.config.settings import MethodSettings
+from toy_plugin.degrees import DegreesModel
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledSettings(MethodSettings):
+    section: ClassVar[str] = "scaled"
+    factor: float = 1.0
+
+
+class ScaledModel(DegreesModel):
+    settings = (ScaledSettings,)
+
+    def start(self, data, recipe):
+        found = super().start(data, recipe)
+        return {"largest": found["largest"] * recipe.of(ScaledSettings).factor}
+
+
+MODEL = ScaledModel()
+"""
+
+
 def code(heading: str) -> str:
     return re.search(r"```python\n(.*?)```", PAGE[PAGE.index(f"## {heading}\n") :], re.DOTALL)[1]
 
@@ -40,6 +66,7 @@ def site(tmp_path, monkeypatch):
     (package / "__init__.py").write_text("")
     imported = f"from pathlib import Path\nPath({str(tmp_path / 'imported')!r}).touch()\n"
     (package / "degrees.py").write_text(f"{code('Add a model')}\n\n{imported}\nMODEL = DegreesModel()\nTEXT = 'text'\n")
+    (package / "scaled.py").write_text(SCALED)
     (package / "hubs.py").write_text(code("Add a channel"))
     write_folder(dataset(), tmp_path / "data")
     (tmp_path / "asked.txt").write_text(SUBGRAPHS)
@@ -121,6 +148,18 @@ def test_a_run_imports_no_module_that_the_user_did_not_choose(site, monkeypatch)
     assert not Path("imported").exists()
     monkeypatch.setenv(VARIABLE, "other, toy_plugin")
     assert subgnn.load("run").predictor.probabilities([[0, 1, 2]]).tolist() == expected
+
+
+def test_settings_of_its_own(site, monkeypatch):
+    monkeypatch.syspath_prepend(site)
+    path = recipe('method = "toy_plugin.scaled:MODEL"\n[training]\nepochs = 1\n[scaled]\nfactor = 4.0\n')
+    run = subgnn.train(dataset(), "run", recipe=path, device="cpu", cache=False)
+    four = run.predictor.embed([[0, 1, 2]])
+    plain = subgnn.train(dataset(), "plain", recipe=path, settings=["scaled.factor=1"], device="cpu", cache=False)
+    assert (4 * four == plain.predictor.embed([[0, 1, 2]])).all()
+    assert (subgnn.load("run").predictor.embed([[0, 1, 2]]) == four).all()
+    with pytest.raises(UserError, match=r"unknown setting 'scaled\.facto'; .*did you mean 'factor'"):
+        subgnn.train(dataset(), "wrong", recipe=path, settings=["scaled.facto=1"], device="cpu")
 
 
 @pytest.mark.slow
