@@ -49,7 +49,7 @@ def _rebuild(kind: type[UserError], what: str, where: str, hint: str) -> UserErr
 
 
 class DataError(UserError):
-    """A file, or arrays handed to the library, that cannot be what they claim to be."""
+    """Malformed or inconsistent data in a file, or in arrays passed to the library."""
 
 
 class MissingExtra(UserError):

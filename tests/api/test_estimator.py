@@ -169,7 +169,7 @@ def test_nodes_that_are_not_in_the_graph():
     with pytest.warns(DataWarning, match="node 'n99' is not in the graph"):
         some = model.predict_proba([["n1", "n99"]])
     np.testing.assert_array_equal(some, model.predict_proba([["n1"]]))
-    with pytest.warns(DataWarning), pytest.raises(DataError, match="row 2: no node of it is in the graph"):
+    with pytest.warns(DataWarning), pytest.raises(DataError, match="row 2: none of its nodes is in the graph"):
         model.predict([["n1"], ["n99"]])
 
 
@@ -192,13 +192,18 @@ def test_node_features_stand_in_for_embeddings():
         (bag(settings={"training.epoch": 3}), (X, Y), UserError, "unknown setting 'training.epoch'"),
         (bag(time="5m"), (X, Y), UserError, "the recipe bag has no time budget"),
         (bag(), (X, None), ValueError, "requires y to be passed"),
-        (bag(), (X[:2], Y[:2]), ValueError, "n_samples = 2, and at least 3 are needed"),
+        (bag(), (X[:2], Y[:2]), ValueError, "n_samples = 2, but at least 3 are needed"),
         (bag(), (X, Y[:3]), ValueError, r"inconsistent numbers of samples: \[30, 3\]"),
         (bag(), (X, np.linspace(0, 1, 30)), ValueError, "Unknown label type: continuous"),
         (bag(), (X, ["one"] * 30), ValueError, "needs at least two classes, but y has one class"),
         (bag(), ([*X[:-1], []], Y), DataError, "subgraphs: row 30: empty subgraph"),
         (bag(), ([*X[:-1], [24]], Y), DataError, "node '24' is not in the graph"),
-        (bag(), (["a", "b"], [0, 1]), DataError, r"row 1: a single node, 'a'; a list of nodes is needed"),
+        (
+            bag(),
+            (["a", "b"], [0, 1]),
+            DataError,
+            r"row 1: a single node \('a'\) is not a subgraph; a list of nodes is needed",
+        ),
         (bag(), (3, [0]), DataError, "subgraphs: a int; accepted: lists of nodes"),
     ],
 )

@@ -100,7 +100,7 @@ def test_pandas_objects_name_their_subgraphs(run):
     assert "name" not in run.predict(wide.reset_index(drop=True))
     own = wide.assign(subgraph=["mine", "yours"])
     assert run.predict(own)["name"].tolist() == ["mine", "yours"]
-    with pytest.raises(DataError, match=r"groups of several columns; choose the column of nodes"):
+    with pytest.raises(DataError, match=r"the groups have several columns; choose the column of nodes"):
         run.predict(long.groupby("s"))
 
 
@@ -112,7 +112,9 @@ def test_unknown_nodes(run):
     same(found[:1], run.predict([["n0"]]))
     assert found["dropped"].tolist() == ["n99", "n99"]
     assert found["label"].isna().tolist() == [False, True]
-    with pytest.raises(DataError, match=r"row 1: a single node, 'n0'; .*write one subgraph as \[\[...\]\]"):
+    with pytest.raises(
+        DataError, match=r"row 1: a single node \('n0'\) is not a subgraph; .*write one subgraph as \[\[...\]\]"
+    ):
         run.predict(["n0", "n1"])
     with pytest.raises(DataError, match="node 24 is not in the graph"):
         run.predict(Ragged.from_rows([[24]]))
@@ -188,7 +190,7 @@ def test_leaderboard(portfolio, run):
     assert {"bag", "bag-1hop"} <= set(board["name"])
     assert {"score", "low", "high", "seconds", "weight"} <= set(board)
     assert "chosen" in portfolio._repr_html_()
-    with pytest.raises(UserError, match="leaderboard: this run is of one recipe, bag"):
+    with pytest.raises(UserError, match="leaderboard: this run trained a single recipe"):
         _ = run.leaderboard
 
 
@@ -215,7 +217,7 @@ def test_recipes_and_settings(tmp_path):
     assert as_recipe("auto", {"auto.only": ["bag"]}).auto.only == ("bag",)
     (tmp_path / "mine.toml").write_text('method = "bag"\n')
     assert as_recipe(tmp_path / "mine.toml").method == "bag"
-    with pytest.raises(UserError, match="settings: settings beside a Recipe object"):
+    with pytest.raises(UserError, match="settings: settings cannot be combined with a Recipe"):
         as_recipe(found, settings)
 
 

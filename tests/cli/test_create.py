@@ -212,7 +212,7 @@ def test_groups_from_a_file_or_of_the_dataset_stay_together(chain, tmp_path, own
 def test_split_refuses(chain, tmp_path):
     (tmp_path / "groups.txt").write_text("a\n\nb\n")
     for words, message in (
-        (("--fractions", "half"), "three numbers joined by commas"),
+        (("--fractions", "half"), "three numbers separated by commas"),
         (("--fractions", "0.5,0.5"), "three numbers above 0"),
         (("--method", "group"), "no groups are given"),
         (("--method", "group", "--groups", tmp_path / "groups.txt"), "2 groups for 20 subgraphs"),

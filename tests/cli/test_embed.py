@@ -61,7 +61,7 @@ def test_the_model_is_kept_for_further_subgraphs_which_may_lack_nodes(folder, tm
     done = call("embed", folder / "alone", *given, "--subgraphs", folder / "sets.csv", "--out", first, "--model", model)
     assert done.out.splitlines()[-2:] == [
         f"{first}: vectors of 24 numbers for 30 subgraphs",
-        f"{model}: the model, for vectors of further subgraphs",
+        f"{model}: the model, to embed more subgraphs",
     ]
     assert call("embed", model, "--subgraphs", folder / "sets.csv", "--out", again).code == 0
     np.testing.assert_array_equal(np.load(again), np.load(first))
@@ -96,9 +96,12 @@ def test_a_run_of_the_recipe_has_the_same_vectors_whatever_the_labels_are(folder
     [
         (("--recipe", "bag"), "--recipe: the recipe bag learns its vectors from labels; accepted: unsupervised"),
         (("--recipe", "unsupervise"), "--recipe: unknown recipe 'unsupervise'"),
-        (("--recipe", "unsupervised", "--data", "x"), "--data: this option has no meaning here: --recipe is given"),
+        (
+            ("--recipe", "unsupervised", "--data", "x"),
+            "--data: this option does not apply here: --recipe computes vectors",
+        ),
         (("--recipe", "unsupervised", "--set", "vectors.width=3"), "--set: vectors.width is 3; accepted: a whole num"),
-        (("--set", "vectors.width=30"), "--set: this option has no meaning here: a run is given; leave it out, or say"),
+        (("--set", "vectors.width=30"), "--set: this option does not apply here: a run is given; leave it out, or run"),
         ((), "no finished run; subgnn train writes one"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_damaged_file_is_one_line_of_warning(folder, tmp_path):
     (kept,) = (tmp_path / "cache" / "prepared").iterdir()
     kept.write_bytes(kept.read_bytes()[:-5])
     called = call("prepare", folder, "--recipe", "structure", "--json")
-    assert called.error.startswith(f"warning: {kept}: damaged, and not used")
+    assert called.error.startswith(f"warning: {kept}: damaged and ignored")
     assert not called.json["found"]
 
 
@@ -145,7 +145,7 @@ def test_pretrain_names_the_next_command_and_keeps_an_existing_file(folder, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--set", "training.lr=1"), "'training.lr=1' is not a setting of pretraining; accepted: pretrain.KEY=VALUE"),
+        (("--set", "training.lr=1"), "'training.lr=1' is not a pretraining setting; accepted: pretrain.KEY=VALUE"),
         (("--set", "pretrain.epoch=1"), "unknown setting 'pretrain.epoch'"),
         (("--method", "gat"), "'gat' is not one of 'gin', 'graphsaint'"),
         (("--set", "pretrain.fraction=2.0"), "pretrain.fraction is 2.0"),

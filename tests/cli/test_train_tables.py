@@ -79,7 +79,7 @@ def test_a_problem_of_tables_is_listed(folder):
     assert refused.json["errors"][0]["what"] == "no column 'none'"
 
 
-ALONE = "this option is for tables, and a dataset is given; it goes with tables: subgnn"
+ALONE = "this option is for tables, but a dataset is given; use it with tables: subgnn"
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ ALONE = "this option is for tables, and a dataset is given; it goes with tables:
         ("train DATA --unknown drop", f"--unknown: {ALONE} train EDGES MEMBERS"),
         ("train DATA --nodes x.csv", f"--nodes: {ALONE} train EDGES MEMBERS"),
         ("data check DATA --task binary", f"--task: {ALONE} data check EDGES MEMBERS"),
-        ("train EDGES", "or are these edges? give their subgraphs, too: subgnn train EDGES MEMBERS --out RUN"),
-        ("data check EDGES", "give their subgraphs, too: subgnn data check EDGES MEMBERS"),
+        ("train EDGES", "if these are edges, give their subgraphs too: subgnn train EDGES MEMBERS --out RUN"),
+        ("data check EDGES", "give their subgraphs too: subgnn data check EDGES MEMBERS"),
         ("train DATA MEMBERS", "this is a dataset, which has subgraphs already; give it alone, or give edges here"),
     ],
 )

@@ -302,7 +302,7 @@ def test_content_that_could_be_right_is_refused(bundle, change, large, monkeypat
 @pytest.mark.parametrize("extra", [b"\0", b"x" * 64, bytes(4096)])
 def test_bytes_behind_the_last_array(bundle, extra):
     bundle.write_bytes(bundle.read_bytes() + extra)
-    with pytest.raises(DataError, match=r"do not fill the .* bytes behind its header; the file is damaged"):
+    with pytest.raises(DataError, match=r"do not fill the .* bytes after its header; the file is damaged"):
         read_dataset(bundle)
 
 

@@ -154,7 +154,7 @@ def test_the_model_is_stored_and_a_damaged_file_is_replaced(tmp_path, monkeypatc
     np.testing.assert_array_equal(again.means, first.means)
     assert again.bias == first.bias
     path.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
-    with pytest.warns(DataWarning, match="damaged, and not used"):
+    with pytest.warns(DataWarning, match="damaged and ignored"):
         Completer.fit(graph, known)
     assert path.read_bytes() == before
 

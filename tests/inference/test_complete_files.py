@@ -120,7 +120,7 @@ def test_in_python(run, folder, tmp_path):
     assert list(run.complete(SETS, among=["g-3", "g-4", "g-0"])["name"]) == ["one"] * 2 + ["two"] * 3
     (tmp_path / "some.txt").write_text("g-3\n")
     assert list(run.complete(SETS, among=str(tmp_path / "some.txt"))["node"]) == ["g-3", "g-3"]
-    with pytest.raises(UserError, match="0 nodes to suggest"):
+    with pytest.raises(UserError, match="cannot suggest 0 nodes"):
         run.complete(SETS, top=0)
     with pytest.raises(DataError, match="among: node 'nobody' is not in the graph"):
         run.complete(SETS, among=["nobody"])

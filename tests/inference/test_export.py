@@ -105,7 +105,9 @@ def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     ],
 )
 def test_a_network_without_the_baseline_it_corrects_is_refused(change, correcting, tmp_path):
-    said = "lacks a part, or has one of a wrong kind|is missing or another one|has another task"
+    said = (
+        "lacks a part, or has one of a wrong kind|is incomplete or malformed|is missing or another one|has another task"
+    )
     with pytest.raises(DataError, match=said):
         open_run(rewritten(correcting, tmp_path / "wrong", change))
 
@@ -202,7 +204,10 @@ ANCHORS = {
 @pytest.mark.parametrize("change", ANCHORS)
 def test_anchors_are_those_of_the_recipe(change, file, tmp_path):
     wrong = rewritten(file, tmp_path / "wrong", ANCHORS[change])
-    with pytest.raises(DataError, match=r"lacks a part, or has one of a wrong kind|do not describe the values"):
+    with pytest.raises(
+        DataError,
+        match=r"lacks a part, or has one of a wrong kind|is incomplete or malformed|do not describe the values",
+    ):
         open_run(wrong)
 
 

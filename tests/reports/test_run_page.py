@@ -322,7 +322,7 @@ def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypat
     ("name", "content", "message"),
     [
         (RESULTS, None, "no finished run; subgnn train writes one; --resume finishes it"),
-        (RESULTS, '{"run": ', "run.json: this is not valid JSON, or damaged"),
+        (RESULTS, '{"run": ', "run.json: this is not valid JSON, or it is damaged"),
         (RESULTS, "{}", "run.json: the file has no 'run' and no 'dataset'"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of the selected model"),
         (METRICS, None, "metrics.jsonl: the epochs cannot be read"),

@@ -80,7 +80,7 @@ def test_another_kind_or_version_is_refused(path, change, message):
 
 def test_content_that_is_not_json_is_refused(tmp_path):
     write_parts(tmp_path / "x", encode_arrays({}, KIND, metadata={"content": "{"}))
-    with pytest.raises(DataError, match="the test file lacks its content, or has one of a wrong kind; write it again"):
+    with pytest.raises(DataError, match="the test file is incomplete or malformed; write it again"):
         read_arrays(tmp_path / "x", KIND).content()
 
 
@@ -131,5 +131,5 @@ def test_a_state_of_another_kind_is_refused(tmp_path, content):
     write_parts(tmp_path / "a", encode_arrays({"x": torch.zeros(2).numpy()}, STATE_KIND, {"dict": [["a", content]]}))
     if content in ([1], None):
         write_parts(tmp_path / "a", encode_arrays({}, STATE_KIND, content or 0), overwrite=True)
-    with pytest.raises(Damaged, match="the test state lacks a part, or has one of a wrong kind; write it again"):
+    with pytest.raises(Damaged, match="the test state is incomplete or malformed; write it again"):
         load_state(tmp_path / "a", STATE_KIND)

@@ -99,7 +99,9 @@ def test_a_damaged_file_is_said_and_replaced(damage):
     path = ask().path
     whole = path.read_bytes()
     damage(path, whole)
-    with pytest.warns(DataWarning, match=r"\.prepared: damaged, and not used \(.*computed anew and the file replaced"):
+    with pytest.warns(
+        DataWarning, match=r"\.prepared: damaged and ignored \(.*computed again and the file is replaced"
+    ):
         again = ask()
     assert not again.found
     assert path.read_bytes() == whole
@@ -110,7 +112,7 @@ def test_a_damaged_file_is_said_and_replaced(damage):
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.warns(DataWarning, match="cannot be written .* work goes on without the cache"):
+    with pytest.warns(DataWarning, match="cannot be written .* continuing without the cache"):
         found = ask()
     assert found.path is None
     assert_same(found.prepared, ask(cache=False).prepared)
@@ -131,7 +133,7 @@ def test_the_least_recently_used_go_first(folder, monkeypatch):
 def test_what_is_larger_than_the_limit_is_not_kept(folder, monkeypatch):
     kept = ask().path
     monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "1KB")
-    with pytest.warns(DataWarning, match="not kept: .* more than SUBGNN_CACHE_LIMIT"):
+    with pytest.warns(DataWarning, match="not cached: .* more than SUBGNN_CACHE_LIMIT"):
         assert ask(seed=1).path is None
     assert files(folder) == [kept]
     monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")

@@ -132,7 +132,7 @@ def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
 def test_damaged_json_is_said(whole, tmp_path, name, message):
     shutil.copytree(whole, tmp_path / "run")
     (tmp_path / "run" / name).write_text('{"half')
-    with pytest.raises(DataError, match=f"{name}: this is not valid JSON, or damaged; .*{message}"):
+    with pytest.raises(DataError, match=f"{name}: this is not valid JSON, or it is damaged; .*{message}"):
         go_on(tmp_path / "run")
 
 

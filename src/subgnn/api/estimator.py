@@ -1,4 +1,4 @@
-"""Estimators of labels of subgraphs by the conventions of scikit-learn."""
+"""Estimators for subgraph labels, by the conventions of scikit-learn."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         matched = match_nodes(members, graph, unknown=self.unknown)
         matched.warn()
         if len(matched.empty):
-            raise DataError("no node of it is in the graph", where=members.place(int(matched.empty[0])))
+            raise DataError("none of its nodes is in the graph", where=members.place(int(matched.empty[0])))
         return matched.nodes
 
     def _truth(self, X: Subgraphs, y: Any) -> Any:
@@ -135,7 +135,7 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
             a path. A node of X is written by its name, or by its number where nodes have no names.
         recipe: a recipe by name, or a .toml file; by default the best model that a portfolio of them finds.
         time: the budget of ``auto``, in seconds or as ``"5m"``; five minutes by default.
-        settings: overrides, as ``{"training.epochs": 5}``.
+        settings: overrides, such as ``{"training.epochs": 5}``.
         random_state: of anchors, weights, batches and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
         unknown: what to do with nodes that are not in the graph: ``error`` or ``drop``.
@@ -244,7 +244,7 @@ def _check_lengths(nodes: Ragged, y: Any) -> None:
     if count != len(nodes):
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(nodes), count]}")
     if count < len(SPLITS):
-        raise ValueError(f"n_samples = {count}, and at least {len(SPLITS)} are needed, to train and to select")
+        raise ValueError(f"n_samples = {count}, but at least {len(SPLITS)} are needed to train and select a model")
 
 
 def _with_splits(subgraphs: SubgraphSet, seed: int) -> SubgraphSet:

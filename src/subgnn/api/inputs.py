@@ -45,7 +45,7 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
     if isinstance(recipe, Recipe):
         if settings:
             hint = "give the name of the recipe, or leave the settings out"
-            raise UserError("settings beside a Recipe object", where="settings", hint=hint)
+            raise UserError("settings cannot be combined with a Recipe object", where="settings", hint=hint)
         allow_plugins(recipe.plain())
         return recipe
     if isinstance(settings, Mapping):
@@ -121,8 +121,8 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in rows]
         names, rows = [str(name) for name, _ in pairs], [nodes for _, nodes in pairs]
         if any(_is_table(nodes) for nodes in rows):
-            hint = "choose the column of nodes, as frame.groupby('subgraph')['node']"
-            raise DataError("groups of several columns", where=_WHERE, hint=hint)
+            hint = "choose the column of nodes, such as frame.groupby('subgraph')['node']"
+            raise DataError("the groups have several columns", where=_WHERE, hint=hint)
     elif hasattr(subgraphs, "index") and hasattr(subgraphs, "iloc"):
         names = _index_names(subgraphs)
     elif isinstance(subgraphs, Mapping):
@@ -155,7 +155,9 @@ def _texts(nodes: Any, graph: Graph, row: int) -> list[list[str]]:
         return _written(nodes.nodes, graph)
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         hint = "a list of nodes is needed for each subgraph; write one subgraph as [[...]]"
-        raise DataError(f"a single node, {excerpt(str(nodes))}", where=f"{_WHERE}: row {row + 1}", hint=hint)
+        raise DataError(
+            f"a single node ({excerpt(str(nodes))}) is not a subgraph", where=f"{_WHERE}: row {row + 1}", hint=hint
+        )
     return [[str(node) for node in nodes]]
 
 

@@ -96,7 +96,7 @@ class Run:
         """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
 
         Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test. Their
-        vectors are kept in the cache folder. The distance ``centred`` is the cosine less the mean of the known vectors.
+        vectors are kept in the cache folder. With ``centred``, the mean of the known vectors is subtracted first.
         """
         options = SearchOptions(top, distance, include_test)
         return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), options).table())
@@ -118,8 +118,8 @@ class Run:
 
         Args:
             attributions: compute integrated gradients as well; they need Captum.
-            max_nodes: nodes of larger subgraphs are not left out one by one.
-            max_anchors: how many anchors are listed, those that matter most.
+            max_nodes: skip per-node contributions for subgraphs with more nodes.
+            max_anchors: how many anchors to list, the most important first.
         """
         from subgnn.inference.explain import Explainer
 
@@ -141,7 +141,7 @@ class Run:
         from subgnn.inference.complete import Completer, completion_table, read_candidates
 
         if top < 1:
-            raise UserError(f"{top} nodes to suggest", where="top", hint="accepted: from 1")
+            raise UserError(f"cannot suggest {top} nodes", where="top", hint="accepted: 1 or more")
         query, nodes = self._query(subgraphs, unknown), None
         if among is not None:
             source = Path(among) if isinstance(among, str) else among
@@ -162,7 +162,7 @@ class Run:
         import pandas as pd
 
         if not self.result.is_portfolio:
-            what = f"this run is of one recipe, {self.result.recipe}"
+            what = f"this run trained a single recipe ({self.result.recipe}), so it has no leaderboard"
             raise UserError(what, where="leaderboard", hint="train without a recipe to compare several")
         return pd.DataFrame(map(asdict, self.result.leaderboard)).drop(columns="estimate")
 
@@ -298,7 +298,7 @@ def embed_subgraphs(
     Args:
         graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
         recipe: ``unsupervised``, or a .toml file.
-        settings: overrides, as ``{"vectors.width": 64}``.
+        settings: overrides, such as ``{"vectors.width": 64}``.
         seed: of references and of training.
 
     Example:

@@ -43,7 +43,7 @@ def train(
         data: a dataset (:func:`~subgnn.data.read_tables.read_tables`), or the path of a folder or bundle.
         out: the folder of the run; by default it is temporary and removed with the :class:`Run`.
         recipe: the name of a recipe, or a .toml file.
-        settings: overrides, as ``{"training.epochs": 5}``.
+        settings: overrides, such as ``{"training.epochs": 5}``.
         report: write the page of the run; without a folder it is written when :attr:`Run.report` is asked for.
         progress: show a progress bar; by default in a terminal and in a notebook.
     """

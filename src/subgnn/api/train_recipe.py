@@ -76,7 +76,7 @@ def train(
 
 
 def _with_options(recipe: Recipe, options: TrainOptions) -> Recipe:
-    """The recipe with the time budget and the threshold's aim of the options."""
+    """The recipe with the time budget and threshold goal from the options."""
     if options.time is not None:
         if not recipe.is_portfolio:
             hint = "leave it out; training.epochs decides how long a recipe is trained"
@@ -88,7 +88,7 @@ def _with_options(recipe: Recipe, options: TrainOptions) -> Recipe:
 
 
 def _graph_until(graph: Graph, until: float) -> Graph:
-    """The graph without edges that are later than a time."""
+    """The graph without edges later than a given time."""
     times = graph.times
     if times is None:
         raise UserError("the edges have no times", where="--edges-until", hint="leave it out")

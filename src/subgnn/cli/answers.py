@@ -23,7 +23,7 @@ TableFile = Annotated[Path, Option(metavar="FILE", help="File to write: .tsv, .c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """Options of all commands of this module, and notes about what was guessed when the subgraphs were read."""
+    """Options that all commands here share, and notes on what was guessed while reading the subgraphs."""
 
     subgraphs: Annotated[Path, Option(metavar="FILE", help="A table, gene sets (.gmt) or lines of nodes; - for stdin.")]
     subgraph_column: SubgraphColumn = None
@@ -38,11 +38,11 @@ class AnswerOptions:
     notes: list[str] = field(default_factory=list, init=False)
 
     def check(self, run: Path | None, out: Path, *, json_on_stdout: bool = False) -> None:
-        """Refuse paths that cannot be right; and a table and a JSON object that would both go to stdout."""
+        """Check the paths, and refuse to write both a table and a JSON object to stdout."""
         check_paths(run, self.subgraphs, out, force=self.force)
         if self.json and out == STANDARD_STREAM and not json_on_stdout:
             what = "the table and the JSON object would both go to the standard output"
-            raise UserError(what, where="--out", hint="leave --json out, or name a file")
+            raise UserError(what, where="--out", hint="leave --json out, or write to a file")
 
     def files(self, out: Path) -> Files:
         """The files that a command reads and writes."""
@@ -70,10 +70,10 @@ def predict_subgraphs(
     *,
     run: RunPath,
     out: TableFile,
-    top: Annotated[int | None, Option(min=1, metavar="K", help="Give only the K likeliest classes.")] = None,
+    top: Annotated[int | None, Option(min=1, metavar="K", help="List only the K most likely classes.")] = None,
     options: AnswerOptions,
 ) -> None:
-    """Predict the labels of subgraphs of the graph that a run was trained on.
+    """Predict labels for subgraphs of the graph that a run was trained on.
 
     Examples:
     subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
@@ -91,14 +91,16 @@ def predict_subgraphs(
 def embed_subgraphs(
     *,
     run: Annotated[Path, Argument(metavar="RUN", help="A run or exported file; with --recipe, a dataset or graph.")],
-    out: Annotated[Path, Option(metavar="FILE", help="To write: .npy, .parquet, .csv, .tsv, .jsonl; - for stdout.")],
-    recipe: Annotated[str | None, Option(help="Vectors that need no labels: unsupervised, or a .toml file.")] = None,
+    out: Annotated[
+        Path, Option(metavar="FILE", help="File to write: .npy, .parquet, .csv, .tsv, .jsonl; - for stdout.")
+    ],
+    recipe: Annotated[str | None, Option(help="Compute vectors without labels: unsupervised, or a .toml file.")] = None,
     settings: Settings = None,
-    seed: Annotated[int, Option(help="With --recipe: seed of references and of training.")] = 0,
-    model: Annotated[Path | None, Option(metavar="FILE", help="With --recipe: keep the model, for use as RUN.")] = None,
+    seed: Annotated[int, Option(help="With --recipe: seed for references and training.")] = 0,
+    model: Annotated[Path | None, Option(metavar="FILE", help="With --recipe: save the model, for use as RUN.")] = None,
     options: AnswerOptions,
 ) -> None:
-    """Compute the vector of each subgraph: .npy, or a table with the subgraphs beside their vectors.
+    """Compute a vector for each subgraph, as .npy or as a table of subgraphs with their vectors.
 
     Examples:
     subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
@@ -106,13 +108,13 @@ def embed_subgraphs(
     subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
     """
     if recipe is None:
-        given, hint = "a run is given", "leave it out, or say subgnn embed DIR --recipe unsupervised"
+        given, hint = "a run is given", "leave it out, or run subgnn embed DIR --recipe unsupervised"
         refused = {"--set": settings, "--seed": seed, "--model": model}
     else:
-        given, hint = "--recipe is given, which computes vectors of a graph", "leave it out"
+        given, hint = "--recipe computes vectors from a graph", "leave it out"
         refused = {"--data": options.data}
     if option := next((option for option, value in refused.items() if value), ""):
-        raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
+        raise UserError(f"this option does not apply here: {given}", where=option, hint=hint)
     options.check(run if recipe is None else None, out)
     from subgnn.inference.answers import write_embeddings, write_embeddings_without_labels
 
@@ -128,7 +130,7 @@ def embed_subgraphs(
     words = f"vectors of {width} numbers for {count:,} subgraphs"
     options.report(run, out, words, num_subgraphs=count, width=width)
     if model is not None and not options.json and out != STANDARD_STREAM:
-        print_line(f"{model}: the model, for vectors of further subgraphs")
+        print_line(f"{model}: the model, to embed more subgraphs")
 
 
 @with_options(AnswerOptions)
@@ -139,16 +141,16 @@ def search_subgraphs(
     top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
     distance: Annotated[
         Literal["centred", "cosine", "euclidean"],
-        Option(help="Distance of vectors; centred: by the cosine, less the mean of the known vectors."),
+        Option(help="Distance between vectors; centred: cosine after subtracting the mean of the known vectors."),
     ] = "centred",
-    include_test: Annotated[bool, Option("--include-test", help="Also find subgraphs of the test split.")] = False,
+    include_test: Annotated[bool, Option("--include-test", help="Also search the test split.")] = False,
     index: Annotated[
         Literal["auto", "exact", "index"],
-        Option(help="Compare all known vectors, or use an index of faiss, as auto does beyond 200,000."),
+        Option(help="Compare with all known vectors, or use a faiss index; auto does so above 200,000 vectors."),
     ] = "auto",
     options: AnswerOptions,
 ) -> None:
-    """Find the known subgraphs nearest to others, with their labels and distances.
+    """Find the known subgraphs nearest to new ones, with their labels and distances.
 
     Examples:
     subgnn search runs/first --subgraphs new.tsv --top 10
@@ -168,7 +170,7 @@ def search_subgraphs(
         print_json({"run": str(run), "distance": distance, "results": found, "notes": options.notes})
         return
     files.write(form, answers.table())
-    options.report(run, out, f"nearest known subgraphs of {count:,} subgraphs", num_subgraphs=count)
+    options.report(run, out, f"nearest known subgraphs for {count:,} subgraphs", num_subgraphs=count)
 
 
 @with_options(AnswerOptions)
@@ -177,8 +179,10 @@ def explain_subgraphs(
     run: RunPath,
     out: Annotated[Path, Option(metavar="FILE", help="File to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV.")],
     attributions: Annotated[bool, Option("--attributions", help="Add integrated gradients; needs Captum.")] = False,
-    max_nodes: Annotated[int, Option(min=0, help="Leave out single nodes only in subgraphs of up to N nodes.")] = 500,
-    max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
+    max_nodes: Annotated[
+        int, Option(min=0, help="Skip per-node contributions for subgraphs with more than N nodes.")
+    ] = 500,
+    max_anchors: Annotated[int, Option(min=0, help="How many anchors to list, the most important first.")] = 100,
     options: AnswerOptions,
 ) -> None:
     """Explain predictions: contributions of nodes, components, channels and anchors to each class.
@@ -202,9 +206,9 @@ def complete_subgraphs(
     among: Annotated[Path | None, Option(metavar="FILE", help="Suggest only these nodes, one per line.")] = None,
     options: AnswerOptions,
 ) -> None:
-    """Suggest nodes that are missing in subgraphs, with the probability that they belong.
+    """Suggest nodes that are missing from subgraphs, with the probability that each belongs.
 
-    The model is fitted to the run's training and validation subgraphs, by leaving members out, when it is first needed.
+    On first use, a model is fitted to the run's training and validation subgraphs by leaving members out.
 
     Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
     """

@@ -84,7 +84,7 @@ def root(
         typer.Option(
             "--plugin",
             metavar="MODULE",
-            help="Import this module if a run names a model or channel of it; accepted after any command, repeatable. "
+            help="Import this module if a run uses a model or channel from it; accepted after any command, repeatable. "
             "Or set SUBGNN_PLUGINS.",
         ),
     ] = "",
@@ -135,7 +135,7 @@ def _allow_plugins(words: list[str]) -> list[str]:
             continue
         module = module if sign else next(given, "")
         if not is_plugin(f"{module.partition(':')[0]}:NAME"):
-            hint = "accepted: the name of a Python module, as in --plugin my_package.my_model"
+            hint = "accepted: the name of a Python module, such as --plugin my_package.my_model"
             raise UserError(excerpt(module), where="--plugin", hint=hint)
         allow_plugin(module)
     return others
@@ -148,9 +148,11 @@ def _report(error: Exception) -> int:
     if isinstance(error, UserError):
         print_error(str(error))
     elif isinstance(error, OSError) and error.filename is not None:
-        print_error(f"{error.filename}: {error.strerror or error}; check the path and what may be written there")
+        print_error(f"{error.filename}: {error.strerror or error}; check the path and its permissions")
     elif kind in ("MemoryError", "OutOfMemoryError") or any(text in str(error) for text in of_torch):
-        hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or take a larger machine"
+        hint = (
+            "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or use a machine with more memory"
+        )
         print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
     elif (usage := getattr(error, "format_message", None)) is not None:
         if kind != "NoArgsIsHelpError":  # which has printed the help

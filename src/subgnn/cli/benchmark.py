@@ -29,20 +29,23 @@ def run_benchmark(
         str, Argument(metavar="SUITE", help=f"The suite: {', '.join(suite_names())}, or a .toml file of your own.")
     ],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
-    seeds: Annotated[int | None, Option(min=1, help="Runs of each model; by default as in the suite.")] = None,
+    seeds: Annotated[int | None, Option(min=1, help="Runs per model; by default as many as the suite says.")] = None,
     data: Annotated[list[str] | None, Option(metavar="NAME=DIR", help="A dataset; may be repeated.")] = None,
     models: Annotated[list[str] | None, Option(metavar="LABELS", help="Only these models, joined by commas.")] = None,
     datasets: Annotated[list[str] | None, Option(metavar="NAMES", help="Only these datasets.")] = None,
     split: Annotated[
         Literal["random", "stored", "published", "folds"] | None,
-        Option(help="The split of all datasets; by default as the suite says. published: as train --split."),
+        Option(help="Split of all datasets; by default as the suite says. published: see train --split."),
     ] = None,
     as_published: Annotated[
-        bool, Option("--as-published", help="Add scores by the selection rules of others, some of which use test.")
+        bool,
+        Option(
+            "--as-published", help="Add scores by other authors' selection rules, some of which use the test split."
+        ),
     ] = False,
     options: ExperimentOptions,
 ) -> None:
-    """Run a suite: its models on its datasets over several seeds, with a report beside the published numbers.
+    """Train the models of a suite on its datasets with several seeds, and compare them with published numbers.
 
     The same command continues, and skips finished runs.
     Exit code 1 if some runs failed, 2 if all did.
@@ -87,7 +90,7 @@ def run_benchmark(
     if failed:
         count = f"{len(failed)} of {len(failed) + report['runs']} runs failed"
         first = next(iter(failed.values()))
-        print_error(f"benchmark run: {count}; the first: {first}; the same command runs the failed ones again")
+        print_error(f"benchmark run: {count}; the first: {first}; run the same command again to retry them")
         raise typer.Exit(1 if report["runs"] else 2)
 
 
@@ -96,7 +99,7 @@ def report_suite(
     out: Annotated[Path, Argument(metavar="DIR", help="The folder that benchmark run wrote.")],
     json: JsonFlag = False,
 ) -> None:
-    """Write the report of a suite again from the folders of its runs: report.html, report.md and report.json.
+    """Write the report of a suite again from its run folders: report.html, report.md and report.json.
 
     Runs of the same suite on another machine can be copied into DIR/runs first.
 
@@ -132,12 +135,12 @@ def _folders(pairs: Sequence[str]) -> dict[str, Path]:
     for pair in pairs:
         name, sign, folder = pair.partition("=")
         if not sign or not name or not folder:
-            raise UserError(f"'{pair}'", where="--data", hint="accepted: NAME=DIR, as hpo-metab=data/hpo_metab")
+            raise UserError(f"'{pair}'", where="--data", hint="accepted: NAME=DIR, such as hpo-metab=data/hpo_metab")
         found[name] = Path(folder)
     return found
 
 
 def _names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Names joined by commas; a text that is a known name is one, commas and all."""
+    """Split names at commas, but keep a known name that contains commas whole."""
     pieces = [piece for text in texts for piece in ([text] if text in known else text.split(","))]
     return [name.strip() for name in pieces if name.strip()]

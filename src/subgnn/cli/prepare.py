@@ -31,7 +31,7 @@ def prepare_dataset(
     *,
     path: DatasetPath,
     recipe: RecipeName = "subgnn",
-    seed: Annotated[int, Option(help="Seed of anchors and walks.")] = 0,
+    seed: Annotated[int, Option(help="Seed for anchors and walks.")] = 0,
     settings: Settings = None,
     cache: CacheFlag = True,
     id_base: IdBase = None,
@@ -141,7 +141,7 @@ def pretrain_nodes(
     given = [*(settings or ()), *([] if seed is None else [f"pretrain.seed={seed}"])]
     for text in given:
         if not text.strip().startswith("pretrain."):
-            what = f"'{text}' is not a setting of pretraining"
+            what = f"'{text}' is not a pretraining setting"
             raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
     chosen = parse_recipe({}, "--set", given).pretrain
     if out.suffix != ".safetensors":

@@ -38,9 +38,15 @@ def evaluate_run(
 def export_run_file(
     run: RunPath,
     out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write; .pt2 for a program of torch, from distances to logits.")
+        Path,
+        Option(
+            metavar="FILE",
+            help="The file to write; a .pt2 file is a torch.export program that maps distances to logits.",
+        ),
     ],
-    with_graph: Annotated[bool, Option("--with-graph", help="Include the graph: no other file is needed.")] = False,
+    with_graph: Annotated[
+        bool, Option("--with-graph", help="Include the graph, so that no other file is needed.")
+    ] = False,
     data: DataPath = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -71,7 +77,9 @@ def export_run_file(
 
 def report_run(
     run: Annotated[Path, Argument(metavar="RUN", help="The folder of a finished run.")],
-    out: Annotated[Path | None, Option(metavar="FILE", help="The page; by default RUN/report.html, replaced.")] = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="The page to write; by default RUN/report.html, which is replaced.")
+    ] = None,
     data: DataPath = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -128,19 +136,19 @@ def list_runs(
 def serve_runs(
     runs: Annotated[
         list[str],
-        Argument(metavar="RUN...", help="Finished runs, or files from subgnn export; NAME=RUN sets another name."),
+        Argument(metavar="RUN...", help="Finished runs, or files from subgnn export; NAME=RUN sets a different name."),
     ],
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8000,
-    token_file: Annotated[Path | None, Option(metavar="FILE", help="File with the token of requests.")] = None,
+    token_file: Annotated[Path | None, Option(metavar="FILE", help="File with the access token.")] = None,
     allowed_host: Annotated[
         list[str] | None, Option(metavar="NAME", help="Host name that requests may use; may be repeated.")
     ] = None,
-    max_body: Annotated[int, Option(min=1, help="Most bytes in the body of a request.")] = 1_000_000,
-    max_subgraphs: Annotated[int, Option(min=1, help="Most subgraphs in a request.")] = 256,
-    max_nodes: Annotated[int, Option(min=1, help="Most nodes in a request, in all.")] = 10_000,
-    timeout: Annotated[float, Option(min=0.1, help="Seconds for a request to be answered.")] = 30.0,
-    body_timeout: Annotated[float, Option(min=0.1, help="Seconds for a request to arrive.")] = 10.0,
+    max_body: Annotated[int, Option(min=1, help="Maximum request body, in bytes.")] = 1_000_000,
+    max_subgraphs: Annotated[int, Option(min=1, help="Maximum number of subgraphs per request.")] = 256,
+    max_nodes: Annotated[int, Option(min=1, help="Maximum number of nodes per request.")] = 10_000,
+    timeout: Annotated[float, Option(min=0.1, help="Timeout for answering a request, in seconds.")] = 30.0,
+    body_timeout: Annotated[float, Option(min=0.1, help="Timeout for receiving a request, in seconds.")] = 10.0,
     data: DataPath = None,
     json: JsonFlag = False,
 ) -> None:
@@ -154,7 +162,7 @@ def serve_runs(
         if json:
             print_json(found)
         else:
-            print_line(f"{found['url']}: serving {', '.join(found['runs'])}; Ctrl-C ends")
+            print_line(f"{found['url']}: serving {', '.join(found['runs'])}; press Ctrl-C to stop")
         sys.stdout.flush()  # a process that waits for this line behind a pipe may send requests now
 
     limits = {

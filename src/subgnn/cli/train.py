@@ -51,7 +51,7 @@ def train_run(
     """Train on a dataset: the best model that a portfolio of recipes finds (auto), or the recipe that you name.
 
     A named recipe is selected on the validation split. A portfolio compares its candidates by cross-validation on all
-    labelled subgraphs outside test; Ctrl-C ends it with the best so far. Test is scored once.
+    labelled subgraphs outside test; press Ctrl-C to stop it with the best so far. Test is scored once.
 
     If the dataset is given as tables, the run's folder gets a copy of it.
 
@@ -102,7 +102,7 @@ def train_run(
     print_result(result)
     if result.interrupted:
         print_line(
-            f"interrupted: the best of the finished candidates; to try the rest: {continuing_command(context.obj)}"
+            f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
         )
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")

@@ -20,10 +20,10 @@ _MAX_ROWS = 10
 class TuneOptions:
     """Options of the search, as :func:`subgnn.lab.tuning.tune.tune` takes them."""
 
-    trials: Annotated[int, Option(min=1, help="Trials of the study, over all workers and calls.")] = 50
+    trials: Annotated[int, Option(min=1, help="Trials in the study, over all workers and calls.")] = 50
     storage: Annotated[str | None, Option(metavar="URL", help="Database or SQLite file; default OUT/study.db.")] = None
     study: Annotated[str | None, Option(metavar="NAME", help="The study; default DATASET/RECIPE/SPACE.")] = None
-    seeds: Annotated[int, Option(min=1, help="Trainings per trial, whose scores are averaged.")] = 1
+    seeds: Annotated[int, Option(min=1, help="Training runs per trial; their scores are averaged.")] = 1
     folds: Annotated[
         int, Option(min=0, metavar="K", help="Score on K folds of train and val; 0 scores on the validation split.")
     ] = 5

@@ -1,1 +1,1 @@
-"""The data model, and everything that fills it."""
+"""Graphs, subgraphs and datasets, and the readers, generators and converters that make them."""

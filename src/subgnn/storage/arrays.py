@@ -38,7 +38,7 @@ Parts = list[bytes | memoryview]
 
 
 class Damaged(DataError):
-    """A file of another kind than expected, or one that was changed or cut since it was written."""
+    """A file of an unexpected kind, or one that was changed or truncated after it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ArrayFile:
     def content(self) -> Any:
         """The JSON value that the file has beside its arrays."""
         text = self.metadata.get("content")
-        what = f"the {self.kind.noun} lacks its content, or has one of a wrong kind"
+        what = f"the {self.kind.noun} is incomplete or malformed"
         return parse_json(text if isinstance(text, str) else "", self.where, self.kind.again, what=what)
 
     def verify(self) -> None:
@@ -151,7 +151,7 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
     arrays = {name: _array(name, entry, content, kind, str(path)) for name, entry in header.items()}
     spans = sorted(entry["data_offsets"] for entry in header.values())
     if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
-        what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes behind its header"
+        what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes after its header"
         raise Damaged(what, where=str(path), hint=f"the file is damaged; {kind.again}")
     found = ArrayFile(kind, str(path), metadata, arrays, data, status)
     if verify:
@@ -246,5 +246,5 @@ def load_state(path: Path, kind: Format) -> dict[str, Any]:
     except (LookupError, TypeError, ValueError):
         state = None
     if not isinstance(state, dict):
-        raise Damaged(f"the {kind.noun} lacks a part, or has one of a wrong kind", where=str(path), hint=kind.again)
+        raise Damaged(f"the {kind.noun} is incomplete or malformed", where=str(path), hint=kind.again)
     return state

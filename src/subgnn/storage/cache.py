@@ -116,7 +116,7 @@ def lookup(path: Path, read: Callable[[], Result]) -> Result | None:
     try:
         found = read()
     except DataError as error:
-        what = f"{path}: damaged, and not used ({error.what}); it is computed anew and the file replaced"
+        what = f"{path}: damaged and ignored ({error.what}); the result is computed again and the file is replaced"
         warnings.warn(what, DataWarning, stacklevel=3)
         return None
     touch(path)
@@ -147,7 +147,7 @@ def store(path: Path, parts: Parts) -> bool:
     """Make room for a file of the cache and write it; if that fails, warn and return False."""
     limit, size = cache_limit(), sum(memoryview(part).nbytes for part in parts)
     if size > limit:
-        what = f"{path}: not kept: {size / 1e6:,.0f} MB, more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
+        what = f"{path}: not cached: {size / 1e6:,.0f} MB is more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
         warnings.warn(what, DataWarning, stacklevel=3)
         return False
     try:
@@ -155,7 +155,7 @@ def store(path: Path, parts: Parts) -> bool:
         write_parts(path, parts, overwrite=True, sync=False)
     except (DataError, OSError) as error:
         what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
-        hint = "work goes on without the cache; SUBGNN_CACHE names another folder"
+        hint = "continuing without the cache; set SUBGNN_CACHE to another folder"
         warnings.warn(f"{path}: {what}; {hint}", DataWarning, stacklevel=3)
         return False
     return True

@@ -91,7 +91,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def temporary_folder(name: str) -> AbstractContextManager[Path]:
-    """Create a folder in the system's temporary directory; it is removed as that of :func:`scratch_folder`."""
+    """Create a folder in the system's temporary directory; it is removed like that of :func:`scratch_folder`."""
     return _own_folder(Path(tempfile.gettempdir()) / name)
 
 
@@ -276,7 +276,7 @@ def finite(value: Any) -> Any:
 
 def read_json(path: Path, hint: str) -> Any:
     """The value of a JSON file."""
-    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is not valid JSON, or damaged")
+    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is not valid JSON, or it is damaged")
 
 
 def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:

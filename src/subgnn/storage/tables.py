@@ -25,7 +25,7 @@ STDOUT = STANDARD_STREAM
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 Part = Sequence[Sequence[Any]]
-"""Some rows of a table, as the values of each column."""
+"""A batch of rows of a table, as one sequence of values per column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def test_diffusions_of_the_training_subgraphs_are_stored(tmp_path, monkeypatch, 
         np.testing.assert_array_equal(found[0], wanted)
     (stored,) = (tmp_path / "cache" / "diffusions").iterdir()
     stored.write_bytes(stored.read_bytes()[:-1] + b"x")
-    with pytest.warns(DataWarning, match="damaged, and not used"):
+    with pytest.warns(DataWarning, match="damaged and ignored"):
         found, computed = outputs()
     assert sorted(computed) == [known, asked]
     np.testing.assert_array_equal(found, wanted)

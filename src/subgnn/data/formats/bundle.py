@@ -210,7 +210,7 @@ def _build(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str)
         dataset = _assemble(arrays, content)
         fits = _fits(dataset)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
-        raise DataError("the dataset lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None
+        raise DataError("the dataset is incomplete or malformed", where=where, hint=_AGAIN) from None
     if not fits:
         raise DataError("the parts of the dataset do not fit together", where=where, hint=_AGAIN)
     return dataset
