@@ -3,7 +3,8 @@
     python examples/demo.py [FOLDER]
 
 The dataset is DENSITY, whose labels lie in the shape of a subgraph. The leaderboard says so: models that see shapes
-lead, and models that see which nodes a subgraph has are no better than the constant prediction.
+lead, and models that see which nodes a subgraph has are no better than always
+predicting the most frequent class.
 """
 
 from __future__ import annotations

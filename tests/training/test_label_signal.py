@@ -74,21 +74,24 @@ def test_each_case(right, signals, enough):
 
 def test_the_sentences():
     assert verdict(topology=24, bag=55, avg=50, hop=54, subgnn=56).sentences == (
-        "The labels depend on which nodes a subgraph has (bag 0.917); the constant prediction has micro-F1 0.333.",
+        "The labels depend on which nodes a subgraph has (bag 0.917); always predicting the most frequent "
+        "class scores 0.333 (micro-F1).",
         "A simple model is as good: bag 0.917; subgnn 0.933 is not clearly better.",
     )
     assert verdict(constant=12, topology=24, bag=36, hop=48, subgnn=60).sentences == (
         "The labels depend on which nodes a subgraph has (bag 0.600), on its shape (topology 0.400), on the "
-        "nodes around it (bag-1hop 0.800) and on more than each of these alone (subgnn 1.000); the constant "
-        "prediction has micro-F1 0.200.",
+        "nodes around it (bag-1hop 0.800) and on more than each of these alone (subgnn 1.000); always "
+        "predicting the most frequent class scores 0.200 (micro-F1).",
         "No simple model is as good as subgnn 1.000.",
     )
     assert verdict(topology=58, bag=24).sentences == (
-        "The labels depend on the shape of a subgraph (topology 0.967); the constant prediction has micro-F1 0.333.",
+        "The labels depend on the shape of a subgraph (topology 0.967); always predicting the most frequent "
+        "class scores 0.333 (micro-F1).",
         "A simple model is the best: topology 0.967.",
     )
     assert verdict(topology=20, bag=20).sentences == (
-        "No signal was found: no model is clearly better than the constant prediction (micro-F1 0.333).",
+        "No signal was found: no model is clearly better than always predicting the most frequent class "
+        "(micro-F1 0.333).",
     )
 
 
@@ -129,6 +132,6 @@ def test_sets_of_labels_and_values():
     found = signal_of(models, values, "regression", rows)
     assert found.signals == ("identity",)
     assert "(bag 0.9" in found.sentences[0]
-    assert found.sentences[0].endswith("the constant prediction has R2 0.000.")
+    assert found.sentences[0].endswith("always predicting the mean scores 0.000 (R2).")
     models = [judged("topology", 1 - labels, labels, "multi-label"), judged("bag", labels, labels, "multi-label")]
     assert signal_of(models, labels, "multi-label", rows).signals == ("identity",)

@@ -1,8 +1,8 @@
 """Determine which kind of signal labels carry, from out-of-fold predictions of models that see different things.
 
 Models are grouped by what they see of a subgraph (:meth:`~subgnn.models.interface.Model.sees`): its nodes, its shape,
-its nodes with those around them, or everything. Of each group, the best is compared with the constant prediction and
-with the best of simpler groups. A model is *clearly* better than another if
+its nodes with those around them, or everything. The best of each group is compared with the constant prediction (always
+the most frequent class; for real values, the mean) and with the best of simpler groups. A model is *clearly* better if
 
 1. its score (micro-F1, for real values R^2) is higher by at least :data:`MARGIN`, and
 2. the paired swap test (:func:`~subgnn.metrics.significance.swap_test`) gives less than :data:`LEVEL` / comparisons.
@@ -66,7 +66,10 @@ _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateScore:
-    """A model by what it sees, and the terms of its out-of-fold score; ``simple``: it is fitted in one go."""
+    """The out-of-fold score of a model, and which aspects of a subgraph the model uses.
+
+    ``simple`` models are fitted in one go.
+    """
 
     name: str
     sees: View
@@ -76,9 +79,9 @@ class CandidateScore:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The signals of the labels, also in words.
+    """The signals that the labels carry, also in words.
 
-    ``enough`` is the best simple model, if no model is clearly better; else the best model; empty without a signal.
+    ``enough`` is the best simple model if no model is clearly better, else the best model; empty without a signal.
     """
 
     signals: tuple[Signal, ...]
@@ -96,15 +99,15 @@ def signal_of(
     """Which kind of signal the labels carry, by the rule of this module.
 
     Args:
-        models: the fitted ones. Without one that sees nothing, the constant prediction is that of all targets.
+        models: the fitted models. If none of them sees nothing, the constant prediction is computed from all targets.
         units: (n,), equal for subgraphs that count as one.
-        untried: names of candidates that were not judged, which may find what the others do not.
+        untried: names of candidates that were not judged, which may find what the others missed.
 
     Example:
         >>> targets = np.arange(90) % 3
         >>> bag = CandidateScore("bag", "nodes", score_terms(targets, targets, "multi-class"))
         >>> print(*signal_of([bag], targets, "multi-class", np.arange(90)).sentences)
-        The labels depend on which nodes a subgraph has (bag 1.000); the constant prediction has micro-F1 0.333. ...
+        The labels depend on which nodes a subgraph has (bag 1.000); always predicting the most frequent class ...
     """
     guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)
     constant = CandidateScore("constant", "nothing", score_terms(guess, targets, task))
@@ -116,17 +119,18 @@ def signal_of(
     pairs = sum(size * (1 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
     simple = [model for model in known if model.simple and model.sees != "nothing"]
     pairs += len(simple) * (len(known) - len(groups["nothing"]) - len(simple))
-    judge = _Judge(
+    comparison = _Comparison(
         best={view: _best(groups[view]) for view in _VIEWS if groups[view]},
         simple=_best(simple) if simple else None,
         constant=_best(groups["nothing"]).terms,
         perfect=perfect.joined(units),
         level=LEVEL / max(1, pairs),
         metric=task_of(task).headline_word,
+        guess=task_of(task).constant_word,
         size=len(targets),
         untried=untried,
     )
-    return judge.verdict()
+    return comparison.verdict()
 
 
 def _best(models: Sequence[CandidateScore]) -> CandidateScore:
@@ -134,8 +138,8 @@ def _best(models: Sequence[CandidateScore]) -> CandidateScore:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Judge:
-    """The best model of each group and of all simple ones, and the level that the p-value of a clear lead is below."""
+class _Comparison:
+    """The best model of each group and the best simple model, compared at a significance ``level``."""
 
     best: Mapping[View, CandidateScore]
     simple: CandidateScore | None
@@ -143,6 +147,7 @@ class _Judge:
     perfect: ScoreTerms
     level: float
     metric: str
+    guess: str
     size: int
     untried: Sequence[str]
 
@@ -171,7 +176,7 @@ class _Judge:
         return placed and all(self._leads(self.best[view].terms, self.best[other].terms) for other in rivals)
 
     def _enough(self) -> tuple[CandidateScore, str]:
-        """The model that is enough, and whether a simple one is."""
+        """The model that suffices, and a sentence on whether it is a simple one."""
         top, simple = _best(list(self.best.values())), self.simple
         known = simple is not None and self._leads(simple.terms, self.constant)
         if simple is None or not known or self._leads(top.terms, simple.terms):
@@ -181,22 +186,22 @@ class _Judge:
         return simple, f"A simple model is as good: {_score(simple)}; {_score(top)} is not clearly better."
 
     def _signal_words(self, signals: Sequence[Signal], clear: Sequence[View]) -> str:
-        guess = f"{self.metric} {self.constant.score:.3f}"
+        guess, score = f"always predicting the {self.guess}", f"{self.constant.score:.3f}"
         if "none" in signals:
-            what = f"No signal was found: no model is clearly better than the constant prediction ({guess})."
+            what = f"No signal was found: no model is clearly better than {guess} ({self.metric} {score})."
             return f"{what}{self._untried()}"
         if "undecided" in signals:
             what = f"{self.size:,} labelled subgraphs are too few to tell whether any model is better than"
-            return f"{what} the constant prediction ({guess}).{self._untried()}"
+            return f"{what} {guess} ({self.metric} {score}).{self._untried()}"
         if "unplaced" in signals:
             models = " and ".join(_score(self.best[view]) for view in clear)
-            what = f"The labels carry a signal ({models}; the constant prediction has {guess})"
-            return f"{what}, but which kind cannot be told: no kind of model is clearly better than the simpler ones."
+            what = f"The labels carry a signal ({models}; {guess} scores {score}, {self.metric})"
+            return f"{what}, but its kind is unclear: no kind of model is clearly better than the simpler ones."
         views = [view for view in clear if _VIEWS[view] in signals]
         named = [_DEPENDS_ON[_VIEWS[view]][min(i, 1)] for i, view in enumerate(views)]
         first, *others = (f"{words} ({_score(self.best[view])})" for words, view in zip(named, views, strict=True))
         words = " and on ".join([", on ".join([first, *others[:-1]]), *others[-1:]])
-        return f"The labels depend on {words}; the constant prediction has {guess}."
+        return f"The labels depend on {words}; {guess} scores {score} ({self.metric})."
 
     def _untried(self) -> str:
         if not self.untried:
