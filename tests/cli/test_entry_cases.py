@@ -260,7 +260,7 @@ REFUSED = {
             members=("members.csv", text([row[:3] for row in long([ROWS[0], ROWS[1], ROWS[3]])])),
             columns=("--recipe", "auto"),
         ),
-        "train: 2 labelled subgraphs of different nodes that are not test; at least 3 are needed",
+        "train: only 2 distinct labelled subgraphs outside the test split; at least 3 are needed",
     ),
     "no labels": (
         Case(members=("members.csv", text([row[:2] for row in long(ROWS)]))),

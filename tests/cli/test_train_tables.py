@@ -53,8 +53,8 @@ def test_an_interrupted_run_goes_on_with_the_same_tables_only(folder, tmp_path):
     refused = train(tmp_path, "members.csv", out, "--resume")
     assert refused.code == 2
     assert refused.error == (
-        f"{out}: the run there is of other data; continue with the dataset in {out}/dataset.subgnn, or give another "
-        "--out"
+        f"{out}: the existing run used a different dataset; continue with the dataset in {out}/dataset.subgnn, or give "
+        "another --out"
     )
     assert train(folder, "members.csv", out, "--resume").code == 0
 

@@ -79,7 +79,7 @@ def test_a_directed_graph_is_known_in_either_form_and_hashed_once(monkeypatch, f
     assert len(hashed) == 2  # of both forms
     turned = data.graph.reverse()
     if follows:
-        with pytest.raises(DataError, match="the graph is another one"):
+        with pytest.raises(DataError, match="not the graph that the run was trained on"):
             Predictor(trained.checkpoint, turned)
     else:
         assert np.array_equal(Predictor(trained.checkpoint, turned).outputs(SETS), trained.outputs(SETS))

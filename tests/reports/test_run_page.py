@@ -344,7 +344,7 @@ def test_another_dataset_is_refused(made):
     run, data, _ = made("multi-class")
     with pytest.raises(DataError, match="not those the run was trained with: 30 labels differ"):
         run_report(run, replace(dataset("binary")))
-    with pytest.raises(DataError, match="the graph is another one"):
+    with pytest.raises(DataError, match="not the graph that the run was trained on"):
         run_report(run, replace(data, graph=replace(data.graph, known_hash="0" * 64)))
 
 

@@ -92,7 +92,7 @@ def test_predictions_leave_out_the_edges_that_training_left_out(tmp_path):
     for source in (None, data):
         again = open_run(tmp_path / "run.subgnn", source).predictor
         np.testing.assert_array_equal(again.outputs(nodes), opened.predictor.outputs(nodes))
-    with pytest.raises(DataError, match="other settings"):
+    with pytest.raises(DataError, match="different settings"):
         train(data, BAG, tmp_path / "run", edges_until=first - 1, resume=True)
 
 

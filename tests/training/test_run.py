@@ -100,7 +100,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
         train(dataset(), recipe(6), tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt))
     with pytest.raises(DataError, match="exists already"):
         train(dataset(), recipe(6), tmp_path / "cut", seed=3)
-    with pytest.raises(DataError, match="other settings"):
+    with pytest.raises(DataError, match="different settings"):
         train(dataset(), recipe(7), tmp_path / "cut", seed=3, resume=True)
     train(dataset(), recipe(6), tmp_path / "cut", seed=3, resume=True)
     assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
@@ -116,7 +116,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_one_of_another_split_does_not(t
     (tmp_path / "run" / RECIPE).write_text(json.dumps(settings | {"note": "It was another one."}))
     assert train(dataset(), recipe(2), tmp_path / "run", resume=True).val == found.val
     for change in ({"split": "published"}, {"seed": 1}):
-        with pytest.raises(DataError, match="other settings"):
+        with pytest.raises(DataError, match="different settings"):
             train(dataset(), recipe(2), tmp_path / "run", resume=True, **change)
 
 
@@ -124,7 +124,7 @@ def test_another_graph_is_refused(tmp_path):
     data = dataset()
     train(data, recipe(1), tmp_path / "run")
     other = replace(data.graph, known_hash="0" * 64)
-    with pytest.raises(DataError, match="the graph is another one"):
+    with pytest.raises(DataError, match="not the graph that the run was trained on"):
         Predictor(tmp_path / "run" / CHECKPOINT, other)
 
 

@@ -76,7 +76,7 @@ def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(inputs):
     step = Recorded(fails=True)
     for _ in range(3):
         step(inputs, np.array([0, 1]))
-    with pytest.warns(DataWarning, match="cannot be captured here \\(operation not permitted\\)"):
+    with pytest.warns(DataWarning, match="could not capture steps as a CUDA graph \\(operation not permitted\\)"):
         step(inputs, np.array([0, 1]))
     step(inputs, np.array([0, 1]))
     assert [kind for kind, _ in step.events] == ["plain"] * 5
@@ -122,7 +122,7 @@ def test_validation_that_cannot_be_captured_runs_directly():
     model, nodes = build_model(prepared)
     inputs, rows, compute = Inputs(prepared, nodes), np.array([3, 1]), RecordedOutputs(fails=True)
     first = compute(model, inputs, rows, 256)
-    with pytest.warns(DataWarning, match="validation cannot be captured here \\(operation not permitted\\)"):
+    with pytest.warns(DataWarning, match="could not capture validation as a CUDA graph \\(operation not permitted\\)"):
         second = compute(model, inputs, rows, 256)
     assert torch.equal(first, second)
     assert torch.equal(first, compute(model, inputs, rows, 256))

@@ -65,10 +65,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
-    """The error for a checkpoint, in either form, that lacks a part or has a wrong one."""
+    """The error for a checkpoint, in either form, that is incomplete or malformed."""
     why = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
     why = why.encode("unicode_escape").decode()[:_MAX_SHOWN]
-    what = f"{noun} lacks a part, or has one of a wrong kind ({why})"
+    what = f"{noun} is incomplete or malformed ({why})"
     return DataError(what, where=where, hint=again)
 
 
@@ -197,7 +197,7 @@ def _of_type(content: Mapping[str, Any], name: str, kind: type) -> Any:
     return value
 
 
-_OF_RUN = "give the graph the run was trained on"
+_OF_RUN = "give the original graph"
 
 
 def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again: str) -> Model:
@@ -207,7 +207,8 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
     """
     seen = seen_hash(graph, checkpoint.spec.prepare)
     if seen != checkpoint.spec.graph_hash:
-        what = f"the graph is another one ({seen[:12]}, not {checkpoint.spec.graph_hash[:12]})"
+        hashes = f"hash {seen[:12]}, expected {checkpoint.spec.graph_hash[:12]}"
+        what = f"this is not the graph that the run was trained on ({hashes})"
         raise DataError(what, where="graph", hint=_OF_RUN)
     if graph.names_hash != checkpoint.spec.names_hash:
         missing = "" if graph.names_hash and checkpoint.spec.names_hash else "graph" if not graph.names_hash else "run"

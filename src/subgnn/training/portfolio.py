@@ -87,9 +87,9 @@ class CrossValidation:
         found = cls(replace(dataset, subgraphs=replace(subgraphs, splits=None)), rows, judged, has_validation, seed)
         needed = 2 if has_validation else 3
         if len(np.unique(found.units)) < needed:
-            of = "different nodes" if subgraphs.groups is None else "different nodes and groups"
-            what = f"{len(np.unique(found.units))} labelled subgraphs of {of} that are not test"
-            hint = f"at least {needed} are needed to judge candidates; name a recipe with --recipe, as bag"
+            groups = "" if subgraphs.groups is None else " (each group counts once)"
+            what = f"only {len(np.unique(found.units))} distinct labelled subgraphs outside the test split{groups}"
+            hint = f"at least {needed} are needed to judge candidates; name a single recipe, e.g. --recipe bag"
             raise DataError(what, where="train", hint=hint)
         return found
 

@@ -93,7 +93,7 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
         raise DataError("the saved progress does not fit the run", where=str(out / LAST), hint=hint)
     before = found["devices"]
     if before != devices:
-        what = f"the run was on {before} devices, not {devices}, which makes other batches"
+        what = f"the run started on {before} devices and cannot resume on {devices}: the batches would differ"
         raise DataError(what, where=str(out), hint=f"continue on {before}, or give another --out")
     return found
 

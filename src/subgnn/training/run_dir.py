@@ -103,7 +103,7 @@ def claim_run(options: RunOptions) -> Iterator[None]:
 
 
 def can_resume(options: RunOptions) -> bool:
-    """Whether there is a run to resume, refused if it has other settings; a changed note does not matter."""
+    """Whether there is a run to resume, with an error if its settings differ; a changed note does not matter."""
     out = options.out
     if not (options.resume and (out / RECIPE).is_file()):
         return False
@@ -112,12 +112,12 @@ def can_resume(options: RunOptions) -> bool:
     now = options.seed, options.split, options.edges_until
     if given != now or _settings(before) != _settings(options.recipe):
         hint = "give the same recipe, settings, seed, split and edges, or another --out"
-        raise DataError("the run there has other settings", where=str(out), hint=hint)
+        raise DataError("the existing run has different settings", where=str(out), hint=hint)
     return True
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
-    """All settings but the budget of a portfolio, which may be another one when a run is resumed."""
+    """All settings except the budget of a portfolio, which may change when a run is resumed."""
     resolved = parse_recipe(recipe.plain(), "recipe")  # with the defaults of its method, if it was made in Python
     return recipe_key(replace(resolved, auto=replace(recipe.auto, time=AutoSettings().time)))
 
@@ -215,7 +215,7 @@ def keep_dataset(dataset: Dataset, out: Path) -> None:
     before = read_bundle(path)
     if _content(before) != _content(dataset):
         hint = f"continue with the dataset in {path}, or give another --out"
-        raise DataError("the run there is of other data", where=str(out), hint=hint)
+        raise DataError("the existing run used a different dataset", where=str(out), hint=hint)
 
 
 def _content(dataset: Dataset) -> tuple[str, ...]:

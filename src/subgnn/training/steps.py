@@ -208,7 +208,7 @@ def _capturing(graph: torch.cuda.CUDAGraph, stream: Any) -> Iterator[None]:
 
 
 def _warn(what: str, error: RuntimeError) -> None:
-    told = f"{what} cannot be captured here ({str(error).splitlines()[0]}), but only run directly"
+    told = f"could not capture {what} as a CUDA graph ({str(error).splitlines()[0]}); running without it"
     warnings.warn(told, DataWarning, stacklevel=3)
 
 
