@@ -102,7 +102,7 @@ class ThresholdReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The result of a finished run. The fields from ``metric`` on are those of a portfolio."""
+    """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``interrupted``."""
 
     run: str
     dataset: str

@@ -1,4 +1,4 @@
-"""The tasks: what the label of a subgraph is, and everything that depends on it.
+"""The tasks: what the label of a subgraph is, and the loss, predictions and metrics that depend on it.
 
 A task is one of five names in files (the dataset card, run.json, a checkpoint) and one object in memory:
 ``task_of(subgraphs.task)``. The object has no state.
@@ -191,7 +191,9 @@ class Task:
         raise self._no("metrics")
 
     def selection_metric(self, select_by: str = "auto") -> str:
-        """The metric that ``training.select_by`` names, if the task has it; ``auto`` is micro-F1, for real values R^2.
+        """The metric that ``training.select_by`` names, if the task has it; ``auto`` is the headline metric.
+
+        For real values, that is R^2, by which candidates of a portfolio are selected; epochs are selected by the loss.
 
         Example:
             >>> Regression().selection_metric("auto"), Binary().selection_metric("recall@50")
@@ -202,7 +204,7 @@ class Task:
         known = ["micro_f1", "macro_f1", "accuracy", "auroc"] if self.has_classes else [self.headline]
         known += ["auprc", "recall@K"] * self.has_thresholds
         if ("recall@K" if recall_count(select_by) is not None else select_by) not in known:
-            what = f"training.select_by is {excerpt(select_by)}, and the task is {self.name}"
+            what = f"training.select_by is {excerpt(select_by)}, but the task is {self.name}"
             hint = choices(select_by, ["auto", *known])
             hint += "; K is a whole number from 1" if "recall@K" in known else ""
             raise UserError(what, where="train", hint=hint)

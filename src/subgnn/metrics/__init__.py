@@ -1,1 +1,1 @@
-"""Losses and metrics of the tasks, weights of classes, thresholds, and tests of significance."""
+"""Class weights and the focal loss, decision thresholds, and significance tests."""

@@ -1,4 +1,4 @@
-"""Options of training, declared once, and a run to be trained.
+"""Options for training, declared once, and the description of a run to train.
 
 Each field of :class:`TrainOptions` is an option of ``subgnn train`` and a keyword of ``subgnn.train``. The command line
 imports this module for ``--help``, so it imports no numeric library.
@@ -31,25 +31,25 @@ SplitName = Annotated[
     Literal["stored", "published"],
     Option(
         "--split",
-        help="published: as in published results, with val and test of the file exchanged where val is the smaller.",
+        help="'published' swaps val and test if val is smaller, as published results do.",
     ),
 ]
 DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
-CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Read from the cache, and write to it.")]
+CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Use the cache (read and write).")]
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions:
-    """Options of training. Durations and times may also be given as texts, which become numbers here."""
+    """Options for training. Durations and times may also be given as text, which is parsed here."""
 
-    seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0
+    seed: Annotated[int, Option(help="Seed for anchors, weights, batches and dropout.")] = 0
     time: Annotated[
         float | None,
         Option(
             metavar="DURATION",
             parser=str,
-            help="Time budget of auto, as 90s, 5m or 1h; by default 5m. Not for other recipes.",
+            help="Time budget, e.g. 90s, 5m or 1h (auto only; default 5m).",
         ),
     ] = None
     threshold: Annotated[
@@ -66,7 +66,7 @@ class TrainOptions:
         Option(
             metavar="TIME",
             parser=str,
-            help="Leave out later edges, here and in predictions: a number or an ISO date.",
+            help="Ignore later edges, in training and in predictions: a number or an ISO date.",
         ),
     ] = None
     allow_look_ahead: Annotated[
@@ -98,10 +98,10 @@ class TrainOptions:
 
 
 def parse_duration(value: Any, where: str) -> float:
-    """Seconds of a duration: a number, or a text such as ``90s``, ``5m`` or ``1h``.
+    """Parse a duration into seconds: a number, or text such as ``90s``, ``5m`` or ``1h``.
 
     Raises:
-        UserError: for anything else, and below a second.
+        UserError: for anything else, and for less than a second.
 
     Example:
         >>> [parse_duration(value, "--time") for value in (90, "90", "90s", "5m", "1.5h")]
@@ -138,12 +138,12 @@ class TrainedRun:
 WritePage: TypeAlias = "Callable[[Dataset, Path, TrainedRun | None], None]"
 """Writes the page of a finished run, from its dataset, its folder and, just after training, what is in memory."""
 OnLeaderboard: TypeAlias = "Callable[[Sequence[Candidate], str], None]"
-"""Called with the rows of a portfolio's leaderboard, and what is being done now."""
+"""Called with the rows of a portfolio's leaderboard, and the current step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Functions that are called as a run progresses: with records of epochs, and what is being prepared.
+    """Functions to call as a run progresses, with records of epochs and the step being prepared.
 
     A portfolio calls ``on_leaderboard`` alone: first with the plan, whose rows have estimates, then whenever a row
     changes.
@@ -160,7 +160,7 @@ NO_CALLBACKS = Callbacks()
 
 @dataclass(frozen=True, slots=True)
 class RunOptions(TrainOptions):
-    """A run to be trained: the options of ``train``, and what :func:`subgnn.api.train_recipe.train` adds to them.
+    """A run to train: the options of ``train``, and what :func:`subgnn.api.train_recipe.train` adds to them.
 
     ``write_page`` is an importable function, or None for no page. ``look_ahead`` says that edges later than the first
     held-out subgraph of a split by time were allowed, and ``warnings`` what makes the scores misleading.
