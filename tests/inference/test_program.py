@@ -26,7 +26,7 @@ CHANNELS = tuple(
 def test_logits_are_equal(tmp_path):
     data = dataset()
     settings = recipe(1, channels=CHANNELS, topology=True, baseline="bag", hidden_norm="batch", layers=2)
-    predictor = run_of(data, settings.having(BagSettings(normalize="rows")))
+    predictor = run_of(data, settings.with_method_settings(BagSettings(normalize="rows")))
     torch.export.save(make_program(predictor), tmp_path / "it.pt2")
     program = torch.export.load(tmp_path / "it.pt2").module()
     for rows in (data.subgraphs.nodes, Ragged.from_rows([[3]])):

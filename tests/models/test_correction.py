@@ -32,7 +32,7 @@ def correcting(method: str, **options: object) -> Recipe:
 
 
 def with_choices(recipe: Recipe, classifier: str, **bag: object) -> Recipe:
-    return recipe.having(BagSettings(**bag)).having(TopologySettings(classifier=classifier))
+    return recipe.with_method_settings(BagSettings(**bag)).with_method_settings(TopologySettings(classifier=classifier))
 
 
 def folds_of(subgraphs, seed):

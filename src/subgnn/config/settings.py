@@ -183,8 +183,8 @@ class Recipe:
         """The settings of a method."""
         return method_settings(self.methods, kind)
 
-    def having(self, settings: MethodSettings) -> Recipe:
-        """The recipe with other settings of a method."""
+    def with_method_settings(self, settings: MethodSettings) -> Recipe:
+        """The recipe with the settings of one method replaced."""
         return replace(self, methods={**self.methods, settings.section: settings})
 
     @property

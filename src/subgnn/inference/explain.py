@@ -136,7 +136,7 @@ class Explainer:
         compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
         portfolio = self.predictor.portfolio
         if portfolio is not None and self._member is not None:
-            compare = [self._through(whole) for whole in portfolio.through(self._member, subgraphs)]
+            compare = [self._through(whole) for whole in portfolio.outputs_given_member(self._member, subgraphs)]
         return [
             Masking(source, mine, compare=how, max_anchors=self.max_anchors)
             for mine, how in zip(inputs, compare, strict=True)

@@ -13,7 +13,7 @@ subgraph has those whose probabilities are above their thresholds.
 The vector of a subgraph has those of all members side by side, each scaled to length 1 and multiplied by sqrt(w_i): the
 cosine of two such vectors is the mean of the members' cosines by weight.
 
-Which members there are, how they are judged and weighted is decided in training; this module combines them.
+Which members there are, and how they are judged and weighted, is decided in training; this module combines them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from subgnn.task import Scores, task_of
 
 
 class AutoModel(Model):
-    """A portfolio."""
+    """A portfolio of models."""
 
     needs_edges = False
 
@@ -76,7 +76,7 @@ class FittedAuto(FittedModel):
         return self._combined(mean_scores(scores, list(self.shares.values())))
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Vectors of all members side by side, each of the length sqrt(w_i), or 0 (n, sum of the widths)."""
+        """Vectors of all members side by side, each of length sqrt(w_i), or 0 (n, sum of the widths)."""
         found = []
         for name, part in self.parts.items():
             vectors = part.vectors(subgraphs).astype(np.float64)
@@ -84,8 +84,10 @@ class FittedAuto(FittedModel):
             found.append(vectors * (np.sqrt(self.shares[name]) / np.where(lengths > 0, lengths, 1.0)))
         return np.concatenate(found, axis=1).astype(np.float32)
 
-    def through(self, part: str, subgraphs: Ragged) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
-        """For each subgraph, outputs of the whole by outputs of one part (k, outputs), those of others as they are."""
+    def outputs_given_member(
+        self, part: str, subgraphs: Ragged
+    ) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
+        """Ensemble outputs as a function of one member's outputs (k, outputs): a function for each subgraph."""
         others = sum(
             (
                 share * self._scores(name, self.parts[name].outputs(subgraphs))

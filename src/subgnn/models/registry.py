@@ -1,4 +1,4 @@
-"""The table of models by name; the model of a recipe, set up, and that of a checkpoint, opened.
+"""Registry of models: look one up, set it up from a recipe, open it from a checkpoint.
 
 avg to gc are the paper's baselines (section 5, appendix D); topology to profiles are beyond it: a model that does
 not beat them has learned nothing that needs it. wlks, s2n, glass and ssnp were published after the paper for the same

@@ -187,7 +187,7 @@ def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
     where, settings = "baseline.tune_settings", recipe.of(PaperBaselineSettings)
     if not settings.tune_settings:
         return {"": recipe}
-    plain, found = recipe.having(replace(settings, tune_settings=())), {}
+    plain, found = recipe.with_method_settings(replace(settings, tune_settings=())), {}
     for overrides in settings.tune_settings:
         sections: dict[str, Any] = {}
         for override in overrides:

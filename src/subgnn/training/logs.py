@@ -1,4 +1,4 @@
-"""Logs of a training: metrics.jsonl, a line an epoch, and the same records by Lightning's loggers.
+"""Logs of training: metrics.jsonl, one line per epoch, and the same records through Lightning's loggers.
 
 TensorBoard           event files in RUN/tensorboard
 MLflow                the database RUN/mlflow.db, or the server that MLFLOW_TRACKING_URI names
@@ -62,24 +62,24 @@ class MetricsLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """A logger of Lightning, and the function that ends it, given whether the run has succeeded."""
+class _OpenLogger:
+    """A Lightning logger, and the function that closes it, given whether the run succeeded."""
 
     logger: Any
     close: Callable[[bool], None]
 
 
-def _open_tensorboard(run: Path) -> _Opened:
+def _open_tensorboard(run: Path) -> _OpenLogger:
     from lightning.fabric.loggers import TensorBoardLogger
 
     for old in (run / TENSORBOARD).glob("events.out.tfevents.*"):
         old.unlink()
     # Step 0 also makes an open TensorBoard forget what it has read.
     logger = TensorBoardLogger(run, TENSORBOARD, version="", default_hp_metric=False, purge_step=0)
-    return _Opened(logger, lambda succeeded: logger.finalize(""))
+    return _OpenLogger(logger, lambda succeeded: logger.finalize(""))
 
 
-def _open_mlflow(run: Path) -> _Opened:
+def _open_mlflow(run: Path) -> _OpenLogger:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     from lightning.pytorch.loggers import MLFlowLogger
 
@@ -94,10 +94,10 @@ def _open_mlflow(run: Path) -> _Opened:
         tracking_uri=server or f"sqlite:///{database}",
         artifact_location=None if server else str(run.resolve() / "mlflow_artifacts"),
     )
-    return _Opened(logger, lambda succeeded: logger.finalize("success" if succeeded else "failed"))
+    return _OpenLogger(logger, lambda succeeded: logger.finalize("success" if succeeded else "failed"))
 
 
-def _open_wandb(run: Path) -> _Opened:
+def _open_wandb(run: Path) -> _OpenLogger:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb
     from lightning.pytorch.loggers import WandbLogger
@@ -107,10 +107,10 @@ def _open_wandb(run: Path) -> _Opened:
         shutil.rmtree(run / WANDB, ignore_errors=True)
     quiet = wandb.Settings(console="off", silent=True)
     logger = WandbLogger(run.name, save_dir=run, project=_PROJECT, mode=mode, settings=quiet)
-    return _Opened(logger, lambda succeeded: logger.experiment.finish(0 if succeeded else 1))
+    return _OpenLogger(logger, lambda succeeded: logger.experiment.finish(0 if succeeded else 1))
 
 
-_OPEN: dict[str, Callable[[Path], _Opened]] = {
+_OPEN: dict[str, Callable[[Path], _OpenLogger]] = {
     TENSORBOARD: _open_tensorboard,
     MLFLOW: _open_mlflow,
     WANDB: _open_wandb,
@@ -118,18 +118,18 @@ _OPEN: dict[str, Callable[[Path], _Opened]] = {
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Refuse loggers that are unknown, or whose packages are not installed."""
+    """Raise an error for loggers that are unknown or whose packages are not installed."""
     for name in names:
         if find_spec(name) is None:
             raise MissingExtra(name, extra=name, feature=f"--{name}")
 
 
 class RunLoggers:
-    """The loggers of a run, opened with the first record, and closed at the end of the block."""
+    """The loggers of a run, opened at the first record and closed at the end of the block."""
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options
-        self._opened: list[_Opened] | None = None if options.loggers else []
+        self._opened: list[_OpenLogger] | None = None if options.loggers else []
 
     def log_epoch(self, record: Record) -> None:
         """Log the record of an epoch, the last line of metrics.jsonl, and call the run's ``on_epoch`` with it."""

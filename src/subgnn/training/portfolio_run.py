@@ -103,7 +103,7 @@ def _tables(fits: list[tuple[Entry, FitResult]]) -> Tables:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tested:
+class _TestScores:
     """Scores on test of the final answer, and of simple candidates by the leaderboard's metric; empty without test."""
 
     outputs: NDArray[np.float32] | None = None
@@ -114,7 +114,7 @@ class _Tested:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
+class _Ensemble:
     """The final answer: the candidates that are its members, the choice of weights, calibration, and thresholds."""
 
     rows: list[Entry]
@@ -257,12 +257,12 @@ class _Training:
         stacked = np.stack(cycled).astype(np.float64)
         return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.scores.metric)
 
-    def answer(self) -> _Answer:
+    def answer(self) -> _Ensemble:
         """Select the answer on out-of-fold predictions, and calibrate it."""
         rows, given, subgraphs = self.finished, self._given(), self.pool.subgraphs
         targets = given.targets
         choice = choose(given, draw_folds(subgraphs, self.options.seed, "auto/choice", folds=5))
-        answer = _Answer(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
+        answer = _Ensemble(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
         aim = self.options.recipe.training.threshold
         if aim == NONE:
             return answer
@@ -277,7 +277,7 @@ class _Training:
         )
         return replace(answer, decision=decision)
 
-    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Entry, FitResult]]]:
+    def refit(self, answer: _Ensemble) -> tuple[Checkpoint, list[tuple[Entry, FitResult]]]:
         """Fit the members to all subgraphs of the pool."""
         members, pool = answer.members, self.pool
         fits = [(row, self._fit(row)) for row, _ in members]
@@ -298,7 +298,7 @@ class _Training:
         return self.fits.fit(row.recipe, self.pool.whole())
 
     def leaderboard(
-        self, answer: _Answer | None = None, tested: Mapping[str, float] | None = None
+        self, answer: _Ensemble | None = None, tested: Mapping[str, float] | None = None
     ) -> tuple[Candidate, ...]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
@@ -332,13 +332,13 @@ class _Training:
         """Show the leaderboard so far."""
         self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
 
-    def outputs(self, answer: _Answer, spec: ModelSpec) -> list[NDArray[np.float64]]:
+    def outputs(self, answer: _Ensemble, spec: ModelSpec) -> list[NDArray[np.float64]]:
         """Calibrated out-of-fold outputs of each repeat (n, outputs)."""
         task, calibration = self.pool.subgraphs.task, answer.calibration
         mixed = answer.given.mixed(answer.choice.weights)
         return [calibration.apply(one, task, spec.standards.get("target")) for one in mixed]
 
-    def result(self, answer: _Answer, checkpoint: Checkpoint, tested: _Tested, *, interrupted: bool) -> RunResult:
+    def result(self, answer: _Ensemble, checkpoint: Checkpoint, tested: _TestScores, *, interrupted: bool) -> RunResult:
         """The result; its seconds are still without those of the whole."""
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
         task, recipe, metric = subgraphs.task, options.recipe, self.scores.metric_name
@@ -377,12 +377,12 @@ class _Training:
             seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds)),
         )
 
-    def test(self, checkpoint: Checkpoint, fits: list[tuple[Entry, FitResult]]) -> _Tested:
+    def test(self, checkpoint: Checkpoint, fits: list[tuple[Entry, FitResult]]) -> _TestScores:
         """Score test, only once for the final answer; simple candidates that are no members are fitted again."""
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
-            return _Tested()
+            return _TestScores()
         test, graph, metric = given.take(held_out), self.fits.graph, self.scores.metric_name
         device = torch.device("cpu")
         context = LoadContext(device, tables=_tables(fits), cache=self.fits.cache)
@@ -402,7 +402,7 @@ class _Training:
             counts["test"] = spec.decision.counts(
                 task_of(test.task).scores(outputs), np.asarray(test.targets), spec.classes
             )
-        return _Tested(
+        return _TestScores(
             outputs,
             output_metrics(outputs, test, spec, fitted.thresholds, select_by=metric),
             {"test": headline_interval([torch.from_numpy(outputs)], targets, test, thresholds=fitted.thresholds)},

@@ -185,7 +185,7 @@ class Suite:
         if model.channels:
             found = replace(found, channels=model.channels)
         if model.tune:
-            found = found.having(replace(found.of(PaperBaselineSettings), tune_settings=model.tune))
+            found = found.with_method_settings(replace(found.of(PaperBaselineSettings), tune_settings=model.tune))
             check_tunable(found)
         check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
         return _with_anchors(found, change, self.name) if anchors else found

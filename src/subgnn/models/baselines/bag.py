@@ -122,7 +122,7 @@ class BagModel(TensorModel):
                 options: dict[str, Any] = {"normalize": way, "balance": balance, "inverse_penalty": c}
                 chosen = replace(given, **options)
                 name = f"normalize={way}, inverse_penalty={c:g}{', balanced' if balance == 'classes' else ''}"
-                found[name] = recipe.having(chosen)
+                found[name] = recipe.with_method_settings(chosen)
         return found
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:

@@ -56,7 +56,7 @@ class ProfileModel(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         settings = replace(resolve_algorithm(recipe.of(DiffusionSettings), data), views=_WALK)
-        return super().set_up(data, recipe.having(settings))
+        return super().set_up(data, recipe.with_method_settings(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends."""

@@ -99,7 +99,9 @@ class TopologyModel(TensorModel):
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
         given = recipe.of(TopologySettings)
         return {
-            name: recipe.having(replace(given, classifier=name)) for name in ways if given.classifier in ("auto", name)
+            name: recipe.with_method_settings(replace(given, classifier=name))
+            for name in ways
+            if given.classifier in ("auto", name)
         }
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:

@@ -101,7 +101,7 @@ class KernelMachine(TensorModel):
         for damping in _dampings(settings):
             source = ViewSource(data.graph, data.subgraphs.nodes, settings, keep=True)
             source.views(damping, on_progress=data.on_prepare)
-        return super().set_up(data, recipe.having(settings))
+        return super().set_up(data, recipe.with_method_settings(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
@@ -124,7 +124,7 @@ class KernelMachine(TensorModel):
         found = {}
         for a, c in product(_dampings(given), inverse_penalties(given)):
             chosen = replace(given, inverse_penalty=c, damping=a)
-            found[f"damping={a:g}, inverse_penalty={c:g}"] = recipe.having(chosen)
+            found[f"damping={a:g}, inverse_penalty={c:g}"] = recipe.with_method_settings(chosen)
         return found
 
     def uses(self, recipe: Recipe) -> frozenset[str]:

@@ -208,7 +208,7 @@ class UnsupervisedModel(TensorModel):
         if settings.algorithm == "auto":
             exact = REFERENCES * data.graph.num_nodes <= _EXACT_NUMBERS
             settings = replace(settings, algorithm="exact" if exact else "push")
-        return super().set_up(data, recipe.having(settings))
+        return super().set_up(data, recipe.with_method_settings(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The vector space of the references; labels are not read."""
@@ -230,7 +230,7 @@ class UnsupervisedModel(TensorModel):
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
         tried = {c: replace(given, inverse_penalty=c) for c in inverse_penalties(given)}
-        return {f"inverse_penalty={c:g}": recipe.having(chosen) for c, chosen in tried.items()}
+        return {f"inverse_penalty={c:g}": recipe.with_method_settings(chosen) for c, chosen in tried.items()}
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return used_by_views(recipe.of(DiffusionSettings))

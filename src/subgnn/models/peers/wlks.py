@@ -187,7 +187,9 @@ class WLKSModel(TensorModel):
         for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
             options: dict[str, Any] = {"normalize": way, "rounds": (i,), "mix": (a,), "inverse_penalty": (c,)}
             chosen = replace(given, **options)
-            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = recipe.having(chosen)
+            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = recipe.with_method_settings(
+                chosen
+            )
         return found
 
     def sees(self, settings: Settings) -> View:
