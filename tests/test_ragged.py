@@ -50,7 +50,7 @@ def test_indexing():
     assert ragged[-1].tolist() == [7]
     assert ragged[-3].tolist() == [1, 2]
     for row in (3, -4):
-        with pytest.raises(IndexError, match=f"row {row} of 3"):
+        with pytest.raises(IndexError, match=f"no row {row} among 3"):
             ragged[row]
 
 

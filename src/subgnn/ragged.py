@@ -36,7 +36,7 @@ class Ragged:
         if np.dtype(dtype).kind in "iu":
             for i, row in enumerate(given):
                 if len(row) and np.asarray(row).dtype.kind == "f":
-                    raise DataError("real numbers", where=f"row {i}", hint="integers are accepted")
+                    raise DataError("it has real numbers", where=f"row {i}", hint="integers are accepted")
         arrays = [np.asarray(row, dtype=dtype) for row in given]
         values = np.concatenate(arrays) if arrays else np.empty(0, dtype)
         return cls.from_lengths(values, [len(a) for a in arrays])
@@ -106,7 +106,7 @@ class Ragged:
 
     def __getitem__(self, row: int) -> NDArray[Any]:
         if not -len(self) <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)}")
+            raise IndexError(f"there is no row {row} among {len(self)}")
         row %= len(self)
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 

@@ -134,9 +134,9 @@ def test_evaluate(run):
     # Labelled subgraphs may have some of the classes only.
     first = SubgraphSet.from_lists([[0, 1, 2], [8, 9]], num_nodes=24, labels=["clique0", "clique1"])
     assert run.evaluate(first)["accuracy"] == 1
-    with pytest.raises(DataError, match="other labels than the run: 'x'"):
+    with pytest.raises(DataError, match="different labels from the run: 'x'"):
         run.evaluate(SubgraphSet.from_lists([[0], [1]], num_nodes=24, labels=["x", "clique1"]))
-    with pytest.raises(DataError, match="of the task regression"):
+    with pytest.raises(DataError, match="they are regression"):
         run.evaluate(SubgraphSet.from_lists([[0], [1]], num_nodes=24, labels=[0.5, 1.5]))
 
 

@@ -95,8 +95,11 @@ def test_a_channel_that_is_not_there_is_refused_with_the_nearest():
     for entry, message in (
         ({"kind": "hub"}, r"recipe: channels\[0\]\.kind is 'hub'; accepted: .*; did you mean 'hubs'\?"),
         ({"side": "internl"}, r"recipe: channels\[0\]\.side is 'internl'; accepted: internal, border; did you mean"),
-        ({"similarity": "hop"}, r"channels\[0\]\.similarity is 'hop', and the channel position/border; .* 'hops'\?"),
-        ({"similarity": "warping"}, r"similarity is 'warping', .*; accepted: hops, constant, diffusion, adjacency"),
+        (
+            {"similarity": "hop"},
+            r"channels\[0\]: .* position/border does not support the similarity 'hop'; .* 'hops'\?",
+        ),
+        ({"similarity": "warping"}, r"similarity 'warping'; accepted: hops, constant, diffusion, adjacency"),
     ):
         content = {"kind": "position", "side": "border", "num_anchors": 3} | entry
         found = parse_recipe({"channels": [content]}, "recipe.toml")
@@ -129,10 +132,13 @@ def test_heavy_anchors_may_be_compared_by_hops():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda found: found[:-1], "the similarity of position/border: it gave 1 layers; accepted: 2"),
+        (lambda found: found[:-1], "the similarity of position/border: it returned 1 layers; accepted: 2"),
         (lambda found: [replace(f, similarity=f.similarity.T) for f in found], r"similarity has the shape \(4, "),
-        (lambda found: [replace(f, similarity=f.similarity + 7) for f in found], "similarity goes from .*from 0 to 1"),
-        (lambda found: [replace(f, similarity=f.similarity * np.nan) for f in found], "similarity goes from nan"),
+        (
+            lambda found: [replace(f, similarity=f.similarity + 7) for f in found],
+            "similarity ranges from .*from 0 to 1",
+        ),
+        (lambda found: [replace(f, similarity=f.similarity * np.nan) for f in found], "similarity ranges from nan"),
     ],
 )
 def test_a_similarity_that_breaks_the_contract_is_refused(change, message, monkeypatch):

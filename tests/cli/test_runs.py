@@ -118,7 +118,7 @@ def test_report(folder, tmp_path):
         ),
         (
             "explain RUN --subgraphs NEW --out OUT.json --memory 3KB",
-            "--memory: 0 MB; accepted: a number with MB, GB or",
+            "--memory: 0 MB is too little; accepted: a number with MB, GB or",
         ),
         ("export RUN --out OUT.pt2 --with-graph", "--with-graph: a program cannot contain the graph; leave it out"),
         ("export NONE --out OUT", "no finished run"),
@@ -127,7 +127,7 @@ def test_report(folder, tmp_path):
         ("serve NONE --port 0", "no finished run"),
         ("serve SERVED SERVED --port 0", "two runs are called 'multi-class'"),
         ("serve SERVED --data NONE --port 0", "--data"),
-        ("serve SERVED --host 0.0.0.0 --port 0", "--host: 0.0.0.0 can be reached from other machines, and there is no"),
+        ("serve SERVED --host 0.0.0.0 --port 0", "--host: 0.0.0.0 can be reached from other machines, but there is no"),
         ("serve SERVED --host 0.0.0.0 --token-file SHORT", "at least 16"),
     ],
 )

@@ -67,7 +67,7 @@ def test_tune_and_go_on(folder):
         (("--storage", "postgre://host/db"), "--storage: 'postgre://host/db' is not a database"),
         (("--trials", 0), "--trials"),
         (("--pruner", "mean"), "--pruner"),
-        (("--memory", "3KB"), "--memory: 0 MB; accepted"),
+        (("--memory", "3KB"), "--memory: 0 MB is too little; accepted"),
     ],
 )
 def test_refused_in_a_line(folder, arguments, message, tmp_path):

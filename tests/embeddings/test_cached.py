@@ -82,7 +82,7 @@ def test_a_state_that_cannot_be_written_is_said_and_work_goes_on(monkeypatch, tm
 
     monkeypatch.setattr(module, "SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr(module, "save_state", full)
-    with pytest.warns(DataWarning, match=r"state.*No space left on device\); pretraining goes on, but cannot be"):
+    with pytest.warns(DataWarning, match=r"state.*No space left on device\); pretraining continues, but cannot be"):
         found = pretrain(GRAPH, "gin", dim=4, settings=SETTINGS, device="cpu", state=tmp_path / "state.safetensors")
     assert np.array_equal(found.vectors, ask(cache=False))
 
@@ -117,7 +117,7 @@ def test_a_damaged_state_is_said_and_replaced(monkeypatch, folder):
     state.write_bytes(state.read_bytes()[:-20])
     seen = []
     with pytest.warns(
-        DataWarning, match="the state of a pretraining ends within .*; the pretraining starts from the beginning"
+        DataWarning, match="the state of a pretraining ends within .*; pretraining starts from the beginning"
     ):
         assert np.array_equal(ask(on_epoch=seen.append), wanted)
     assert len(seen) == 3

@@ -142,7 +142,7 @@ def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, mo
 
     with pytest.raises(KeyboardInterrupt):
         pretrain(graph, method, dim=DIM, settings=settings, device="cpu", state=state, on_epoch=interrupt)
-    with pytest.raises(DataError, match="state of another pretraining"):
+    with pytest.raises(DataError, match="state of a different pretraining"):
         pretrain(graph, method, dim=DIM, settings=quick(epochs=6), device="cpu", state=state, resume=True)
     seen = []
     again = pretrain(
@@ -217,8 +217,8 @@ def test_settings_out_of_range_are_refused(change, message):
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        (Graph.from_edges([0], [1], num_nodes=5), "a graph of 1 edges"),
-        (Graph.from_edges([0, 0, 1], [1, 2, 2]), "hardly two nodes without an edge"),
+        (Graph.from_edges([0], [1], num_nodes=5), "the graph has 1 edges"),
+        (Graph.from_edges([0, 0, 1], [1, 2, 2]), "almost all pairs of nodes are joined"),
     ],
 )
 def test_a_graph_with_nothing_to_learn_is_refused(graph, message):

@@ -121,7 +121,7 @@ def test_large_tables_are_not_copied_and_a_changed_file_is_refused(tmp_path, mon
     assert not (tmp_path / "run" / sources.RUN_FILE).exists()
     Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
     np.save(file, np.zeros((24, 8), np.float32))
-    with pytest.raises(DataError, match="no longer those the run was trained with; put the former file back"):
+    with pytest.raises(DataError, match="no longer those the run was trained with; restore the original file"):
         Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
 
 
@@ -208,7 +208,7 @@ def test_our_own_files_come_back(tmp_path):
 
 def test_another_graph_is_refused(tmp_path):
     path = write(tmp_path / "e.safetensors", graph_hash="0" * 64)
-    with pytest.raises(DataError, match="embeddings of another graph \\(000000000000, not"):
+    with pytest.raises(DataError, match="embeddings of a different graph \\(000000000000, not"):
         read_vectors(path, GRAPH)
 
 
@@ -222,7 +222,7 @@ def test_a_damaged_file_is_refused(tmp_path, harm):
 
 def test_vectors_of_too_many_numbers(tmp_path):
     (tmp_path / "e.txt").write_text("TP53" + " 1" * 70_000 + "\n")
-    with pytest.raises(DataError, match=r"e\.txt:1: 70,000 numbers; at most 65,536 a node"):
+    with pytest.raises(DataError, match=r"e\.txt:1: it has 70,000 numbers; accepted: at most 65,536"):
         read_vectors(tmp_path / "e.txt", GRAPH)
 
 
@@ -236,7 +236,7 @@ def test_npy(tmp_path):
     with pytest.raises(DataError, match="the vector of node 1 is not finite"):
         read_vectors(tmp_path / "nan.npy", GRAPH)
     np.save(tmp_path / "flat.npy", VECTORS[0])
-    with pytest.raises(DataError, match=r"an array of shape \(2,\)"):
+    with pytest.raises(DataError, match=r"it has the shape \(2,\)"):
         read_vectors(tmp_path / "flat.npy", GRAPH)
     (tmp_path / "no.npy").write_text("no array")
     with pytest.raises(DataError, match=r"not an \.npy array of numbers"):
@@ -265,7 +265,7 @@ def test_word2vec_text_of_nodes_that_are_called_by_numbers(tmp_path):
         ("HLA-A 3 4\n", "2 of 3 nodes have no vector: TP53, my gene; every node needs a line"),
         ("", "3 of 3 nodes have no vector: TP53, HLA-A, my gene"),
         ("TP53 1 2\nHLA-A 3 x\n", r"e\.txt:2: .* a node and 2 numbers are needed"),
-        ("TP53 1 2\n#0 3 4\n", r"e\.txt:2: node #0 again"),
+        ("TP53 1 2\n#0 3 4\n", r"e\.txt:2: node #0 is repeated"),
         ("0 1 2\n1 3 4\n2 5 6\n", "3 of 3 nodes have no vector"),
     ],
 )

@@ -175,5 +175,5 @@ def test_wrong_arrays_are_refused(arrays):
 
 def test_known_subgraphs_of_one_node_are_refused():
     graph, _ = communities()
-    with pytest.raises(DataError, match="no known subgraph has two nodes"):
+    with pytest.raises(DataError, match="no known subgraph has two or more nodes"):
         Completer.fit(graph, Ragged.from_rows([[1], [2]]), cache=False)

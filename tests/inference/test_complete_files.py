@@ -71,7 +71,7 @@ def test_among(folder, tmp_path):
     done = call(*asked, "--unknown", "drop")
     assert {row["node"] for row in done.json["suggestions"]} == {"g-3"}
     (tmp_path / "some.txt").write_text("\n")
-    assert call(*asked).error == f"{tmp_path / 'some.txt'}: no nodes to choose from; give one node a line"
+    assert call(*asked).error == f"{tmp_path / 'some.txt'}: no nodes to choose from; give one node per line"
     assert "no such file" in call(*asked[:-2], tmp_path / "none.txt").error
 
 
@@ -96,7 +96,7 @@ def test_an_export_needs_the_dataset(folder, tmp_path):
     done = call(*asked)
     assert (done.code, done.out) == (2, "")
     assert done.error == (
-        f"{file}: an exported run holds no known subgraphs to complete others by; give the dataset with --data, or the "
+        f"{file}: an exported run contains no known subgraphs to learn from; give the dataset with --data, or the "
         "folder of the run"
     )
     wanted = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 2).out

@@ -168,11 +168,11 @@ def test_limits_are_noted():
     assert found.by_node == ()
     assert len(found.by_component) == 3
     assert len(found.by_anchor) == 2
-    assert found.notes[0] == "6 nodes, more than max_nodes (4): they were not left out one by one"
+    assert found.notes[0] == "6 nodes are more than max_nodes (4): they were not left out one by one"
     assert found.notes[1].startswith("2 of ")
     found = explain(predictor, [ROW], max_nodes=2)[0]
     assert found.by_component == ()
-    assert "3 components, more than max_nodes (2): none was left out" in found.notes
+    assert "3 components are more than max_nodes (2): none was left out" in found.notes
     assert found.by_channel
 
 
@@ -181,8 +181,8 @@ def test_a_single_node_leaves_nothing():
     found = explain(predictor, [[7]], attributions=True)[0]
     assert found.by_node == found.by_component == ()
     assert found.notes[:2] == (
-        "the subgraph is one node: nothing is left without it",
-        "the subgraph is one component: nothing is left without it",
+        "the subgraph is a single node: without it, nothing is left",
+        "the subgraph is a single component: without it, nothing is left",
     )
     assert found.by_channel
     assert len(found.attributions.components) == 1

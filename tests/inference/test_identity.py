@@ -157,5 +157,5 @@ def test_search_says_that_labels_have_changed(trained):
     subgraphs = PLAIN.subgraphs
     moved = replace(subgraphs, targets=np.roll(np.asarray(subgraphs.targets), 1))
     changed = replace(called(NAMES), subgraphs=moved)
-    with pytest.warns(DataWarning, match="labels differ; those of the dataset are shown"):
+    with pytest.warns(DataWarning, match="labels differ; the subgraphs now in the dataset are shown"):
         subgnn.load(trained / "run", changed).search({"mine": ["n0", "n1"]})

@@ -122,13 +122,13 @@ def test_queries_without_a_vector_find_nothing():
 @pytest.mark.parametrize(
     ("queries", "known", "options", "message"),
     [
-        (np.eye(2), np.eye(3), {}, "queries: vectors of 2 numbers, and known ones of 3; take vectors of the same run"),
+        (np.eye(2), np.eye(3), {}, "queries: the vectors have 2 numbers, but the known ones have 3; use"),
         (np.eye(2), np.eye(2), {"distance": "far"}, "distance: unknown distance 'far'"),
-        (np.eye(2), np.eye(2), {"top": 0}, "top: 0 neighbours; accepted: 1 or more"),
+        (np.eye(2), np.eye(2), {"top": 0}, "top: cannot find 0 neighbours; accepted: 1 or more"),
         (np.eye(2), [[np.inf, 1.0]], {}, "known vectors: row 0: a number is infinite in 32 bits"),
         ([[1e300, 1.0]], np.eye(2), {}, "queries: row 0: a number is infinite in 32 bits"),
-        (np.zeros(2), np.eye(2), {}, r"queries: an array of shape \(2,\) and type float64"),
-        (np.eye(2), np.array([["a", "b"]]), {}, "known vectors: an array of shape"),
+        (np.zeros(2), np.eye(2), {}, r"queries: got an array of shape \(2,\) and type float64"),
+        (np.eye(2), np.array([["a", "b"]]), {}, "known vectors: got an array of shape"),
     ],
 )
 def test_wrong_vectors_are_refused(queries, known, options, message):

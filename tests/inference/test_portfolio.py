@@ -77,7 +77,7 @@ def test_contributions_are_differences_of_the_whole(run):
         rest = predictor.outputs(Ragged.from_rows([[n for n in found.nodes if n != node.node]]))[0]
         assert differ(node.contributions, (whole - rest) * unit) < 1e-4
     assert len(found.by_component) > 1
-    assert "channels and anchors are those of the member channels, which has 30% of the weight" in found.notes
+    assert "channels and anchors are those of member channels, which has 30% of the weight" in found.notes
     assert {"baseline", "z0"} <= {part.name for part in found.by_channel}
     assert found.by_anchor
 

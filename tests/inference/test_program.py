@@ -41,5 +41,5 @@ def test_what_cannot_be_a_program_says_so():
         (explained(ensemble=True)[1], "means over 2 draws"),
         (explained(aggregation="max", topology=True)[1], 'aggregation is "max"'),
     ):
-        with pytest.raises(UserError, match=f"cannot become a torch.export program: .*{why}"):
+        with pytest.raises(UserError, match=f"cannot be exported as a torch.export program: .*{why}"):
             make_program(predictor)

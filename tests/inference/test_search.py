@@ -120,7 +120,7 @@ def test_an_export_searches_with_its_dataset_alone(run, tmp_path):
     refused = call("search", tmp_path / "small.subgnn", *options)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == (
-        "search: no labelled subgraphs to search; say where the dataset is with --data, "
+        "search: no labelled subgraphs; say where the dataset is with --data, "
         "or search a file of vectors from subgnn embed\n"
     )
     found = call("search", tmp_path / "small.subgnn", *options, "--data", run.parent / "data")
@@ -170,7 +170,10 @@ def test_wrong_input_is_one_line(run, tmp_path):
         ((tmp_path / "nowhere", "--subgraphs", tmp_path / "new.tsv"), "nowhere"),
         ((tmp_path / "nowhere.npy", "--subgraphs", tmp_path / "wide.npy"), "nowhere.npy: cannot be read"),
         ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "new.txt"), "new.txt: not a file of vectors"),
-        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "narrow.npy"), "vectors of 2 numbers, and known ones of 3"),
+        (
+            (tmp_path / "wide.npy", "--subgraphs", tmp_path / "narrow.npy"),
+            "vectors have 2 numbers, but the known ones have 3",
+        ),
         ((tmp_path / "flat.npy", "--subgraphs", tmp_path / "wide.npy"), "an array of shape (3,)"),
         ((tmp_path / "bad.csv", "--subgraphs", tmp_path / "wide.npy"), "vectors that are not all numbers"),
         ((tmp_path / "none.csv", "--subgraphs", tmp_path / "wide.npy"), "none.csv: no vectors"),
@@ -193,7 +196,7 @@ def test_a_run_whose_subgraphs_are_all_of_test(run):
     opened = open_run(run)
     tested = opened.subgraphs.take(opened.subgraphs.indices("test"))
     known = KnownSubgraphs(opened.predictor, tested)
-    with pytest.raises(DataError, match="all subgraphs are of test; pass --include-test"):
+    with pytest.raises(DataError, match="every subgraph is in the test split; pass --include-test"):
         known.find(tested.nodes, SearchOptions())
     places, distances = known.find(tested.nodes, SearchOptions(top=1, test=True))
     np.testing.assert_allclose(distances, 0, atol=1e-9)

@@ -20,7 +20,9 @@ from tests.training.examples import dataset
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:1", "127.0.0.1:", ":6379", "127.0.0.1:x"])
 def test_what_is_no_address(address):
-    with pytest.raises(UserError, match=r"--address: '.*'; accepted: HOST:PORT of the cluster's head, or auto"):
+    with pytest.raises(
+        UserError, match=r"--address: '.*' is not an address; accepted: HOST:PORT of the cluster's head, or auto"
+    ):
         RayEngine(address)
 
 
@@ -41,7 +43,7 @@ def test_nobody_answers(monkeypatch):
     monkeypatch.setattr(ray, "init", refused)
     called = call("prepare", "DIR", "--engine", "ray", "--address", "127.0.0.1:1")
     assert called.code == 2
-    assert called.error.startswith("--address: no connection to '127.0.0.1:1' (Failed to connect to the cluster)")
+    assert called.error.startswith("--address: cannot connect to '127.0.0.1:1' (Failed to connect to the cluster)")
     assert len(called.error.splitlines()) == 1
 
 
@@ -59,7 +61,7 @@ def test_without_ray(monkeypatch):
 def test_an_address_is_for_ray():
     assert isinstance(open_engine("local", processes=2), LocalEngine)
     called = call("prepare", "DIR", "--address", "127.0.0.1:9")
-    assert called.error == "--address: '127.0.0.1:9'; an address is of a Ray cluster: add --engine ray"
+    assert called.error == "--address: '127.0.0.1:9' needs Ray; add --engine ray"
 
 
 def listeners(ports):

@@ -16,7 +16,10 @@ from tests.training.examples import recipe
 
 
 def test_too_little_is_refused():
-    with pytest.raises(UserError, match=r"--memory: 300 MB; accepted: .* from 1GB"), memory.memory_limit("300MB"):
+    with (
+        pytest.raises(UserError, match=r"--memory: 300 MB is too little; accepted: .* at least 1GB"),
+        memory.memory_limit("300MB"),
+    ):
         pass
 
 
@@ -64,9 +67,7 @@ def test_results_do_not_depend_on_the_limit(monkeypatch, how):
 
 def test_a_graph_that_does_not_fit_is_refused_before_the_work(monkeypatch):
     monkeypatch.setattr(distances, "limit", lambda: 100)
-    with pytest.raises(
-        UserError, match=r"--memory: the rows of the graph and the marks of one search are .*; give more"
-    ):
+    with pytest.raises(UserError, match=r"--memory: one search needs .* GB, but the limit is .* GB; raise --memory"):
         prepare_example(4)
     structure = tuple(channel for channel in ALL_CHANNELS if channel.kind == "structure")
     prepare_example(4, channels=structure)

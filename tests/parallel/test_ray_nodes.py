@@ -71,7 +71,7 @@ def test_jobs(engine, tmp_path, monkeypatch):
     assert found[jobs[0]] == 9
     assert (found[jobs[1]].message, isinstance(found[jobs[1]].error, UserError)) == ("here: no; say yes", True)
     assert isinstance(found[jobs[2]], Failure)
-    assert found[jobs[2]].message.startswith("lost on the cluster, 2 times: ")
+    assert found[jobs[2]].message.startswith("the job was lost on the cluster 2 times: ")
     assert (tmp_path / "died").read_text() == "xx"
     assert found[jobs[3]] == (False, sum(range(10**6)))
     assert found[jobs[4]].message.startswith("a worker failed: ")
@@ -83,7 +83,7 @@ def test_a_process_that_is_connected_stays_so(cluster):
     started, engine = cluster
     RayEngine(started.address).close()
     assert dict(engine.map(abs, [-1])) == {-1: 1}
-    with pytest.raises(UserError, match="connected to another cluster"):
+    with pytest.raises(UserError, match="connected to a different cluster"):
         RayEngine("127.0.0.1:9")
 
 

@@ -90,10 +90,12 @@ def test_a_bundle_is_mapped_where_it_is_the_graph_itself(tmp_path):
 
 def test_a_bundle_that_is_not_there_or_another_one(tmp_path):
     graph = random_graph(0)
-    with pytest.raises(DataError, match=r"d\.subgnn: no such file on .*; put the bundle at this path of every machine"):
+    with pytest.raises(
+        DataError, match=r"d\.subgnn: there is no such file on .*; put the bundle at this path on every machine"
+    ):
         MappedGraph(str(tmp_path / "d.subgnn"), graph.content_hash).get()
     write_bundle(Dataset("d", graph, SubgraphSet.from_lists([[0]], num_nodes=12)), tmp_path / "d.subgnn")
-    with pytest.raises(DataError, match="another graph on"):
+    with pytest.raises(DataError, match="holds a different graph"):
         MappedGraph(str(tmp_path / "d.subgnn"), "other").get()
 
 

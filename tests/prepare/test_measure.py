@@ -126,7 +126,7 @@ def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
 def test_shared_anchors_that_are_missing_are_named():
     graph, found = prepare_example(1, channels=ALL_CHANNELS[:2])
     frame = replace(found.frame, shared=[found.frame.shared[0], [None, None]])
-    with pytest.raises(ValueError, match="position/border has shared anchors, and not all were given"):
+    with pytest.raises(ValueError, match="position/border has shared anchors, but not all were given"):
         prepare.measure(graph, random_subgraphs(1), frame)
 
 
@@ -167,7 +167,7 @@ def test_another_key_is_noticed(written):
     path, whole, prepared = written
     path.write_bytes(whole)
     read(path, prepared)
-    with pytest.raises(DataError, match="belongs to other content"):
+    with pytest.raises(DataError, match="prepared from different content"):
         read(path, prepared, key="other")
 
 

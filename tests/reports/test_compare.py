@@ -101,6 +101,6 @@ def test_the_command(folder, tmp_path):
 
 def test_no_runs(tmp_path):
     assert "no such folder" in call("runs", tmp_path / "none").error
-    assert "no finished run is there" in call("runs", tmp_path).error
+    assert "there is no finished run here" in call("runs", tmp_path).error
     (tmp_path / "loop").symlink_to(tmp_path)
     assert call("runs", tmp_path).code == 2

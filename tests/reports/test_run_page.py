@@ -326,7 +326,7 @@ def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypat
         (RESULTS, "{}", "run.json: the file has no 'run' and no 'dataset'"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of the selected model"),
         (METRICS, None, "metrics.jsonl: the epochs cannot be read"),
-        (METRICS, "", "metrics.jsonl: there are no epochs"),
+        (METRICS, "", "metrics.jsonl: no epochs are recorded"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is not a record"),
         (CHECKPOINT, "x", "checkpoint.safetensors: this is not a subgnn checkpoint"),
     ],

@@ -236,7 +236,7 @@ def test_limits_are_kept():
         assert post(asking, "predict", {"subgraphs": [["#0"]] * 3}).status_code == 200
         assert "at most 3" in post(asking, "predict", {"subgraphs": [["#0"]] * 4}).json()["hint"]
         assert "at most 10" in post(asking, "embed", {"subgraphs": [["#0"] * 11]}).json()["hint"]
-        assert "at most 1 " in post(asking, "explain", {"subgraphs": [["#0"]] * 2}).json()["hint"]
+        assert post(asking, "explain", {"subgraphs": [["#0"]] * 2}).json()["hint"].endswith("at most 1")
         assert post(asking, "draw", {"nodes": ["#0"] * 11}).status_code == 422
         assert post(asking, "resolve", {"nodes": ["#0"] * 11}).status_code == 422
         large = post(asking, "predict", {"subgraphs": [["#0"] * 1000]})
@@ -365,7 +365,7 @@ def test_an_exported_run_needs_no_dataset(tmp_path):
         answer = post(asking, "predict", ASKED).json()
         explained = post(asking, "explain", ASKED).json()["explanations"][0]
         refused = post(asking, "search", {"subgraphs": [SOME]})
-        assert (refused.status_code, refused.json()["error"]) == (422, "no labelled subgraphs to search")
+        assert (refused.status_code, refused.json()["error"]) == (422, "no labelled subgraphs")
     with client() as asking:
         for one, other in zip(answer["predictions"], post(asking, "predict", ASKED).json()["predictions"], strict=True):
             assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)

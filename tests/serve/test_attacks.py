@@ -125,7 +125,7 @@ def test_long_headers_reach_no_route(asking, monkeypatch, name, path):
     monkeypatch.setattr(routes, "state_of", lambda _: pytest.fail("a route saw the headers"))
     answer = asking.request("POST" if "small" in path else "GET", path, content="a", headers={name: "(" * 60_000})
     assert (answer.status_code, answer.headers["connection"]) == (431, "close")
-    assert answer.json()["error"] == "headers of more than 16,384 bytes"
+    assert answer.json()["error"] == "the headers exceed 16,384 bytes"
 
 
 def test_many_headers_and_long_paths_are_refused(asking):
@@ -180,12 +180,12 @@ def workbook_of(unpacked: int) -> bytes:
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b"--y\r\n" * 150_000, "150,000 rows"),
-        (b"\r" * 200_000, "200,000 rows"),
-        (gzip.compress(b"a,GENE0\n" * 200_000), "200,000 rows"),
+        (b"--y\r\n" * 150_000, "the table has 150,000 rows"),
+        (b"\r" * 200_000, "the table has 200,000 rows"),
+        (gzip.compress(b"a,GENE0\n" * 200_000), "the table has 200,000 rows"),
         (gzip.compress(bytes(10_000_001)), "the table unpacks to more than 10,000,000 bytes"),
         (workbook_of(10_000_001), "the table unpacks to more than 10,000,000 bytes"),
-        (parquet_of(200_000), "200,000 rows"),
+        (parquet_of(200_000), "the table has 200,000 rows"),
     ],
 )
 def test_large_tables_are_refused_before_they_are_read(asking, monkeypatch, content, error):

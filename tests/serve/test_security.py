@@ -138,5 +138,5 @@ def test_tokens_are_read_from_a_file_or_the_environment(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="at least 16 printable ASCII"):
             read_token(file)
     monkeypatch.setenv("SUBGNN_TOKEN", "short")
-    with pytest.raises(UserError, match="SUBGNN_TOKEN: a token of 5 characters"):
+    with pytest.raises(UserError, match="SUBGNN_TOKEN: the token of 5 characters"):
         read_token(None)

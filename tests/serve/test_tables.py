@@ -135,8 +135,8 @@ def test_what_is_wrong_is_said_without_paths_of_the_server(asking, content, opti
 def test_limits_and_forms_without_a_file():
     with client(limits=Limits(table_subgraphs=2, table_nodes=4, body_bytes=1000)) as asking:
         assert send(asking, LONG).status_code == 200
-        assert send(asking, WIDE, unknown="drop").json()["hint"] == "accepted: at most 2 in a table"
-        assert send(asking, LONG + "second\t#1\nsecond\t#2\n").json()["error"] == "5 nodes"
+        assert send(asking, WIDE, unknown="drop").json()["hint"] == "accepted: at most 2"
+        assert send(asking, LONG + "second\t#1\nsecond\t#2\n").json()["error"] == "the table has 5 nodes"
         assert send(asking, LONG * 100).status_code == 413
         assert "no file" in asking.post("/api/runs/small/table", files={"file": (None, "a")}).json()["error"]
         assert send(asking, LONG, headers={"content-type": "multipart/form-data"}).status_code == 400

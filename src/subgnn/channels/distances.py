@@ -220,13 +220,15 @@ def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) ->
 
 
 def searches_at_once(graph: Graph) -> int:
-    """How many words of sources are searched from at once: one a thread, as memory allows; refuses if none fits."""
+    """How many 64-source searches run at once: one per thread, as memory allows; refuses if none fits."""
     marks = BYTES_A_NODE * graph.num_nodes
     needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes
     if needed > limit():
-        what = f"the rows of the graph and the marks of one search are {needed / 1e9:.1f} of {limit() / 1e9:.1f} GB"
+        what = f"one search needs {needed / 1e9:.1f} GB, but the limit is {limit() / 1e9:.1f} GB"
         raise UserError(
-            what, where="--memory", hint="give more, fewer --processes, or no position and neighborhood channels"
+            what,
+            where="--memory",
+            hint="raise --memory, lower --processes, or drop the position and neighborhood channels",
         )
     return workers(marks, int(numba.get_num_threads()))
 
@@ -279,15 +281,15 @@ def check_lengths(graph: Graph, settings: PrepareSettings) -> None:
     """Refuse settings with which edges cannot have lengths."""
     where, what = "prepare.edge_length", f"it is {settings.edge_length!r}"
     if graph.weights is None:
-        hint = "set it to one, or give edges weights"
-        raise UserError(f"{what}, and the edges have no weights", where=where, hint=hint)
+        hint = "set it to one, or add weights to the edges"
+        raise UserError(f"{what}, but the edges have no weights", where=where, hint=hint)
     if settings.own_hops == "bounded":
-        hint = "bounds hold for hops alone: set prepare.own_hops=exact or prepare.edge_length=one"
-        raise UserError(f"{what}, and prepare.own_hops is bounded", where=where, hint=hint)
+        hint = "bounds apply to hops only: set prepare.own_hops=exact or prepare.edge_length=one"
+        raise UserError(f"{what}, but prepare.own_hops is bounded", where=where, hint=hint)
     lowest = float(graph.weights.min(initial=0))
     if lowest < 0:
-        hint = "no path is shorter than its parts: make all weights 0 or more, or set it to one"
-        raise UserError(f"{what}, and an edge has the weight {lowest:g}", where=where, hint=hint)
+        hint = "lengths cannot be negative: make all weights 0 or more, or set it to one"
+        raise UserError(f"{what}, but an edge has the weight {lowest:g}", where=where, hint=hint)
 
 
 @lru_cache(maxsize=2)

@@ -89,7 +89,7 @@ SIDES = {
 def weight(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Similarities]:
     """The weights that anchors were sampled with."""
     if any(own.weights is None for own in anchors):
-        hint = 'set prepare.border_anchors to "heaviest" or "lift", or another similarity'
+        hint = 'set prepare.border_anchors to "heaviest" or "lift", or choose another similarity'
         raise UserError(f"the anchors of {work.channel.name} have no weights", where="channels.similarity", hint=hint)
     return [Similarities(own.weights) for own in anchors]
 

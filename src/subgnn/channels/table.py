@@ -47,8 +47,8 @@ def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str =
 def _plugin_sides(kind: str, where: str, place: str) -> Mapping[str, Channel]:
     sides = load_plugin("subgnn.channels", kind, list(CHANNELS), what=f"{place}.kind", where=where)
     if not isinstance(sides, Mapping) or not all(isinstance(side, Channel) for side in sides.values()):
-        hint = "a plug-in names a dictionary of subgnn.channels.channel.Channel by side"
-        raise UserError(f"{place}.kind is {excerpt(kind)}, which is something else", where=where, hint=hint)
+        hint = "a plug-in must provide a dictionary of subgnn.channels.channel.Channel by side"
+        raise UserError(f"{place}.kind: the plug-in {excerpt(kind)} is not a channel", where=where, hint=hint)
     return sides
 
 
@@ -61,7 +61,7 @@ def similarity_of(
     name, anchors = settings.similarity or usual, channel.anchors
     accepted = [known for known, found in SIMILARITIES.items() if anchors in found.measure]
     if name not in accepted:
-        what = f"{place}.similarity is {excerpt(name)}, and the channel {settings.name}"
+        what = f"{place}: the channel {settings.name} does not support the similarity {excerpt(name)}"
         raise UserError(what, where=where, hint=choices(name, accepted))
     return SIMILARITIES[name]
 

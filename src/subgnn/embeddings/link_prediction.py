@@ -88,7 +88,7 @@ def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool 
     edges = np.stack([tails, heads])
     count = edges.shape[1]
     if count < 2:
-        raise DataError(f"a graph of {count} edges", where="pretrain", hint="learning and selection need one edge each")
+        raise DataError(f"the graph has {count} edges", where="pretrain", hint="training and validation need one each")
     held_out = min(max(1, round(val_fraction * count)), count - 1)
     order = stream(seed, "pretrain/split").permutation(count)
     kept = np.sort(order[held_out:])
@@ -97,7 +97,7 @@ def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool 
     pairs = sample_non_edges(*graph.csr, everyone, pairs=held_out, key=stream_key(seed, "pretrain/val"))
     matched = sample_non_edges(*graph.csr, graph.neighbors, pairs=held_out, key=stream_key(seed, "pretrain/matched"))
     if not pairs.shape[1]:
-        what = "hardly two nodes without an edge between them"
+        what = "almost all pairs of nodes are joined by an edge"
         raise DataError(what, where="pretrain", hint="link prediction needs pairs of nodes without an edge")
     offsets, neighbors, places, _ = undirected_csr(train[0], train[1], graph.num_nodes)
     of_entries = None if weights is None else weights[kept][places]

@@ -124,8 +124,8 @@ def pretrain(
     if resume and state is not None and state.is_file():
         before = load_state(state, STATE)
         if before.get("owner") != owner:
-            hint = "give the same graph, method and settings, or leave out --resume"
-            raise DataError("this is the state of another pretraining", where=str(state), hint=hint)
+            hint = "use the same graph, method and settings, or leave out --resume"
+            raise DataError("this is the state of a different pretraining", where=str(state), hint=hint)
         fitting.load(before)
     saved_at = time.monotonic()
     for record in fitting.epochs():
@@ -133,7 +133,7 @@ def pretrain(
             try:
                 save_state({"owner": owner, **fitting.state()}, state, STATE)
             except DataError as error:
-                what = f"{error.where}: {error.what}; pretraining goes on, but cannot be resumed from here"
+                what = f"{error.where}: {error.what}; pretraining continues, but cannot be resumed from here"
                 warnings.warn(what, DataWarning, stacklevel=2)
             saved_at = time.monotonic()
         on_epoch(record)
@@ -282,7 +282,7 @@ def pretrained_vectors(
         try:
             found = compute(state if locked else None)
         except Damaged as error:
-            what = f"{error.where}: {error.what}; the pretraining starts from the beginning"
+            what = f"{error.where}: {error.what}; pretraining starts from the beginning"
             warnings.warn(what, DataWarning, stacklevel=2)
             state.unlink()
             found = compute(state)

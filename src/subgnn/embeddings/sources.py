@@ -90,7 +90,7 @@ def node_vectors(
         rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
         return rows * np.float32(settings.scale)
     if table is None or len(table) != num_nodes:
-        what, hint = "the table of node embeddings is not there", "pretrain or give the file again"
+        what, hint = "the table of node embeddings is missing", "pretrain or give the file again"
         raise DataError(what, where=settings.source, hint=hint)
     return np.array(table[nodes], np.float32)
 
@@ -131,7 +131,7 @@ def source_vectors(
         return untrained_gin(graph, dim=settings.dim, hidden=recipe.pretrain.hidden, seed=recipe.pretrain.seed)
     vectors = read_vectors(Path(settings.source), graph)
     if vectors.shape[1] != settings.dim:
-        what = f"embeddings of shape {vectors.shape}, but {(graph.num_nodes, settings.dim)} is needed"
+        what = f"the embeddings have the shape {vectors.shape}, but {(graph.num_nodes, settings.dim)} is needed"
         hint = f"the width is embeddings.dim: --set embeddings.dim={vectors.shape[1]}"
         raise DataError(what, where=settings.source, hint=hint)
     return vectors
@@ -196,7 +196,7 @@ def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Gra
             raise DataError(what, where=where, hint=hint)
         if table is None or vectors_hash(table) != expected:
             what = "the node embeddings are no longer those the run was trained with"
-            raise DataError(what, where=where, hint="put the former file back, or train again")
+            raise DataError(what, where=where, hint="restore the original file, or train again")
         found[expected] = table
     return {expected: found[expected] for expected in needed}
 
@@ -231,7 +231,7 @@ def feature_standard(graph: Graph) -> Standard:
 def require_features(graph: Graph) -> None:
     """Refuse a graph without node features."""
     if graph.features is None or not graph.features.shape[1]:
-        hint = 'add features.npy (a row of numbers for each node) to the dataset, or set embeddings.features="none"'
+        hint = 'add features.npy (one row of numbers per node) to the dataset, or set embeddings.features="none"'
         raise DataError("the graph has no node features", where="embeddings.features", hint=hint)
 
 
@@ -261,7 +261,7 @@ def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
     vectors = file.arrays.get("vectors")
     typed = vectors is not None and vectors.dtype == np.float32 and vectors.ndim == 2
     if vectors is None or not typed or not isinstance(file.metadata.get("graph_hash"), str):
-        raise DataError("it holds no vectors of a graph", where=str(path), hint=f"the file is damaged; {_STORED.again}")
+        raise DataError("it contains no node vectors", where=str(path), hint=f"the file is damaged; {_STORED.again}")
     return vectors, file.metadata
 
 
@@ -270,11 +270,11 @@ def require_file(path: Path) -> str:
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     accepted = (".safetensors", ".npy", *_TEXT)
     if suffix not in accepted:
-        hint = f"random, gin, graphsaint, {', '.join(accepted)}"
+        hint = f"accepted: random, gin, graphsaint, {', '.join(accepted)}"
         raise DataError(f"unknown kind of embeddings '{path}'", where="embeddings.source", hint=hint)
     if not path.is_file():
         known = "random, gin, graphsaint, gin-untrained"
-        hint = f"embeddings.source is {known}, or a file that subgnn pretrain wrote or you did"
+        hint = f"embeddings.source is {known}, or a file, written by subgnn pretrain or by you"
         raise DataError("no such file", where=str(path), hint=hint)
     return suffix
 
@@ -286,19 +286,19 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
         vectors, metadata = read_stored(path)
         if metadata["graph_hash"] != graph.content_hash:
             named = ascii(metadata["graph_hash"][:12])[1:-1]
-            what = f"embeddings of another graph ({named}, not {graph.content_hash[:12]})"
+            what = f"these are embeddings of a different graph ({named}, not {graph.content_hash[:12]})"
             raise DataError(what, where=str(path), hint="pretrain on this dataset")
     elif suffix == ".npy":
         array = read_npy(path)
         if array.ndim != 2:
-            raise DataError(f"an array of shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
+            raise DataError(f"it has the shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
         with np.errstate(over="ignore"):  # values too large for 32 bits become infinite, and are refused as such
             vectors = np.asarray(array, np.float32)
     else:
         vectors = _read_text(path, graph)
     if len(vectors) != graph.num_nodes:
-        what = f"{len(vectors):,} rows, but the graph has {graph.num_nodes:,} nodes"
-        raise DataError(what, where=str(path), hint="one row a node, in the order of ids")
+        what = f"it has {len(vectors):,} rows, but the graph has {graph.num_nodes:,} nodes"
+        raise DataError(what, where=str(path), hint="give one row per node, in the order of ids")
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise DataError(
@@ -316,7 +316,7 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
             continue
         dim = vectors.shape[1] if vectors is not None else len(fields) - 1
         if dim > _MAX_DIM:
-            raise DataError(f"{dim:,} numbers", where=f"{path}:{number}", hint=f"at most {_MAX_DIM:,} a node")
+            raise DataError(f"it has {dim:,} numbers", where=f"{path}:{number}", hint=f"accepted: at most {_MAX_DIM:,}")
         if vectors is None:
             vectors = np.zeros((graph.num_nodes, max(dim, 0)), np.float32)
         node = find_node(" ".join(fields[: len(fields) - dim]), graph.num_nodes, graph.names)
@@ -325,10 +325,10 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
         try:
             vectors[node] = fields[len(fields) - dim :]
         except ValueError:
-            what = f"{len(fields)} fields, from {excerpt(line)}"
+            what = f"found {len(fields)} fields, starting with {excerpt(line)}"
             raise DataError(what, where=f"{path}:{number}", hint=f"a node and {dim} numbers are needed") from None
         if seen[node]:
-            raise DataError(f"node {fields[0]} again", where=f"{path}:{number}", hint="a node has one vector")
+            raise DataError(f"node {fields[0]} is repeated", where=f"{path}:{number}", hint="give one vector per node")
         seen[node] = True
     missing = np.flatnonzero(~seen)
     if vectors is None or len(missing):
@@ -336,6 +336,6 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
         what = f"{len(missing):,} of {graph.num_nodes:,} nodes have no vector: {', '.join(named)}"
         what += ", ..." if len(missing) > _SHOWN else ""
         raise DataError(
-            what, where=str(path), hint="every node needs a line, by its name, or by its id where it has none"
+            what, where=str(path), hint="every node needs a line that starts with its name, or its id if it has none"
         )
     return vectors

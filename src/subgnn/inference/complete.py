@@ -295,7 +295,7 @@ class Completer:
         """Fit to the training and validation subgraphs of a run's dataset."""
         subgraphs = opened.known()
         if subgraphs is None:
-            what = "an exported run holds no known subgraphs to complete others by"
+            what = "an exported run contains no known subgraphs to learn from"
             raise DataError(what, where=where, hint="give the dataset with --data, or the folder of the run")
         rows = np.arange(len(subgraphs))
         if subgraphs.splits is not None:
@@ -341,7 +341,7 @@ def _examples(
     known, num_nodes = features.known, features.graph.num_nodes
     usable = np.flatnonzero((known.lengths > 1) & (known.lengths < num_nodes))
     if not len(usable):
-        what = "no known subgraph has two nodes, and nodes outside of it, to learn from"
+        what = "no known subgraph has two or more nodes, with others outside it, to learn from"
         raise DataError(what, where="complete", hint="give a dataset with other subgraphs")
     chosen = np.sort(draws.permutation(usable)[:_MOST_SUBGRAPHS])
     pairs = [leave_out(known[row], draws) for row in chosen]
@@ -392,7 +392,7 @@ def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOpt
     matched = match_nodes(members, graph, unknown=options.unknown)
     matched.warn()
     if not len(matched.nodes[0]):
-        raise DataError("no nodes to choose from", where=where, hint="give one node a line")
+        raise DataError("no nodes to choose from", where=where, hint="give one node per line")
     return matched.nodes[0].astype(np.int64)
 
 

@@ -230,23 +230,23 @@ class Explainer:
             yield f"{method} cannot predict new subgraphs, so no node or component can be left out"
         else:
             if num_nodes == 1:
-                yield "the subgraph is one node: nothing is left without it"
+                yield "the subgraph is a single node: without it, nothing is left"
             elif num_nodes > self.max_nodes:
-                yield f"{num_nodes} nodes, more than max_nodes ({self.max_nodes}): they were not left out one by one"
+                yield f"{num_nodes} nodes are more than max_nodes ({self.max_nodes}): they were not left out one by one"
             if num_components == 1:
-                yield "the subgraph is one component: nothing is left without it"
+                yield "the subgraph is a single component: without it, nothing is left"
             elif num_components > self.max_nodes:
-                yield f"{num_components} components, more than max_nodes ({self.max_nodes}): none was left out"
+                yield f"{num_components} components are more than max_nodes ({self.max_nodes}): none was left out"
         portfolio = self.predictor.portfolio
         if portfolio is not None and self._member is not None:
             share = portfolio.shares[self._member]
-            yield f"channels and anchors are those of the member {self._member}, which has {share:.0%} of the weight"
+            yield f"channels and anchors are those of member {self._member}, which has {share:.0%} of the weight"
         if masking is None:
             yield f"{method} has no channels and no anchors" + (", so it has no attributions" if attributions else "")
         elif masking.too_many:
-            yield f"{masking.num_anchors:,} anchors: too many to mask each of them; attributions have them"
+            yield f"{masking.num_anchors:,} anchors are too many to mask one by one; attributions include them"
         elif masking.num_anchors > self.max_anchors:
-            yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed, those that matter most"
+            yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed: those that matter most"
 
 
 def write_explanations(

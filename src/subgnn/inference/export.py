@@ -236,5 +236,5 @@ def _check(predictor: Predictor) -> None:
     elif recipe.model.aggregation == "max":
         why = 'model.aggregation is "max"'
     if why is not None:
-        hint = "name a file that does not end in .pt2, for the run itself"
-        raise UserError(f"this run cannot become a torch.export program: {why}", where="--out", hint=hint)
+        hint = "to export the run itself, give a file name that does not end in .pt2"
+        raise UserError(f"this run cannot be exported as a torch.export program: {why}", where="--out", hint=hint)

@@ -88,7 +88,7 @@ class Nearest:
     def find(self, queries: Any, top: int = 10) -> Found:
         """Find the nearest known vectors of each query; ties by place."""
         if top < 1:
-            raise UserError(f"{top} neighbours", where="top", hint="accepted: 1 or more")
+            raise UserError(f"cannot find {top} neighbours", where="top", hint="accepted: 1 or more")
         vectors = self.check(queries)
         top = min(top, len(self.present))
         places = np.full((len(vectors), top), -1, np.int64)
@@ -110,8 +110,8 @@ class Nearest:
         """Queries as 32 bit numbers; they must be as wide as the known vectors."""
         vectors = _checked(queries, "queries")
         if vectors.shape[1] != self.known.shape[1]:
-            what = f"vectors of {vectors.shape[1]} numbers, and known ones of {self.known.shape[1]}"
-            raise DataError(what, where="queries", hint="take vectors of the same run")
+            what = f"the vectors have {vectors.shape[1]} numbers, but the known ones have {self.known.shape[1]}"
+            raise DataError(what, where="queries", hint="use vectors from the same run")
         return vectors
 
     def _blocks(self) -> Iterator[NDArray[np.int64]]:
@@ -157,7 +157,7 @@ class Nearest:
         try:
             import faiss
         except ImportError:
-            feature = f"a search among {len(self.present):,} vectors that does not compare all"
+            feature = f"a search among {len(self.present):,} vectors without comparing all of them"
             raise MissingExtra("faiss-cpu", extra="search", feature=feature) from None
         width, count = self.known.shape[1], len(self.present)
         cells = max(1, int(np.sqrt(count)))
@@ -195,8 +195,8 @@ def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:
     """Vectors as a table of 32 bit numbers that are finite or NaN."""
     table = np.asarray(vectors)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
-        what = f"an array of shape {table.shape} and type {table.dtype}"
-        raise DataError(what, where=noun, hint="accepted: numbers, a row for each vector")
+        what = f"got an array of shape {table.shape} and type {table.dtype}"
+        raise DataError(what, where=noun, hint="accepted: numbers, one row per vector")
     with np.errstate(over="ignore"):
         found: NDArray[np.float32] = table.astype(np.float32, copy=False)
     for begin in range(0, len(found), _BLOCK):

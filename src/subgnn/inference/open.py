@@ -73,14 +73,14 @@ class OpenedRun:
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         check_subgraphs(self.trained_with, self.subgraphs, where, hint)
         if name == "val" and "val" in self.result.fitted_to:
-            hint = "score test, which it has not seen; the score out of fold is in run.json, under val"
+            hint = "score test, which it has not seen; the out-of-fold score is in run.json, under val"
             raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
         return self.subgraphs.take(self.subgraphs.indices(name))
 
     def known(self) -> SubgraphSet | None:
         """The subgraphs of the dataset, to show or search; a warning reports changes since training."""
         if self.subgraphs is not None and self.trained_with is not None:
-            hint = "those of the dataset are shown"
+            hint = "the subgraphs now in the dataset are shown"
             try:
                 check_subgraphs(self.trained_with, self.subgraphs, self.result.dataset, hint)
             except DataError as error:
@@ -206,10 +206,9 @@ def score(
     found, known = subgraphs.task.replace("multi-class", "binary"), spec.task.replace("multi-class", "binary")
     unseen = [name for name in subgraphs.classes if name not in spec.classes]
     if found != known or unseen:
-        which = f"{excerpt(unseen[0])}" if unseen else f"of the task {subgraphs.task}"
-        raise DataError(
-            f"the dataset has other labels than the run: {which}", where=where, hint="give subgraphs with its labels"
-        )
+        which = f"{excerpt(unseen[0])}" if unseen else f"they are {subgraphs.task}"
+        what, hint = f"the dataset has different labels from the run: {which}", "give subgraphs with its labels"
+        raise DataError(what, where=where, hint=hint)
     subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=_renumbered(subgraphs, spec.classes))
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
@@ -237,7 +236,7 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     model = model_of(recipe)
     if model.vectors_need_labels:
         free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]
-        hint = f"accepted: {', '.join(free)}; or train it, and give the run in place of the graph"
+        hint = f"accepted: {', '.join(free)}; or train it, and give the run instead of the graph"
         raise UserError(f"the recipe {recipe.name} learns its vectors from labels", where="--recipe", hint=hint)
     graph = graph.undirected()
     check_recipe(recipe, graph)

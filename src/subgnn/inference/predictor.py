@@ -81,8 +81,8 @@ class Predictor:
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits (n, outputs); standardised values for regression."""
         if self.spec.task == "unlabelled":
-            hint = "take its vectors (embed), or train the recipe on labelled subgraphs"
-            raise UserError("the model was fitted without labels, and predicts none", where="predict", hint=hint)
+            hint = "use its vectors (embed), or train the recipe on labelled subgraphs"
+            raise UserError("the model was fitted without labels, so it cannot predict any", where="predict", hint=hint)
         return self.fitted.outputs(subgraphs)
 
     def rows(self, subgraphs: Subgraphs) -> Ragged:

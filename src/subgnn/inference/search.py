@@ -34,7 +34,7 @@ from subgnn.storage.tables import Column
 
 _STORED = Format(
     name="subgnn-subgraph-vectors",
-    noun="file of vectors of subgraphs",
+    noun="file of subgraph vectors",
     make="the first search in a run writes one",
     again="remove it",
 )
@@ -114,7 +114,7 @@ class KnownSubgraphs:
         if key not in self._nearest:
             places = self.places(test=options.test)
             if not len(places):
-                what = "no labelled subgraphs to search" if self.subgraphs is None else "all subgraphs are of test"
+                what = "no labelled subgraphs" if self.subgraphs is None else "every subgraph is in the test split"
                 hint = _DATA_HINT if self.subgraphs is None else "pass --include-test"
                 raise DataError(what, where="search", hint=hint)
             vectors = self.vectors()
@@ -150,7 +150,7 @@ class KnownSubgraphs:
         def read() -> NDArray[np.float32]:
             found = read_arrays(path, _STORED).arrays.get("vectors")
             if found is None or found.ndim != 2 or len(found) != len(nodes) or found.dtype != np.float32:
-                raise DataError("it does not fit the subgraphs", where=str(path))
+                raise DataError("it does not match the subgraphs", where=str(path))
             return found
 
         return lookup(path, read)
@@ -231,8 +231,10 @@ def _prepared(known: NDArray[np.float32], options: SearchOptions) -> Nearest:
     """Known vectors, ready for queries; a warning if their cosines are all 1 or -1."""
     nearest = Nearest(known, distance=options.distance, method=options.method)
     if nearest.sees_sides_only:
-        what = f"the vectors lie on a line, as those of two classes may, and '{options.distance}' sees its sides only"
-        warnings.warn(f"search: {what}; take the distance euclidean", DataWarning, stacklevel=3)
+        what = (
+            f"all vectors lie on one line, so the cosine distance '{options.distance}' tells only its two sides apart"
+        )
+        warnings.warn(f"search: {what}; use --distance euclidean", DataWarning, stacklevel=3)
     return nearest
 
 
@@ -249,11 +251,11 @@ def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[Sea
     """Search a run, an export or a file of vectors for a file of subgraphs or vectors; answers and their number."""
     if is_vector_file(known):
         if not is_vector_file(files.subgraphs):
-            hint = f"accepted: a file of vectors as well ({', '.join(VECTOR_FILES)}); or search in a run"
+            hint = f"accepted: another file of vectors ({', '.join(VECTOR_FILES)}); or search a run instead"
             raise DataError("not a file of vectors", where=str(files.subgraphs), hint=hint)
         for option, given in (("--data", files.data is not None), ("--include-test", options.test)):
             if given:
-                hint = "leave it out; all vectors of the file are searched, whatever their splits"
+                hint = "leave it out; all vectors in the file are searched, whatever their split"
                 raise DataError(f"{known} is a file of vectors", where=option, hint=hint)
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
         return SearchAnswers.of_vectors(table, queries, options), len(queries.vectors)

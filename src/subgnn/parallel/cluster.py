@@ -47,7 +47,7 @@ def open_engine(
     if name == "ray":
         return RayEngine(address, processes=processes, gpus=gpus)
     if address is not None:
-        raise UserError(f"'{address}'", where="--address", hint="an address is of a Ray cluster: add --engine ray")
+        raise UserError(f"'{address}' needs Ray", where="--address", hint="add --engine ray")
     return LocalEngine(processes or 1)
 
 
@@ -70,8 +70,8 @@ class RayEngine:
         elif self._owned:
             self._connect(address)
         elif address not in (None, "auto", self._ray.get_runtime_context().gcs_address):
-            hint = "leave that one first: ray.shutdown()"
-            raise UserError("this process is connected to another cluster", where="--address", hint=hint)
+            hint = "disconnect first: ray.shutdown()"
+            raise UserError("this process is already connected to a different cluster", where="--address", hint=hint)
         # A job that needs more than any machine has would wait forever.
         resources = self._ray.cluster_resources()
         for name, needed in (("CPU", 1.0), ("GPU", gpus)):
@@ -107,7 +107,7 @@ class RayEngine:
         host, _, port = str(address).rpartition(":")
         if address != "auto" and (not host or not port.isdecimal() or "/" in host):  # ray:// is not supported
             hint = "accepted: HOST:PORT of the cluster's head, or auto"
-            raise UserError(f"'{address}'", where="--address", hint=hint)
+            raise UserError(f"'{address}' is not an address", where="--address", hint=hint)
         try:
             self._ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
         except (RuntimeError, ValueError, OSError, self._ray.exceptions.RayError) as error:
@@ -116,7 +116,7 @@ class RayEngine:
                 "is the cluster up (ray status)? this machine must be part of it, with the same versions of Python "
                 "and Ray, and RAY_AUTH_MODE=token set where the cluster requires a token"
             )
-            raise UserError(f"no connection to '{address}' ({words})", where="--address", hint=hint) from None
+            raise UserError(f"cannot connect to '{address}' ({words})", where="--address", hint=hint) from None
 
     @property
     def slots(self) -> int:
@@ -138,7 +138,7 @@ class RayEngine:
         try:
             return Placed(self._ray.put(value))
         except (errors.ObjectStoreFullError, errors.OutOfDiskError):
-            hint = "start Ray with a larger --object-store-memory; the graph of a bundle needs no room there"
+            hint = "start Ray with a larger --object-store-memory; a graph in a bundle takes no space there"
             raise UserError("Ray's object store is full", where="--engine ray", hint=hint) from None
 
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
@@ -170,7 +170,9 @@ class RayEngine:
             return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
         except errors.RayError as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            return Failure(f"lost on the cluster, {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error))
+            return Failure(
+                f"the job was lost on the cluster {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error)
+            )
 
     def close(self) -> None:
         """Leave the cluster; stop the Ray that was started here."""

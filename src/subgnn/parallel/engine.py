@@ -224,7 +224,7 @@ def _how_it_ended(code: int) -> str:
     if code >= 0:
         return f"ended by itself (exit code {code})"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    return f"was killed ({name}{': out of memory, perhaps' if name == 'SIGKILL' else ''})"
+    return f"was killed ({name}{', perhaps out of memory' if name == 'SIGKILL' else ''})"
 
 
 def _end_all(workers: Iterable[_Worker]) -> None:

@@ -151,13 +151,15 @@ def _take(lock: Path, *, where: Path, doing: str) -> int | None:
                 break
     except OSError as error:
         if error.errno in _UNSUPPORTED:
-            text = f"{where}: the file system has no locks ({error.strerror}); see that no other process is {doing}"
+            text = (
+                f"{where}: the file system has no locks ({error.strerror}); make sure that no other process is {doing}"
+            )
             warnings.warn(text, DataWarning, stacklevel=5)
             return None
-        hint = "choose a place that can be written"
+        hint = "choose a writable location"
         raise DataError(f"cannot be written ({error.strerror or error})", where=str(where), hint=hint) from error
     if file is None:
-        hint = "wait until it has ended, or choose another place"
+        hint = "wait until it has finished, or choose another place"
         raise DataError(f"another process{_holder(lock)} is {doing}", where=str(where), hint=hint)
     with suppress(OSError):  # a full disk is reported by the next write
         os.ftruncate(file, 0)

@@ -25,12 +25,12 @@ _limit: ContextVar[int | None] = ContextVar("subgnn_memory", default=None)
 
 
 def parse_size(text: str, where: str, *, hint: str = "") -> int:
-    """Parse a number of bytes, as ``1.5 GB``; ``hint`` is added to what is accepted."""
+    """Parse a number of bytes, such as ``1.5 GB``; ``hint`` is added to what is accepted."""
     found = _SIZE.fullmatch(text)
     unit = found[2].upper() if found else ""
     scale = _UNITS.get(unit, _UNITS.get(unit + "B"))
     if found is None or scale is None:
-        accepted = "accepted: a number with KB, MB, GB or TB, as 5GB"
+        accepted = "accepted: a number with KB, MB, GB or TB, such as 5GB"
         what = f"{excerpt(text)} is not a size"
         raise UserError(what, where=where, hint=f"{accepted}; {hint}" if hint else accepted)
     return int(float(found[1]) * scale)
@@ -55,11 +55,11 @@ def limit() -> int:
 
 @contextmanager
 def memory_limit(memory: str | int | None) -> Iterator[int]:
-    """Set the limit until the end of the block: bytes, or text as ``16GB``; None leaves it as it is."""
-    size = parse_size(memory, "--memory", hint="from 1GB") if isinstance(memory, str) else memory
+    """Set the limit until the end of the block: bytes, or text such as ``16GB``; None leaves it as it is."""
+    size = parse_size(memory, "--memory", hint="at least 1GB") if isinstance(memory, str) else memory
     if size is not None and size < LEAST:
-        hint = "accepted: a number with MB, GB or TB, from 1GB, as 16GB"
-        raise UserError(f"{size / 1e6:,.0f} MB", where="--memory", hint=hint)
+        hint = "accepted: a number with MB, GB or TB, at least 1GB, such as 16GB"
+        raise UserError(f"{size / 1e6:,.0f} MB is too little", where="--memory", hint=hint)
     token = _limit.set(_limit.get() if size is None else size)
     try:
         yield limit()

@@ -51,12 +51,12 @@ class MappedGraph:
 
 @lru_cache(maxsize=1)
 def _mapped(path: str, graph_hash: str) -> Graph:
-    hint = "put the bundle at this path of every machine, or give a folder: its graph is sent to the workers"
+    hint = "put the bundle at this path on every machine, or give a folder, whose graph is sent to the workers"
     if not Path(path).is_file():
-        raise DataError(f"no such file on {gethostname()}", where=path, hint=hint)
+        raise DataError(f"there is no such file on {gethostname()}", where=path, hint=hint)
     graph = read_dataset(path).graph
     if graph.content_hash != graph_hash:
-        raise DataError(f"another graph on {gethostname()}", where=path, hint=hint)
+        raise DataError(f"the file on {gethostname()} holds a different graph", where=path, hint=hint)
     return graph
 
 

@@ -100,7 +100,7 @@ class Frame:
         """The shared anchors of ``channels[i]``, by layer."""
         found = [layer[i] for layer in self.shared if layer[i] is not None]
         if len(found) < self.layers:
-            raise ValueError(f"{self.channels[i].name} has shared anchors, and not all were given")
+            raise ValueError(f"{self.channels[i].name} has shared anchors, but not all were given")
         return found  # type: ignore[return-value]
 
 
@@ -192,17 +192,17 @@ def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> N
     """Validate the output of a similarity, which a network would otherwise learn from."""
     where, shape = f"the similarity of {work.channel.name}", (count, work.channel.num_anchors)
     if len(inputs) != work.layers:
-        raise UserError(f"it gave {len(inputs)} layers", where=where, hint=f"accepted: {work.layers}")
+        raise UserError(f"it returned {len(inputs)} layers", where=where, hint=f"accepted: {work.layers}")
     for layer in inputs:
         for field in fields(layer.measured):
             values = getattr(layer.measured, field.name)
             if values.shape != shape:
-                hint = f"accepted: {shape}, a row for each component and a column for each anchor"
+                hint = f"accepted: {shape}, one row per component and one column per anchor"
                 raise UserError(f"{field.name} has the shape {values.shape}", where=where, hint=hint)
             low, high = values.min(initial=0), values.max(initial=0)
             if not (low >= 0 and high <= (np.inf if field.name == "distance" else 1) and np.isfinite(high)):
-                accepted = "numbers from 0 on" if field.name == "distance" else "numbers from 0 to 1"
-                raise UserError(f"{field.name} goes from {low} to {high}", where=where, hint=f"accepted: {accepted}")
+                accepted = "numbers of at least 0" if field.name == "distance" else "numbers from 0 to 1"
+                raise UserError(f"{field.name} ranges from {low} to {high}", where=where, hint=f"accepted: {accepted}")
 
 
 def _measure_own(work: Work, compare: Compare, subgraphs: Ragged, components: Components) -> list[SubchannelInputs]:
@@ -333,7 +333,7 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
     """Read prepared subgraphs; refuses a file that is damaged or belongs to another key."""
     file = read_arrays(path, _PREPARED, mapped="c")
     if file.metadata.get("key") != key:
-        raise DataError("it belongs to other content", where=str(path))
+        raise DataError("it was prepared from different content", where=str(path))
     content = file.content()
     for name in content["frozen"]:
         file.arrays[name].flags.writeable = False

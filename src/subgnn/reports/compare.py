@@ -108,8 +108,8 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
             problems.append(str(error))
     if not runs:
         more = f"; {len(problems)} cannot be read: {problems[0]}" if problems else ""
-        what = f"no finished run is there{more}"
-        raise DataError(what, where=str(folder), hint=f"give the folder in which subgnn train wrote runs ({RESULTS})")
+        what = f"there is no finished run here{more}"
+        raise DataError(what, where=str(folder), hint=f"give the folder where subgnn train wrote runs ({RESULTS})")
 
     def order(run: ComparedRun) -> tuple[str, str, float, str]:
         score = run.score("val")

@@ -148,7 +148,7 @@ class Picture:
         path = Path(path)
         kind = path.suffix.lower()
         if kind not in _FILES:
-            what = f"a picture of the kind {excerpt(kind)}"
+            what = f"cannot write a picture as {excerpt(kind)}"
             raise UserError(what, where=str(path), hint=f"accepted: {', '.join(_FILES)}")
         figure = None if kind == ".svg" else _figure(self.svg)
         with atomic_write(path, overwrite=overwrite) as temporary:

@@ -174,7 +174,9 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     same = (subgraphs.task, subgraphs.classes) == (checkpoint.spec.task, checkpoint.spec.classes)
     if not same or subgraphs.targets is None:
-        raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
+        raise DataError(
+            "the dataset has different labels from the run", where=dataset.name, hint="give the run's dataset"
+        )
     folds = _out_of_fold(run, checkpoint) if result.is_portfolio else None
     found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)
     return evaluate(found, dataset, predictor, where=str(run / METRICS))
@@ -301,7 +303,7 @@ def selected_records(records: Sequence[dict[str, Any]], result: RunResult, where
     shown = "member 0" if result.members else result.candidate or None
     found = [record for record in records if record.get("candidate") == shown]
     if not found:
-        raise DataError("there are no epochs of the selected model", where=where, hint="train again")
+        raise DataError("no epochs of the selected model are recorded", where=where, hint="train again")
     return found
 
 
@@ -321,5 +323,5 @@ def read_records(path: Path) -> list[dict[str, Any]]:
             raise DataError("this is not a record of an epoch", where=f"{path}:{number}", hint=hint) from None
         records.append({**record, "epoch": epoch, "train_loss": losses[0], "val_loss": losses[1]})
     if not records:
-        raise DataError("there are no epochs", where=str(path), hint="the run is damaged; train again")
+        raise DataError("no epochs are recorded", where=str(path), hint="the run is damaged; train again")
     return records

@@ -82,7 +82,7 @@ def _refusal(request: Request, error: Exception) -> Refusal:
         found: list[Any] = list(error.errors())
         return not_json() if any(item["type"] == "json_invalid" for item in found) else invalid(found)
     if isinstance(error, HTTPException):  # unknown paths, wrong methods and text that cannot be decoded
-        status, known = error.status_code, {404: "there is no such path", 405: "this path has other methods"}
+        status, known = error.status_code, {404: "there is no such path", 405: "this path does not support this method"}
         return Refusal(status, known.get(status, "the request is malformed"), hint="see /openapi.json")
     return failed(request.scope["id"])  # a bug; the log has it under the request's id
 

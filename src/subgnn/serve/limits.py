@@ -56,7 +56,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             if not getattr(self, name) > 0:
-                raise UserError(f"a limit of {getattr(self, name)}", where=name, hint="accepted: above 0")
+                raise UserError(f"the limit is {getattr(self, name)}", where=name, hint="accepted: above 0")
 
     def to_json(self) -> dict[str, Any]:
         """The limits that a client needs to know."""

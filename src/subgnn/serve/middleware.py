@@ -49,9 +49,9 @@ class RequestMiddleware:
         try:
             # Refuse a long head before anything parses it; the protocol bounds only heads that arrive in pieces.
             if len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"]) > limits.target_bytes:
-                raise Refusal(414, f"a path and a query of more than {limits.target_bytes:,} bytes", hint="send a body")
+                raise Refusal(414, f"path and query exceed {limits.target_bytes:,} bytes", hint="send a body")
             if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.header_bytes:
-                raise Refusal(431, f"headers of more than {limits.header_bytes:,} bytes", hint="send fewer headers")
+                raise Refusal(431, f"the headers exceed {limits.header_bytes:,} bytes", hint="send fewer headers")
             headers = Headers(scope=scope)
             self.access.check(scope["method"], scope["path"], headers)
             body = await self._read_body(headers, Request(scope, receive).stream())
@@ -94,7 +94,7 @@ class RequestMiddleware:
 
     async def _read_body(self, headers: Headers, stream: AsyncIterator[bytes]) -> bytes:
         most = self.limits.body_bytes
-        too_large = Refusal(413, f"a body of more than {most:,} bytes", hint="send fewer subgraphs at a time")
+        too_large = Refusal(413, f"the body exceeds {most:,} bytes", hint="send fewer subgraphs at a time")
         length = headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:18]) > most:
             if "expect" not in headers:
@@ -111,7 +111,7 @@ class RequestMiddleware:
                 return bytes(body)
         except TimeoutError:
             what = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
-            raise Refusal(408, what, hint="send it at once") from None
+            raise Refusal(408, what, hint="send it without pauses") from None
 
     def _record(self, scope: Scope, reply: _Reply, failure: BaseException | None) -> None:
         route = getattr(scope.get("route"), "path", "other")

@@ -132,8 +132,8 @@ def known_nodes(
     what = f"{len(bad)} {'node is' if len(bad) == 1 else 'nodes are'} not known"
     hint = "give names, or row numbers from 0 if the graph has no names; #12 is always row 12; /nodes finds names"
     if not unknown:
-        what = f"{len(bad)} {'name means' if len(bad) == 1 else 'names mean'} several nodes"
-        hint = "give the row number of one of them, as #12; /nodes finds it"
+        what = f"{len(bad)} {'name matches' if len(bad) == 1 else 'names match'} several nodes"
+        hint = "give the row number of one of them, such as #12; /nodes finds it"
     raise Refusal(422, f"{where}: {what}: {shown}", hint=hint, nodes=bad[:_MAX_LISTED])
 
 
@@ -141,8 +141,8 @@ def check_size(given: Sequence[Sequence[object]], limits: Limits, *, explained: 
     """The number of nodes of a request; 422 if it has too many subgraphs or nodes."""
     most = limits.explained if explained else limits.subgraphs
     if len(given) > most:
-        raise Refusal(422, f"{len(given):,} subgraphs", hint=f"accepted: at most {most:,} in a request")
+        raise Refusal(422, f"the request has {len(given):,} subgraphs", hint=f"accepted: at most {most:,}")
     total = sum(map(len, given))
     if total > limits.nodes:
-        raise Refusal(422, f"{total:,} nodes", hint=f"accepted: at most {limits.nodes:,} in a request")
+        raise Refusal(422, f"the request has {total:,} nodes", hint=f"accepted: at most {limits.nodes:,}")
     return total

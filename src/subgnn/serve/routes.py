@@ -35,7 +35,7 @@ _JSON_TYPE = re.compile(r"\s*application/([^\s;]+\+)?json\s*(;|$)", re.IGNORECAS
 _WARM_UP_SECONDS = 600.0  # that one step may take
 
 _ERRORS = {
-    400: "The body is not valid JSON or not a valid form, or the request names another host.",
+    400: "The body is not valid JSON or not a valid form, or the Host header is not accepted.",
     401: "The token is missing or wrong.",
     403: "The request comes from another origin.",
     404: "There is no such run.",
@@ -44,7 +44,7 @@ _ERRORS = {
     414: "The path and the query are too long.",
     422: "A node is unknown, or there are too many or too few subgraphs or nodes.",
     431: "The headers are too large.",
-    500: "A bug of the server; its log has more.",
+    500: "A bug in the server; see its log.",
     503: "The server is busy, or the work took too long.",
 }
 _RESPONSES: dict[int | str, dict[str, Any]] = {

@@ -54,8 +54,8 @@ def read_token(file: Path | None) -> str | None:
     if not given and file is None:
         return None
     if len(given) < _MIN_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
-        hint = f"accepted: at least {_MIN_TOKEN} printable ASCII characters, as from: openssl rand -hex 32"
-        raise UserError(f"a token of {len(given)} characters", where=where, hint=hint)
+        hint = f"accepted: at least {_MIN_TOKEN} printable ASCII characters, for example from: openssl rand -hex 32"
+        raise UserError(f"the token of {len(given)} characters is not valid", where=where, hint=hint)
     return given
 
 
@@ -78,7 +78,7 @@ class AccessRules:
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
             hint = f"give one with --token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
-            what = f"{self.host} can be reached from other machines, and there is no token"
+            what = f"{self.host} can be reached from other machines, but there is no token"
             raise UserError(what, where="--host", hint=hint)
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
@@ -86,15 +86,17 @@ class AccessRules:
         host = headers.get("host", "")
         found = _HOST.fullmatch(host)
         if found is None or int(found["port"] or 1) not in range(1, 2**16):
-            raise Refusal(400, "the request names no valid host", hint="accepted: NAME or NAME:PORT")
+            raise Refusal(400, "the Host header is missing or not valid", hint="accepted: NAME or NAME:PORT")
         known = self.names
         if is_loopback(self.host):
             known |= _LOOPBACK_HOSTS | {f"[{self.host}]" if ":" in self.host else self.host}
         if known and found["name"].lower() not in known:
-            raise Refusal(400, "the request names another host", hint=f"accepted: {', '.join(sorted(known))}")
+            raise Refusal(400, "the Host header names a different host", hint=f"accepted: {', '.join(sorted(known))}")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            raise Refusal(403, "the request comes from a page of another origin", hint="open the server's own page")
+            raise Refusal(
+                403, "the request comes from a page with a different origin", hint="open the server's own page"
+            )
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and method != "GET":
             raise Refusal(403, "the request comes from another site", hint="open the server's own page")
         # No token is needed for the state of the server and for the page, which holds no data.

@@ -101,7 +101,7 @@ def answer_table(
         (len(query.members.nodes.values), limits.table_nodes, "nodes"),
     ):
         if count > most:
-            raise Refusal(422, f"{count:,} {noun}", hint=f"accepted: at most {most:,} in a table")
+            raise Refusal(422, f"the table has {count:,} {noun}", hint=f"accepted: at most {most:,}")
     if matched.unknown and not query.drops:
         hint = "correct them, or leave them out with unknown=drop"
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
@@ -125,7 +125,7 @@ def _check_upload(content: bytes, limits: Limits) -> None:
     except (pa.ArrowException, zipfile.BadZipFile, zlib.error, OSError, EOFError):
         return  # damaged: reading it tells how
     if rows > most + _SPARE_LINES:
-        raise Refusal(422, f"{rows:,} rows", hint=f"accepted: at most {most:,} in a table")
+        raise Refusal(422, f"the table has {rows:,} rows", hint=f"accepted: at most {most:,}")
     if unpacked > _MAX_UNPACKED * limits.body_bytes:
         hint = f"accepted: at most {_MAX_UNPACKED * limits.body_bytes:,}"
         raise Refusal(422, f"the table unpacks to more than {unpacked - 1:,} bytes", hint=hint)
