@@ -117,10 +117,10 @@ def test_a_suite_as_json_and_its_report(suite):
     ("words", "said"),
     [
         ("run sinthetic --out y", "benchmark run: unknown suite 'sinthetic'; accepted: ablation, auto, folds,"),
-        ("run real --out y", "no dataset is given; give at least one folder, as --data ppi-bp=DIR"),
+        ("run real --out y", "no dataset is given; give at least one folder, such as --data ppi-bp=DIR"),
         ("run real --out y --data x", "--data: 'x'; accepted: NAME=DIR"),
         ("run synthetic --out y --memory 3KB", "--memory: 0 MB"),
-        ("report y", "no suite was run here; subgnn benchmark run SUITE --out DIR writes one"),
+        ("report y", "this is not the folder of a suite; subgnn benchmark run SUITE --out DIR writes one"),
     ],
 )
 def test_refusals(tmp_path, monkeypatch, words, said):

@@ -113,8 +113,8 @@ def test_simulated_patients_and_a_bad_record(tmp_path):
     ("words", "message"),
     [
         (("ppi-pb",), "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro, em-user; did you mean"),
-        (("hpo-neuro",), "hpo-neuro: no --orphapacket is given: Orphanet's rare diseases as ORPHApacket JSON; it is"),
-        (("em-user", "--go", "x"), "em-user: --go is not a source of it"),
+        (("hpo-neuro",), "hpo-neuro: --orphapacket is missing: Orphanet's rare diseases as ORPHApacket JSON; it is"),
+        (("em-user", "--go", "x"), "em-user: --go is not one of its sources"),
         (("em-user", "--records", "none"), "none: no such file"),
         (("em-user", "--records", "none", "--set", "kep=1"), "em-user: no option 'kep'; accepted: .*'keep'"),
         (("em-user", "--records", "none", "--patients", "2"), "em-user: no option 'patients'"),
@@ -160,7 +160,7 @@ def test_download(address, tmp_path):
     for words, message in (
         (("nosuch", "--url", address), "unknown dataset"),
         (("ppi-bp", "--url", address + "x"), "404"),
-        (("ppi-bp", "--url", address, "--sha256", "0" * 64), "hashes to"),
+        (("ppi-bp", "--url", address, "--sha256", "0" * 64), "has the SHA-256"),
         (("ppi-bp", "--url", "file:///etc/passwd"), "cannot fetch"),
     ):
         refused(tmp_path, ("data", "download", *words), message)

@@ -126,7 +126,7 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     for failure in report["failures"]:
         print_line(f"failed: {failure_text(failure)}")
     for words in report["missing"]:
-        print_line(f"fewer runs: {words}")
+        print_line(f"incomplete: {words}")
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")
 
 

@@ -75,14 +75,12 @@ def test_a_zip_that_declares_less_than_it_holds_does_not_get_through(tmp_path: P
 def test_a_tar_with_a_header_of_gigabytes_is_not_read_into_memory(tmp_path: Path) -> None:
     info = tarfile.TarInfo("././@LongLink")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 4 * 2**30
-    _refused(tmp_path, gzip.compress(info.tobuf() + bytes(2**20)), "header too large")
+    _refused(tmp_path, gzip.compress(info.tobuf() + bytes(2**20)), "header is too large")
 
 
 def test_too_many_files_and_no_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
-    _refused(
-        tmp_path / "a", zip_of({"edge_list.txt": EDGES, "x/subgraphs.pth": SUBGRAPHS}), "there is no dataset in it"
-    )
+    _refused(tmp_path / "a", zip_of({"edge_list.txt": EDGES, "x/subgraphs.pth": SUBGRAPHS}), "it contains no dataset")
     monkeypatch.setattr(archives, "_MAX_FILES", 3)
     _refused(tmp_path, zip_of({**dataset_files(""), "a": b"", "b": b""}), "more than 3 files")
 

@@ -34,10 +34,10 @@ NO_RECORD = r"record 1: .*not a record.*one JSON object or Python dict per line"
     [
         (read_obo, "[Term]\nname: nameless\n", r":1: a term without an id; each \[Term\] has a line 'id: '"),
         (read_obo, "[Term]\nid: X:1\n\n[Term]\nid: X:1\n", ":4: term 'X:1' occurs twice"),
-        (read_obo, "<html></html>\n", r"no \[Term\] in it; an ontology in OBO is accepted"),
-        (read_obo, "", r"no \[Term\] in it"),
-        (annotations, "", "an empty file; accepted: NCBI gene2go"),
-        (annotations, "a,b\n", ":1: an unknown layout: 'a,b'"),
+        (read_obo, "<html></html>\n", r"it has no \[Term\]; an ontology in OBO is accepted"),
+        (read_obo, "", r"it has no \[Term\]"),
+        (annotations, "", "the file is empty; accepted: NCBI gene2go"),
+        (annotations, "a,b\n", ":1: unknown layout: 'a,b'"),
         (annotations, gene2go([]) + "9606\t1\tGO:1\n", ":2: 3 columns; gene2go has 8"),
         (annotations, "!gaf-version: 2.2\nUniProtKB\tP1\n", ":2: 2 columns; GAF 2 has 15 or more"),
         (annotations, gene2go([(1, "GO:1", "IEA")]), r"no annotation of species 9606 is left \(1 rows dropped\)"),
@@ -66,7 +66,7 @@ def test_a_bad_file_says_where(tmp_path: Path, read: Reader, text: str, message:
 def test_long_literals_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(em_user, "_MAX_LITERAL", 100)
     path = write_records(tmp_path / "r", [{**workout(7, 1), "note": "a user's"}], style="dict")
-    with pytest.raises(DataError, match="not JSON, and too long for a Python literal"):
+    with pytest.raises(DataError, match="not JSON, and it is too long for a Python literal"):
         workouts(path)
 
 
@@ -80,7 +80,7 @@ def test_long_literals_are_not_parsed(tmp_path: Path, monkeypatch: pytest.Monkey
         ({"userId": [1]}, r"field 'userId' is '\[1\]'"),
         ({"userId": True}, "field 'userId' is 'True'"),
         ({"sport": " "}, "field 'sport' is ' '"),
-        ({"latitude": None}, "field 'longitude' is given alone; a route has both latitude and longitude"),
+        ({"latitude": None}, "field 'longitude' is given without the other; a route has both latitude and longitude"),
         ({"latitude": 60.1}, "field 'latitude' is '60.1'; a list of degrees is needed"),
         ({"latitude": []}, r"field 'latitude' is '\[\]'"),
         ({"latitude": [1.0]}, "1 latitudes but 2 longitudes"),

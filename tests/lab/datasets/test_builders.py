@@ -41,7 +41,7 @@ def test_texts_become_settings() -> None:
         ("ontology_edges", "maybe", "accepted: true or false"),
         ("fractions", "a,b", r"fractions is .*; accepted: a list of 3 numbers"),
         ("split_by", "grup", "accepted: group, disease; did you mean 'group'"),
-        ("noise", "1", r"option 'noise' is one of simulated patients; state the number .* --patients"),
+        ("noise", "1", r"option 'noise' is for simulated patients; give the number .* --patients"),
     ],
 )
 def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
@@ -58,7 +58,7 @@ def test_bad_labels_are_refused(pairs: list[str]) -> None:
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_missing_source_says_where_it_is_published(name: str) -> None:
     needed = [key for key in BUILDERS[name].sources if key not in BUILDERS[name].optional]
-    with pytest.raises(DataError, match=rf"{name}: no --{needed[0]} is given: .*published at https://"):
+    with pytest.raises(DataError, match=rf"{name}: --{needed[0]} is missing: .*published at https://"):
         build(name, {})
 
 
@@ -69,7 +69,7 @@ def test_a_missing_source_says_where_it_is_published(name: str) -> None:
         (
             "em-user",
             {"files": {"records": Path(), "go": Path()}},
-            "em-user: --go is not a source of it; accepted: --rec",
+            "em-user: --go is not one of its sources; accepted: --rec",
         ),
         ("em-user", {"labels": ["A=1"]}, "em-user: labels are given"),
     ],

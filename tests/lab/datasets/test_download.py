@@ -38,8 +38,8 @@ def test_one_dataset_is_unpacked_wherever_it_lies(
     assert (tmp_path / "out" / "subgraphs.pth").read_bytes() == SUBGRAPHS
     assert found.dataset.name == "ppi-bp"
     assert found.sha256 == _sha(body)
-    assert any("2 other files of the archive were not unpacked" in note for note in found.notes)
-    assert any("4 nodes, where the paper has 17,080" in note for note in found.notes)
+    assert any("2 other files in the archive were not unpacked" in note for note in found.notes)
+    assert any("4 nodes, but the paper has 17,080" in note for note in found.notes)
     assert read_dataset(tmp_path / "out").subgraphs.task == "binary"
     assert found.archive is None
     assert list((tmp_path / "cache" / "downloads").iterdir()) == []
@@ -53,7 +53,7 @@ def test_of_several_datasets_the_named_one_is_taken_and_the_archive_kept(server:
     assert len(server.headers) == 1
     assert first.archive == second.archive
     assert (first.dataset.graph.num_edges, second.dataset.graph.num_edges) == (3, 4)
-    assert any("downloaded before" in note for note in second.notes)
+    assert any("earlier download" in note for note in second.notes)
     with pytest.raises(UserError, match=r"none of them is em_user"):
         download_dataset("em-user", tmp_path / "em", url=url)
 
@@ -94,7 +94,7 @@ def test_unknown_names_list_the_choices() -> None:
 
 def test_an_archive_of_another_dataset_is_not_taken_for_this_one(server: Server, tmp_path: Path) -> None:
     url = server.put("/data", serve(zip_of(dataset_files("hpo_neuro/"))))
-    with pytest.raises(UserError, match=r"it holds 'hpo_neuro', and none of them is ppi_bp"):
+    with pytest.raises(UserError, match=r"it holds 'hpo_neuro', but none of them is ppi_bp"):
         download_dataset("ppi-bp", tmp_path / "out", url=url)
 
 
@@ -243,7 +243,7 @@ def test_too_little_room_is_told_before_it_runs_out(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: usage._replace(free=17))
-    with pytest.raises(UserError, match=r"300,000 bytes are still to come, but 17 are free; make room"):
+    with pytest.raises(UserError, match=r"300,000 bytes are missing, but only 17 bytes of disk are free; make room"):
         download(server.put("/f", serve(BODY)), tmp_path / "f")
 
 

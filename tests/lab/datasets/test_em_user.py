@@ -122,7 +122,7 @@ def test_two_genders_of_one_user_are_refused(tmp_path: Path) -> None:
 
 def test_one_gender_alone_or_none_is_refused(tmp_path: Path) -> None:
     one = [r for r in fitness_records() if r["gender"] == "male"]
-    with pytest.raises(DataError, match="10 users are left, of 1 genders; both are needed"):
+    with pytest.raises(DataError, match="only 10 users are left, with 1 genders; both are needed"):
         built(write_records(tmp_path / "r", one))
     with pytest.raises(DataError, match="no workouts"):
         built(write_records(tmp_path / "r", []))

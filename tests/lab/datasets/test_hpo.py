@@ -102,9 +102,9 @@ def test_another_root_and_a_wrong_one(release: HpoRelease, tmp_path: Path) -> No
         ("phenotype.hpoa", "#version: 1\na\tb\n", "phenotype.hpoa:2: no column 'database_id'; accepted: a, b"),
         ("phenotype.hpoa", hpoa(ROWS) + "OMIM:9\tshort\n", "phenotype.hpoa:16: 2 columns; the header has 12"),
         ("phenotype.hpoa", hpoa([]), "no phenotype of any disease"),
-        ("phenotype_to_genes.txt", "", "phenotype_to_genes.txt: an empty file"),
+        ("phenotype_to_genes.txt", "", "phenotype_to_genes.txt: the file is empty"),
         ("phenotype_to_genes.txt", "hpo_id\tgene\n", "no column 'ncbi_gene_id'"),
-        ("hp.obo", None, "no hp.obo in it; a folder with hp.obo, phenotype.hpoa and phenotype_to_genes.txt is needed"),
+        ("hp.obo", None, "it has no hp.obo; a folder with hp.obo, phenotype.hpoa and phenotype_to_genes.txt is needed"),
     ],
 )
 def test_bad_files_say_where(tmp_path: Path, name: str, content: str | None, message: str) -> None:

@@ -128,5 +128,5 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file or folder"):
         read_orphapackets(tmp_path / "none")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="no ORPHApacket JSON in it"):
+    with pytest.raises(DataError, match="it has no ORPHApacket JSON"):
         read_orphapackets(tmp_path / "empty")

@@ -177,7 +177,7 @@ def test_what_cannot_be_built_says_why(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "go.obo").write_text(obo([("GO:0008152", [])]))
     with pytest.raises(DataError, match="label root GO:0032502 is not in the ontology"):
         built(folder, go=tmp_path / "go.obo")
-    with pytest.raises(DataError, match="no subgraph in split 'val', of 10 in all"):
+    with pytest.raises(DataError, match="none of the 10 subgraphs is in split 'val'"):
         built(folder, fractions=[0.98, 0.01, 0.01])
     (folder / "symbols.tsv").write_text(symbols([1]))
     with pytest.raises(DataError, match="no pair of genes is left"):

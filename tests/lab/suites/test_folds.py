@@ -41,7 +41,7 @@ def test_groups_and_equal_nodes_share_a_fold():
     labels = ["a" if i % 3 else "b" for i in range(30)]
     data = dataset()
     subgraphs = SubgraphSet.from_lists(nodes, num_nodes=data.graph.num_nodes, labels=labels, groups=groups)
-    with pytest.raises(DataError, match="30 subgraphs do not fill 10 folds; subgraphs of one group or with equal"):
+    with pytest.raises(DataError, match="30 subgraphs are too few for 10 folds; subgraphs of one group or with equal"):
         with_split(replace(data, subgraphs=subgraphs), "folds", 0)
     apart = SubgraphSet.from_lists(
         [[i, (i + 1) % 24] for i in range(24)] + [[0, 1]],

@@ -204,9 +204,9 @@ SETTING = {"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}
         ({"models": []}, "there is no model"),
         ({"settings": [SETTING]}, "unknown model 'b'; accepted: SubGNN, bag, avg"),
         ({"datasets": [{"name": "b", "folder_of": "c"}]}, "'b' has the folder of 'c'; accepted: b"),
-        ({"datasets": [{"name": "b", "swap": True}]}, "'b' exchanges val and test of a random split; leave swap out"),
+        ({"datasets": [{"name": "b", "swap": True}]}, "'b' swaps val and test of a random split; leave swap out"),
         *(
-            ({"datasets": [{"name": name, "generate": "density"}]}, "a dataset is called")  # it names a folder
+            ({"datasets": [{"name": name, "generate": "density"}]}, "a dataset has the name")  # it names a folder
             for name in ("../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb")
         ),
     ],

@@ -82,7 +82,7 @@ def test_read(tmp_path):
         ("model.norm = {low = 0, high = 2}", "model.norm is '0.0'; accepted: none, batch, layer"),
         ('model.norm = {choices = ["bacth"]}', "model.norm is 'bacth'; .*did you mean 'batch'"),
         ("model.norm = {choices = []}", r"model.norm is .*choices"),
-        ("model.layers = {choices = [1, 1]}", "model.layers has a choice twice"),
+        ("model.layers = {choices = [1, 1]}", "model.layers lists a choice twice"),
         ("model.head = {choices = [[8, 4], [8]]}", "model.head is .*a list of 2"),
         ("channels.strukture.num_anchors = {low = 1, high = 2}", "unknown channel 'strukture'; .*mean 'structure'"),
         (

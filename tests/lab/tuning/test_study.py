@@ -77,7 +77,7 @@ def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch
     workers = Counter(trial.user_attrs["worker"] for trial in kept)
     assert len(workers) == 2
     assert len({trial.params["training.lr"] for trial in kept}) == 7  # no two drew the same
-    with pytest.raises(DataError, match="'cliques/small/few' belongs to another search"):
+    with pytest.raises(DataError, match="'cliques/small/few' belongs to a different search"):
         replace(task(storage_url(server, tmp_path)), study=found["study"]).open()
     # Another machine, with a folder of its own, goes on with the study.
     monkeypatch.setattr(studies, "run_trial", made_up)
@@ -173,7 +173,7 @@ def test_a_lost_trial_is_told_and_a_mistake_ends_the_search(tmp_path, fast):
             yield jobs[0], Failure("lost")
             yield from super().map(function, jobs[1:])
 
-    with pytest.warns(DataWarning, match="a trial is lost: lost; the others continue"):
+    with pytest.warns(DataWarning, match="a trial was lost: lost; the others continue"):
         assert search(tmp_path / "out", Losing(), trials=2)["trials"]["complete"] == 1
 
     class Failing(LocalEngine):

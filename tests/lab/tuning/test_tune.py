@@ -127,9 +127,11 @@ def test_it_goes_on(tmp_path, fast):
 def test_another_search_is_refused(tmp_path, fast):
     storage = str(tmp_path / "shared.db")
     search(tmp_path / "out", trials=1, storage=storage, study="mine")
-    with pytest.raises(DataError, match=r"holds another search: seeds differ; give another --out"):
+    with pytest.raises(DataError, match=r"holds a different search: seeds differ; choose a different --out"):
         search(tmp_path / "out", storage=storage, study="mine", seeds=2)
-    with pytest.raises(DataError, match=r"'mine' belongs to another search: subgraphs differ; give another --study"):
+    with pytest.raises(
+        DataError, match=r"'mine' belongs to a different search: subgraphs differ; choose a different --study"
+    ):
         search(tmp_path / "third", dataset("binary"), storage=storage, study="mine")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()
@@ -243,7 +245,7 @@ def test_a_search_by_folds(tmp_path):
     assert found["best"]["score"] == pytest.approx(np.mean(found["best"]["scores"]))
     assert "Out-of-fold micro-f1" in read_recipe(tmp_path / "out" / "recipe.toml").note
     assert "2 folds of training and validation subgraphs" in (tmp_path / "out" / "study.html").read_text()
-    with pytest.raises(DataError, match="holds another search"):
+    with pytest.raises(DataError, match="holds a different search"):
         search(tmp_path / "out", trials=1, folds=0)
 
 
@@ -287,7 +289,7 @@ def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):
     search(tmp_path / "out", there, trials=1)
     back = replace(data, graph=there.graph.reverse())
     assert back.graph.undirected().content_hash == there.graph.undirected().content_hash
-    with pytest.raises(DataError, match="another search: graph differ"):
+    with pytest.raises(DataError, match="different search: graph differ"):
         search(tmp_path / "out", back, trials=1)
 
 
@@ -307,7 +309,7 @@ def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
         (recipe(1), {"folds": 1}, "folds is 1; accepted: 0"),
         (recipe(1), {"folds": 2, "split": "random"}, "with folds"),
         (replace(recipe(1), channels=()), {"space": few}, "search space few: nothing in it can be changed"),
-        (find_recipe("auto"), {}, "the recipe 'auto' is a portfolio, which chooses by itself; tune one of its"),
+        (find_recipe("auto"), {}, "the recipe 'auto' is a portfolio, which chooses its own settings; tune one of its"),
     ):
         with pytest.raises(UserError, match=words):
             tune(dataset(), given, tmp_path / "out", **{"space": SPACE, "trials": 1, **options})

@@ -47,7 +47,7 @@ _DAMAGE = (
     ValueError,
     NotImplementedError,
 )
-_REFUSED = "refused: unpack by hand what you trust"
+_REFUSED = "the archive is refused; unpack what you trust by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ def _choose(datasets: Collection[PurePosixPath], archive: Path, wanted: str, kno
         return named[0]
     if len(datasets) == 1 and not named and not set(called.values()) & set(known):
         return next(iter(datasets))
-    what = f"there is no dataset in it, no {EDGES} beside {SUBGRAPHS} or {AUTHORS_SUBGRAPHS}"
+    what = f"it contains no dataset ({EDGES} beside {SUBGRAPHS} or {AUTHORS_SUBGRAPHS})"
     if datasets:
         shown = ", ".join(excerpt(str(path)) for path in sorted(datasets)[:8])
-        what = f"it holds {shown}, and {len(named) or 'none'} of them is {wanted}"
+        what = f"it holds {shown}, but {len(named) or 'none'} of them {'are' if named else 'is'} {wanted}"
     raise DataError(what, where=str(archive), hint="is this the right archive?")
 
 
@@ -121,7 +121,7 @@ def _write_all(members: list[_Member], folder: Path, archive: Path, max_bytes: i
                 expected -= len(block)
                 file.write(block if expected >= 0 else b"")
         if expected:
-            what = f"{excerpt(str(member.path))} is not as long as the archive declares"
+            what = f"{excerpt(str(member.path))} does not have the length that the archive declares"
             raise DataError(what, where=str(archive), hint="the archive is damaged")
         if target.suffix == ".gz":
             with gzip.open(target) as inner:
@@ -142,7 +142,7 @@ class LimitedTar:
     def read(self, size: int = -1) -> bytes:
         """Read as from a file; tarfile reads a header as a whole, whatever its size."""
         if not 0 <= size <= 16 * _BLOCK:
-            raise DataError("a header too large to be one", where=self._where, hint=_REFUSED)
+            raise DataError("a header is too large", where=self._where, hint=_REFUSED)
         self._check(self._file.tell())
         return self._file.read(size)
 
@@ -179,14 +179,14 @@ def _members(archive: Path) -> Iterator[list[_Member]]:
                     yield members
         else:
             what = f"this is not a .zip or .tar.gz: it begins with {excerpt(begin)}"
-            raise DataError(what, where=str(archive), hint="does the address show a page in place of the file?")
+            raise DataError(what, where=str(archive), hint="does the address lead to a web page instead of the file?")
     except _DAMAGE as error:
-        raise DataError(f"a damaged archive ({error})", where=str(archive), hint="fetch it again") from None
+        raise DataError(f"the archive is damaged ({error})", where=str(archive), hint="fetch it again") from None
     except OSError as error:
         # A position outside the file; other errors are about the disk.
         if error.errno != errno.EINVAL:
             raise
-        raise DataError("a damaged archive", where=str(archive), hint="fetch it again") from None
+        raise DataError("the archive is damaged", where=str(archive), hint="fetch it again") from None
 
 
 def _zip_members(packed: zipfile.ZipFile, archive: Path) -> Iterator[_Member]:
@@ -195,7 +195,7 @@ def _zip_members(packed: zipfile.ZipFile, archive: Path) -> Iterator[_Member]:
         kind = stat.S_IFMT(info.external_attr >> 16)
         path = _safe_path(info.filename, archive, seen, plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
         if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            what = f"{excerpt(info.filename)} is encrypted, or packed in a rare way"
+            what = f"{excerpt(info.filename)} is encrypted, or compressed with an unsupported method"
             raise DataError(what, where=str(archive), hint="unpack it by hand")
         if not info.filename.endswith(("/", "\\")):
             yield _Member(path, info.file_size, partial(packed.open, info))

@@ -56,10 +56,10 @@ def build(
     for key in files:
         if key not in builder.sources:
             hint = f"accepted: {', '.join(map(_flag, builder.sources))}"
-            raise DataError(f"{_flag(key)} is not a source of it", where=name, hint=hint)
+            raise DataError(f"{_flag(key)} is not one of its sources", where=name, hint=hint)
     for key, source in builder.sources.items():
         if key not in files and key not in builder.optional:
-            what = f"no {_flag(key)} is given: {source.what}"
+            what = f"{_flag(key)} is missing: {source.what}"
             raise DataError(what, where=name, hint=f"it is published at {source.published}")
     settings = builder.read_settings(builder.settings, options or {}, labels, name)
     draft = builder.build(files, settings, seed, on_step)
@@ -67,8 +67,8 @@ def build(
     splits = {split: len(subgraphs.indices(split)) for split in SPLITS}
     for split, count in splits.items():
         if not count:
-            what = f"no subgraph in split '{split}', of {len(subgraphs)} in all"
-            raise DataError(what, where=name, hint="larger sources are needed, or other fractions")
+            what = f"none of the {len(subgraphs)} subgraphs is in split '{split}'"
+            raise DataError(what, where=name, hint="use larger sources or different fractions")
     sources = [_source_entry(builder, key, files, draft) for key in builder.sources if key in {*files, *draft.files}]
     card = {
         "name": name,

@@ -103,7 +103,7 @@ def read_columns(path: Path, wanted: tuple[str, ...], *, hint: str = "") -> Iter
             missing = next(name for name in wanted if name not in cells)
             raise DataError(f"no column '{missing}'", where=where, hint=choices(missing, cells) + hint)
     if not titles:
-        raise DataError("an empty file", where=str(path), hint=f"a table with {', '.join(wanted)} is accepted")
+        raise DataError("the file is empty", where=str(path), hint=f"a table with {', '.join(wanted)} is accepted")
 
 
 def at_least(least: float, **given: float) -> None:

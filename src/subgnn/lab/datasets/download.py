@@ -32,14 +32,14 @@ from subgnn.storage.files import atomic_write, file_digest
 
 Progress = Callable[[int, int | None], None]
 TIMEOUT = 30.0
-"""Seconds without a byte after which a connection counts as cut."""
+"""Seconds without data after which a connection counts as lost."""
 MAX_BYTES = 64 * 2**30
 """A larger file is refused."""
 ATTEMPTS, BACKOFF, LONGEST_WAIT = 5, 0.5, 10.0
 """Connections before giving up; seconds before the second, which double with each; and their limit."""
 _BLOCK = 2**20
-_AGAIN = "run the same command again to go on from there"
-_HINTS = {404: "the file is not there, or no longer: check the address", 403: "it is not open to everyone"}
+_AGAIN = "run the same command again to continue"
+_HINTS = {404: "the file does not exist (any more): check the address", 403: "access is restricted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def download_dataset(
         try:
             digest = "" if overwrite or not archive.is_file() else file_digest(archive)
             if digest and wanted in (None, digest):
-                notes.append(f"used the archive downloaded before: {archive}")
+                notes.append(f"used the archive from an earlier download: {archive}")
             else:
                 digest = download(address, archive, sha256=wanted, progress=progress)
             temporary.mkdir()
@@ -158,7 +158,7 @@ def _differences(unpacked: Unpacked, dataset: Dataset, release: Release) -> list
     notes = []
     if unpacked.left_out:
         shown = ", ".join(unpacked.left_out[:3]) + (", ..." if len(unpacked.left_out) > 3 else "")
-        notes.append(f"{len(unpacked.left_out):,} other files of the archive were not unpacked ({shown})")
+        notes.append(f"{len(unpacked.left_out):,} other files in the archive were not unpacked ({shown})")
     entry = CATALOG[release.name]
     for what, found, paper in (
         ("nodes", dataset.graph.num_nodes, entry.num_nodes),
@@ -166,7 +166,7 @@ def _differences(unpacked: Unpacked, dataset: Dataset, release: Release) -> list
         ("subgraphs", len(dataset.subgraphs), entry.num_subgraphs),
     ):
         if found != paper:
-            notes.append(f"{found:,} {what}, where the paper has {paper:,}")
+            notes.append(f"{found:,} {what}, but the paper has {paper:,}")
     return notes
 
 
@@ -202,8 +202,8 @@ def download(url: str, destination: Path, *, sha256: str | None = None, progress
             digest = file_digest(part.path)
             if wanted not in (None, digest):
                 part.discard()
-                what = f"the file hashes to {digest}, not to {wanted}; what arrived was removed"
-                raise UserError(what, where=url, hint="fetch it again, or ask which file the checksum was made from")
+                what = f"the file has the SHA-256 {digest}, not {wanted}; the download was removed"
+                raise UserError(what, where=url, hint="fetch it again, or check which file the SHA-256 belongs to")
             part.path.replace(destination)
             part.discard()
     except OSError as error:
@@ -271,7 +271,7 @@ class _Part:
         span, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
         if not span.startswith(f"{begin}-") or (self.total is not None and total not in (str(self.total), "*")):
             self.discard()
-            raise _CutError("the file changed meanwhile")
+            raise _CutError("the file on the server has changed")
         if total.isascii() and total.isdigit():
             self.total = int(total)
 
@@ -279,11 +279,11 @@ class _Part:
         """Refuse a file of more bytes than allowed, or than there is room for."""
         if size > MAX_BYTES:
             self.discard()
-            what = f"the file has {size:,} bytes or more, and {MAX_BYTES:,} are allowed"
+            what = f"the file has at least {size:,} bytes, but at most {MAX_BYTES:,} are allowed"
             raise UserError(what, where=self.url, hint="is this the right address?")
         free = shutil.disk_usage(self.path.parent).free
         if size - have > free:
-            what = f"{size - have:,} bytes are still to come, but {free:,} are free"
+            what = f"{size - have:,} bytes are missing, but only {free:,} bytes of disk are free"
             raise UserError(what, where=str(self.path.parent), hint=f"make room, then {_AGAIN}")
 
 
@@ -351,7 +351,7 @@ def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.
         error.close()
         if error.code == 416:
             part.discard()
-            raise _CutError("the file changed meanwhile") from None
+            raise _CutError("the file on the server has changed") from None
         if error.code in (408, 429) or error.code >= 500:
             raise _CutError(f"the server answered {error.code}") from None
         what = f"the server answered {error.code} ({' '.join(str(error.reason).split())})"

@@ -140,14 +140,14 @@ def _parse(text: str, where: str) -> dict[str, Any]:
         found = json.loads(text.replace("'", '"') if plain else text)
     except (ValueError, RecursionError):
         if len(text) > _MAX_LITERAL:
-            what = f"not JSON, and too long for a Python literal ({len(text):,} characters)"
+            what = f"this is not JSON, and it is too long for a Python literal ({len(text):,} characters)"
             raise DataError(what, where=where, hint=_ACCEPTED) from None
         try:
             found = ast.literal_eval(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             raise DataError(f"this is not a record: {excerpt(text)}", where=where, hint=_ACCEPTED) from None
     if not isinstance(found, dict):
-        raise DataError(f"a {type(found).__name__}, not a record", where=where, hint=_ACCEPTED)
+        raise DataError(f"this is a {type(found).__name__}, not a record", where=where, hint=_ACCEPTED)
     return found
 
 
@@ -168,14 +168,14 @@ def _start(fields: dict[str, Any], where: str) -> tuple[float, float] | None:
     if not route:
         return None
     if len(route) < 2:
-        what = f"field '{next(iter(route))}' is given alone"
+        what = f"field '{next(iter(route))}' is given without the other"
         raise DataError(what, where=where, hint="a route has both latitude and longitude")
     for key, value in route.items():
         if not isinstance(value, list) or not value:
             raise DataError(f"field '{key}' is {excerpt(str(value))}", where=where, hint="a list of degrees is needed")
     if len(route["latitude"]) != len(route["longitude"]):
         what = f"{len(route['latitude'])} latitudes but {len(route['longitude'])} longitudes"
-        raise DataError(what, where=where, hint="one of each at every point of the route")
+        raise DataError(what, where=where, hint="give one of each for every point of the route")
     for key, most in (("latitude", 90), ("longitude", 180)):
         value = route[key][0]
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -288,7 +288,7 @@ def _subgraphs(
     }
     labels = [gender[user] for user in kept]
     if len(set(labels)) < 2:
-        what = f"{len(kept)} users are left, of {len(set(labels))} genders"
+        what = f"only {len(kept)} users are left, with {len(set(labels))} genders"
         raise DataError(what, where="em-user", hint=f"both are needed; dropped: {dropped}")
     codes = np.unique(np.array(labels), return_inverse=True)[1]
     splits = stratified_split(codes, settings.fractions, stream(seed, "build/em-user/split"))

@@ -62,7 +62,7 @@ def _find_files(folder: Path | None) -> tuple[Path, Path, Path]:
         path = find_file(folder, name)
         if path is None:
             hint = f"a folder with {TERMS}, {PHENOTYPES} and {GENES} is needed"
-            raise DataError(f"no {name} in it" if folder.is_dir() else "no such folder", where=str(folder), hint=hint)
+            raise DataError(f"it has no {name}" if folder.is_dir() else "no such folder", where=str(folder), hint=hint)
         found.append(path)
     return found[0], found[1], found[2]
 

@@ -63,7 +63,7 @@ class Ontology:
                 found[term] = frozenset({term}).union(*(found[p] for p in parents[term]))
         except CycleError as error:
             what = f"term {error.args[1][0]} is above itself"
-            raise DataError(what, where="ontology", hint="is the OBO file whole?") from None
+            raise DataError(what, where="ontology", hint="is the OBO file complete?") from None
         return found
 
 
@@ -93,7 +93,9 @@ def read_obo(path: Path) -> Ontology:
             )
         terms[term.id] = term
     if not terms:
-        raise DataError("no [Term] in it", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo")
+        raise DataError(
+            "it has no [Term]", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo"
+        )
     return Ontology(terms, stanzas[0][1].get("data-version", [""])[-1])
 
 

@@ -67,7 +67,7 @@ class Orphanet:
     def below(self, root: str) -> set[str]:
         """Codes of everything under an entry, itself included."""
         if root not in self.disorders:
-            raise DataError(f"no entry ORPHA:{root}", where="labels", hint="are the ORPHApacket files all there?")
+            raise DataError(f"no entry ORPHA:{root}", where="labels", hint="are ORPHApacket files missing?")
         children: dict[str, list[str]] = {}
         for disorder in self.disorders.values():
             for parent in disorder.parents:
@@ -97,7 +97,7 @@ def read_orphapackets(path: Path) -> Orphanet:
             date, version = (str(entry.get(key, "")).strip() for key in ("creationDate", "version"))
             version = f"{version}, extracted {date}" if date else version
     if not disorders:
-        raise DataError("no ORPHApacket JSON in it", where=str(path), hint=_ACCEPTED)
+        raise DataError("it has no ORPHApacket JSON", where=str(path), hint=_ACCEPTED)
     return Orphanet(disorders, version)
 
 

@@ -104,7 +104,7 @@ def read_node_ids(path: Path) -> list[str]:
             raise DataError(f"node {excerpt(node)}, gene {excerpt(gene)}", where=str(path), hint=hint)
         genes[int(node)] = str(int(gene))
     if sorted(genes) != list(range(len(genes))) or len(set(genes.values())) < len(genes):
-        what = f"{len(genes)} nodes, of which some share a gene or a number is missing"
+        what = f"among {len(genes)} nodes, some share a gene, or a number is missing"
         hint = "accepted: every number from 0 to one less than their count, and every gene, once"
         raise DataError(what, where=str(path), hint=hint)
     return [genes[node] for node in range(len(genes))]
@@ -220,7 +220,7 @@ def read_annotations(path: Path, *, excluded_evidence: Collection[str]) -> Annot
         if layout is None:
             layout = _GAF if line.startswith("!") else _GENE2GO
             if layout is _GENE2GO and line.lstrip("#").split("\t")[:4] != _GENE2GO_HEADER:
-                raise DataError(f"an unknown layout: {excerpt(line)}", where=f"{path}:{number}", hint=_LAYOUTS)
+                raise DataError(f"unknown layout: {excerpt(line)}", where=f"{path}:{number}", hint=_LAYOUTS)
         if line.startswith(layout.comment):
             continue
         row = line.split("\t")
@@ -237,7 +237,7 @@ def read_annotations(path: Path, *, excluded_evidence: Collection[str]) -> Annot
         else:
             genes.setdefault(row[layout.term], set()).add(row[layout.gene])
     if layout is None:
-        raise DataError("an empty file", where=str(path), hint=_LAYOUTS)
+        raise DataError("the file is empty", where=str(path), hint=_LAYOUTS)
     if not genes:
         what = f"no annotation of species {HUMAN} is left ({sum(dropped.values()):,} rows dropped)"
         raise DataError(what, where=str(path), hint=_LAYOUTS)
@@ -308,7 +308,7 @@ def _candidates(
     """Gene sets of the right size under exactly one label."""
     for root in (root for roots in settings.labels.values() for root in roots):
         if root not in ontology.terms:
-            raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file whole?")
+            raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file complete?")
     merged, above = ontology.merged(), ontology.ancestors()
     sets: dict[str, set[int]] = {}
     reasons = ("terms not in the ontology", "sets too small", "sets too large", "sets under no label")

@@ -102,8 +102,8 @@ def read_rare_disease_settings(
     given = {("per_disease" if name == "patients" else name): value for name, value in options.items()}
     mine = [f.name for f in fields(PatientSettings) if f.name in given]
     if mine and "per_disease" not in mine:
-        what = f"option '{mine[0]}' is one of simulated patients"
-        raise DataError(what, where=where, hint="state the number of patients per disease with --patients")
+        what = f"option '{mine[0]}' is for simulated patients"
+        raise DataError(what, where=where, hint="give the number of patients per disease with --patients")
     found: RareDiseaseSettings = read_settings(replace(default, patients=PatientSettings()), given, labels, where)
     return found if mine else replace(found, patients=None)
 

@@ -123,7 +123,7 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
         "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),
         "failures": [
             *map(failure_text, found["failures"]),
-            *(f"fewer runs: {words}" for words in found["missing"]),
+            *(f"incomplete: {words}" for words in found["missing"]),
         ],
     }
 

@@ -71,14 +71,14 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     if split == "folds":
         folds = draw_folds(subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
         if len(np.unique(folds)) < FOLDS:
-            what = f"{len(subgraphs)} subgraphs do not fill {FOLDS} folds"
+            what = f"{len(subgraphs)} subgraphs are too few for {FOLDS} folds"
             hint = "subgraphs of one group or with equal nodes share a fold; set protocol.split = 'random'"
             raise DataError(what, where=dataset.name, hint=hint)
         parts = [SPLITS.index(name) for name in ("test", "val", *["train"] * (FOLDS - 2))]
         return replace(dataset, subgraphs=replace(subgraphs, splits=np.array(parts, np.int8)[(folds - seed) % FOLDS]))
     if subgraphs.splits is None:
         hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
-        raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
+        raise DataError("the subgraphs have no splits", where=dataset.name, hint=hint)
     if split == "swapped":
         return replace(dataset, subgraphs=exchange_val_and_test(subgraphs))
     return replace(dataset, subgraphs=named_split(subgraphs, split))

@@ -54,7 +54,7 @@ def write_suite_report(out: Path) -> dict[str, Any]:
     """Write the three files into a suite's folder, and return the content of report.json."""
     if not (out / "suite.json").is_file():
         hint = "subgnn benchmark run SUITE --out DIR writes one"
-        raise DataError("no suite was run here", where=str(out), hint=hint)
+        raise DataError("this is not the folder of a suite", where=str(out), hint=hint)
     content = read_json(out / "suite.json", "run the suite again")
     suite = parse_suite(content, str(out / "suite.json"))
     outcomes, failed = read_runs(out / "runs")

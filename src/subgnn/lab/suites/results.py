@@ -99,7 +99,7 @@ def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
             if (path / name).is_file():
                 content = read_json(path / name, _REPLACE)
                 if not isinstance(content, dict) or not {"dataset", "seed", "entries", "config"} <= set(content):
-                    raise DataError("this is not a file of a suite", where=str(path / name), hint=_REPLACE)
+                    raise DataError("this file was not written by a suite", where=str(path / name), hint=_REPLACE)
                 kept.append({**content, "folder": path})
                 break
     return found, failed

@@ -241,10 +241,10 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
     for dataset in suite.datasets:
         if not _NAME.fullmatch(dataset.name):  # it is the name of a folder, and comes before the = of --data
             hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"
-            raise UserError(f"a dataset is called {excerpt(dataset.name)}", where=where, hint=hint)
+            raise UserError(f"a dataset has the name {excerpt(dataset.name)}", where=where, hint=hint)
         split = dataset.split or suite.protocol.split
         if dataset.swap and split != "stored":
-            what = f"'{dataset.name}' exchanges val and test of a {split} split"
+            what = f"'{dataset.name}' swaps val and test of a {split} split"
             raise UserError(what, where=where, hint="leave swap out, or set split = 'stored'")
     for what, name, known in (
         *((f"unknown generator '{d.generate}'", d.generate, list(GENERATORS)) for d in suite.datasets),

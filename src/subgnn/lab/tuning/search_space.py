@@ -148,7 +148,11 @@ def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed"
             else:
                 dimensions[path] = _of_setting(section, key, entry, where)
     if not dimensions:
-        raise UserError("the search space is empty", where=where, hint="as in: training.lr = {low = 1e-4, high = 1e-2}")
+        raise UserError(
+            "the search space is empty",
+            where=where,
+            hint="give settings such as: training.lr = {low = 1e-4, high = 1e-2}",
+        )
     return SearchSpace(name, note, dimensions)
 
 
@@ -204,7 +208,7 @@ def _dimension(entry: Any, path: str, where: str, *, whole: bool) -> Dimension:
             raise UserError(f"{path} is {excerpt(str(dict(entry)))}", where=where, hint=_HINT)
         found = Choices(tuple(values))
         if len(set(map(repr, found.labels))) < len(values):
-            raise UserError(f"{path} has a choice twice", where=where, hint="give each once")
+            raise UserError(f"{path} lists a choice twice", where=where, hint="give each once")
         return found
     given = parse_table(Range, entry, where, path)
     ends = [given.low, given.high, given.step]

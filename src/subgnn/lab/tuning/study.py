@@ -94,7 +94,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
         address = make_url(url)
         address.get_dialect()
     except (exc.ArgumentError, exc.NoSuchModuleError):
-        hint = "accepted: the path of a SQLite file, or a URL as postgresql://USER:PASSWORD@HOST/DATABASE"
+        hint = "accepted: the path of a SQLite file, or a URL such as postgresql://USER:PASSWORD@HOST/DATABASE"
         raise UserError(f"{excerpt(url)} is not a database", where="--storage", hint=hint) from None
     backend = address.get_backend_name()
     options = {"connect_args": {"timeout": 60}} if backend == "sqlite" else {"pool_pre_ping": True}
@@ -134,7 +134,7 @@ def failing_storage(url: str) -> Iterator[None]:
 def _unreachable(error: Exception, url: str) -> DataError:
     cause = getattr(error, "orig", None) or error.__cause__ or error
     words = " ".join(str(cause).split())[:200]
-    hint = "is it running, and writable? Finished trials are stored: give the same command again"
+    hint = "is it running and writable? Finished trials are stored; run the same command again"
     return DataError(f"the study cannot be stored there ({words})", where=without_password(url), hint=hint)
 
 
@@ -144,7 +144,7 @@ def check_storage(engine: Engine, storage: str) -> None:
     if storage.startswith("sqlite") and len(machines) > 1:
         few = machines if len(machines) <= 3 else [*machines[:3], "..."]
         what = f"a SQLite file cannot be shared by {len(machines)} machines ({', '.join(few)})"
-        hint = "give a database that all can reach, as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
+        hint = "give a database that all can reach, such as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
         raise UserError(what, where="--storage", hint=hint)
 
 
@@ -200,8 +200,8 @@ class SearchTask:
                 return study
         other = [key for key in self.inputs if before.get(key) != self.inputs[key]]
         if other:
-            what = f"the study '{self.study}' belongs to another search: {', '.join(other)} differ"
-            raise DataError(what, where="--study", hint="give another --study")
+            what = f"the study '{self.study}' belongs to a different search: {', '.join(other)} differ"
+            raise DataError(what, where="--study", hint="choose a different --study")
         return study
 
 
@@ -219,7 +219,7 @@ def _sampler(seed: int) -> optuna.samplers.BaseSampler:
 
 
 def _pruner(name: Pruner, steps: int) -> optuna.pruners.BasePruner:
-    """The pruner for trials of so many epochs."""
+    """The pruner for trials of at most this many epochs."""
     from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
 
     if name == "median":
@@ -264,7 +264,7 @@ def run_trials_here(task: SearchTask, after_trial: Callable[[], None] = ignore) 
 
 
 def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], None]) -> None:
-    """Run the missing trials of the study, one a job.
+    """Run the missing trials of the study, one per job.
 
     A trial whose machine is lost is run again by another worker, under a new number.
     """
@@ -278,7 +278,7 @@ def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], No
         if isinstance(result, Failure):
             if result.error is not None:
                 result.throw()
-            text = f"a trial is lost: {result.message}; the others continue. Run the same command again to replace it"
+            text = f"a trial was lost: {result.message}; the others continue. Run the same command again to replace it"
             warnings.warn(text, DataWarning, stacklevel=2)
         after_trial()
 

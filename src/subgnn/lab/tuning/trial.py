@@ -82,7 +82,7 @@ def run_trial(
         score = found.scores("test" if folds else "val")[metric]
         if math.isnan(score):
             what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"
-            raise DataError(what, where=dataset.name, hint="are all targets there equal?")
+            raise DataError(what, where=dataset.name, hint="are all targets equal there?")
         result.scores.append(score)
         result.losses.append(found.val["loss"])
         result.selected.append(found.selected_epoch)

@@ -123,7 +123,7 @@ def tune(
         if value < 1:
             raise UserError(f"{name} is {value}", where="tune", hint="accepted: a whole number from 1")
     if folds < 0 or folds == 1:
-        raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0, for the validation split, or 2 and more")
+        raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0 (the validation split), or 2 or more")
     if folds and split == "random":
         raise UserError("split is 'random' with folds", where="tune", hint="leave it out, or set folds to 0")
     space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
@@ -193,11 +193,13 @@ def _search(
 
 
 def _check(seen: Dataset, recipe: Recipe, folds: int, split: Splitting) -> None:
-    """Refuse, before there is a study, what every trial would fail with or ignore."""
+    """Refuse, before creating a study, inputs that every trial would fail on or ignore."""
     check_recipe(recipe, seen.graph, complete=False)
     if recipe.is_portfolio:
-        hint = f"tune one of its recipes, as --recipe {recipe.auto.candidates[-1].recipe}"
-        raise UserError(f"the recipe '{recipe.name}' is a portfolio, which chooses by itself", where="tune", hint=hint)
+        hint = f"tune one of its recipes, such as --recipe {recipe.auto.candidates[-1].recipe}"
+        raise UserError(
+            f"the recipe '{recipe.name}' is a portfolio, which chooses its own settings", where="tune", hint=hint
+        )
     if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
     if folds:
@@ -210,15 +212,15 @@ def _claim_folder(out: Path, inputs: Mapping[str, Any]) -> None:
     """Make the folder of a search, or check that it was made for the same inputs."""
     names = names_in(out)
     if names is not None and _INPUTS in names:
-        before = read_json(out / _INPUTS, "give another --out")
+        before = read_json(out / _INPUTS, "choose a different --out")
         other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
         if other:
-            what = f"holds another search: {', '.join(other)} differ"
-            raise DataError(what, where=str(out), hint="give another --out")
+            what = f"it holds a different search: {', '.join(other)} differ"
+            raise DataError(what, where=str(out), hint="choose a different --out")
         return
     # Another process may have a lock or a temporary file there while it claims the folder.
     if names is None or not all(name.startswith((LOCK, f".{_INPUTS}.")) for name in names):
-        raise DataError("exists already", where=str(out), hint="choose another --out")
+        raise DataError("exists already", where=str(out), hint="choose a different --out")
     try:
         write_json(inputs, out / _INPUTS, overwrite=False)
     except DataError:
