@@ -105,7 +105,7 @@ def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     ],
 )
 def test_a_network_without_the_baseline_it_corrects_is_refused(change, correcting, tmp_path):
-    said = "is incomplete or malformed|is missing or another one|has another task"
+    said = "is incomplete or malformed|is missing, wrong or not needed|has a different task"
     with pytest.raises(DataError, match=said):
         open_run(rewritten(correcting, tmp_path / "wrong", change))
 

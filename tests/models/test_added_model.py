@@ -92,8 +92,8 @@ def test_a_wrong_checkpoint_of_it_is_refused(run, tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("nn.Linear(2, outputs)", "nn.Linear(2, outputs + 1)", r"gives outputs of the shape \(\d+, 4\)"),
-        ("def embed", "def vectors", "the model degrees: the network lacks the method embed"),
+        ("nn.Linear(2, outputs)", "nn.Linear(2, outputs + 1)", r"returns outputs of shape \(\d+, 4\)"),
+        ("def embed", "def vectors", "the model degrees: the network has no method embed"),
     ],
 )
 def test_a_network_that_breaks_the_contract_is_refused(before, after, message, monkeypatch, tmp_path):

@@ -114,8 +114,11 @@ DAMAGED = {
     "scale": (weights(scale=torch.tensor([0.0])), "scale is not above 0"),
     "offsets of labels": (weights(offset=torch.zeros(3)), r"'offset' is float32 \(3,\), not float32 \(1,\)"),
     "thresholds of classes": (weights(thresholds=torch.full((1,), 0.5)), "'thresholds' is unknown"),
-    "no members": (lambda c: replace(c, parts={}), "built of other models, and holds none"),
-    "another task": (lambda c: parts(bag=trained("binary", "bag"))(c), "'bag' has another task or other classes"),
+    "no members": (lambda c: replace(c, parts={}), "consist of other models, but holds none"),
+    "another task": (
+        lambda c: parts(bag=trained("binary", "bag"))(c),
+        "'bag' has a different task or different classes",
+    ),
     "a part of a part": (inside, "columns of its bag are not in order"),
     "a portfolio inside": (
         lambda c: parts(bag=portfolio(shares={"bag": 1.0}))(c),

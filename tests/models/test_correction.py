@@ -62,7 +62,7 @@ def test_cross_fitting_needs_two_subgraphs(groups):
     nodes = [[1, 2], [2, 1]] if groups is None else [[1], [2]]
     given = SubgraphSet.from_lists(nodes, num_nodes=24, labels=["a", "b"], splits=["train"] * 2, groups=groups)
     of = "different nodes" if groups is None else "different nodes and groups"
-    with pytest.raises(DataError, match=f"two training subgraphs of {of}, and there is one; without"):
+    with pytest.raises(DataError, match=f"two training subgraphs of {of}, but there is only one; without"):
         correction._cross_fitted(MODELS["bag"], training_data(dataset().graph, given, 0), None, Recipe())
 
 
@@ -152,7 +152,7 @@ def test_a_class_that_the_other_folds_lack_has_a_score():
 
 
 def test_what_is_not_solved_in_one_go_is_refused():
-    with pytest.raises(UserError, match=r"topology.classifier is 'head', and model.baseline 'topology'.*boosting"):
+    with pytest.raises(UserError, match=r"topology.classifier is 'head', but model.baseline is 'topology'.*boosting"):
         check_recipe(correcting("topology", classifier="head"), dataset().graph)
 
 

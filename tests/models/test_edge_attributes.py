@@ -143,7 +143,7 @@ def test_statistics_are_the_same_in_pieces(monkeypatch):
 
 def test_an_undirected_graph_has_no_views_along_edges():
     graph = Graph.from_edges([0, 1], [1, 2])
-    with pytest.raises(UserError, match="lift-out, and the graph is undirected"):
+    with pytest.raises(UserError, match="lift-out, but the graph is undirected"):
         check_recipe(find_recipe("diffusion-directed"), graph)
     check_recipe(find_recipe("diffusion-directed"), Graph.from_edges([0, 1], [1, 2], directed=True))
 
@@ -186,7 +186,7 @@ def test_the_portfolio_has_candidates_for_weights_and_direction_alone():
     plain = set(portfolio(auto, ()))
     assert set(portfolio(auto, ("weights",))) - plain == {"topology-weighted"}
     assert set(portfolio(auto, ("direction",))) - plain == {"diffusion-directed", "topology-directed"}
-    with pytest.raises(UserError, match="diffusion-directed: for graphs with direction, and this one has none"):
+    with pytest.raises(UserError, match="diffusion-directed: made for graphs with direction, but this one has none"):
         portfolio(find_recipe("auto", ['auto.only=["diffusion-directed"]']), ("weights",))
 
 

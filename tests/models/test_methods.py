@@ -226,7 +226,7 @@ def test_what_needs_edges_says_so(tmp_path, name):
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
     if MODELS[name].needs_edges:
         without = ", ".join(names_where("needs_edges", value=False))
-        said = f"{name} needs edges, and the graph has none; without: {without}$"
+        said = f"{name} needs edges, but the graph has none; without: {without}$"
         with pytest.raises(DataError, match=said):
             train(bare, recipe(name), tmp_path / "run")
     else:

@@ -96,7 +96,7 @@ def test_what_several_ranks_cannot_do_is_refused(tmp_path, monkeypatch):
     shared = "pretrained embeddings are shared through the cache; leave --no-cache out"
     refused(shared, "embeddings.source=gin", device="cpu", cache=False)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    refused("2 processes, but there are 1 GPUs; give --nproc-per-node 1", device="cuda")
+    refused("there are 2 processes, but only 1 GPUs; give --nproc-per-node 1", device="cuda")
 
 
 def test_a_rank_is_known_by_its_environment(monkeypatch):

@@ -139,7 +139,7 @@ def test_an_export_answers_alike_and_holds_as_many_networks_as_its_recipe_says(d
         arrays["reference"] = arrays["reference"][:2]
 
     for change, held, wanted in ((forget, 2, 3), (fewer, 3, 2)):
-        with pytest.raises(DataError, match=f"it holds {held} networks, and its recipe says {wanted}"):
+        with pytest.raises(DataError, match=f"it holds {held} networks, but its recipe says {wanted}"):
             open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / f"{held}.safetensors", change))
 
 

@@ -223,7 +223,7 @@ def test_a_small_budget_leaves_candidates_out():
     data, recipe = dataset(), small("bag", "topology", "surroundings", time=1.0)
     rows = plan(portfolio(recipe), CrossValidation.of(data, recipe.auto, 0), recipe.auto)
     assert [bool(row.dropped) for row in rows] == [False, False, True]
-    assert rows[2].dropped.startswith("left out: about")
+    assert rows[2].dropped.startswith("left out: needs about")
     roomy = replace(recipe.auto, time=1e6)
     rows = plan(portfolio(recipe), CrossValidation.of(data, roomy, 0), roomy)
     assert not any(row.dropped for row in rows)
@@ -237,7 +237,7 @@ def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypa
     notes = {row.name: (row.score is not None, row.note) for row in results.leaderboard}
     scored = [name for name, (known, _) in notes.items() if known]
     assert set(scored) == {"constant", "bag"}
-    assert notes["surroundings"][1].startswith("left out: about")
+    assert notes["surroundings"][1].startswith("left out: needs about")
 
 
 def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkeypatch):
@@ -309,7 +309,7 @@ def test_a_graph_without_edges(tmp_path):
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
     found = fit(bare, tmp_path / "run", small("bag", "topology", "bag-1hop"))
     notes = {row.name: row.note for row in found.leaderboard}
-    assert notes["bag-1hop"] == "bag-1hop needs edges, and the graph has none"
+    assert notes["bag-1hop"] == "bag-1hop needs edges, but the graph has none"
     assert notes["bag"] == ""
 
 

@@ -160,7 +160,9 @@ def apply_override(content: dict[str, Any], override: str) -> list[str]:
     key, sign, text = override.partition("=")
     section, dot, name = (part.strip() for part in key.partition("."))
     if not sign or not dot:
-        raise UserError(f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, as training.epochs=5")
+        raise UserError(
+            f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, e.g. training.epochs=5"
+        )
     changed = [f"{section}.{name}"] + ([section] if section not in content else [])
     content.setdefault(section, {})
     if not isinstance(content[section], dict):

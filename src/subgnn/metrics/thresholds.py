@@ -226,5 +226,5 @@ def check_aim(aim: str, task: TaskName) -> None:
         return
     Aim.parse(aim, _WHERE)
     if not task_of(task).has_thresholds:
-        hint = "thresholds are for two classes, or several labels a subgraph; leave it out"
+        hint = "thresholds need two classes, or several labels per subgraph; leave it out"
         raise UserError(f"the task is {task}", where=_WHERE, hint=hint)

@@ -90,7 +90,7 @@ def parse_class_weights(text: str) -> dict[str, float]:
             weight = 0.0
         if not sign or not name or not 0 < weight <= _LARGEST or name in found:
             hint = (
-                f"accepted: false, {BALANCED}, or weights from above 0 to {_LARGEST:,.0f} by class, as fraud=20,other=1"
+                f"accepted: false, {BALANCED}, or class weights above 0, up to {_LARGEST:,.0f}, e.g. fraud=20,other=1"
             )
             raise UserError(f"training.class_weights is {excerpt(text)}", where="recipe", hint=hint)
         found[name] = weight

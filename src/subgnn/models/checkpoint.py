@@ -123,11 +123,11 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
     if task not in TASKS:
         raise ValueError(f"task is {task!r}")
     if not all(isinstance(name, str) for name in classes) or len(set(classes)) < len(classes):
-        raise ValueError("classes are not different names")
+        raise ValueError("class names are not distinct")
     layers, draws = _of_type(content, "layers", int), _of_type(content, "draws", int)
     # Before lists of them are made; which of the two a model has is its own to check.
     if layers not in (0, recipe.model.layers) or draws not in (1, recipe.prepare.draws):
-        raise ValueError(f"layers is {layers}, and draws is {draws}")
+        raise ValueError(f"layers is {layers}, draws is {draws}")
 
     def anchors(prefix: str, channel: ChannelSettings) -> SharedAnchors | None:
         def take(name: str, dtype: Any) -> NDArray[Any]:
@@ -151,7 +151,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
             standards[name] = Standard(*pair)
     parts, packed_parts = {}, _of_type(content, "parts", dict)
     if len(packed_parts) > _MAX_PARTS:
-        raise ValueError(f"{len(packed_parts)} parts, of {_MAX_PARTS} at most")
+        raise ValueError(f"it has {len(packed_parts)} parts; at most {_MAX_PARTS} are allowed")
     for i, (name, packed) in enumerate(packed_parts.items()):
         prefix = f"parts.{i}."
         part = {of.removeprefix(prefix): arrays.pop(of) for of in list(arrays) if of.startswith(prefix)}
@@ -233,7 +233,7 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     yield from _wrong_parts(checkpoint)
     sizes = [len(spec.shared), len(spec.redrawn), len(spec.table_nodes), len(spec.component_keys)]
     if not isinstance(model, ChannelModel) and any(sizes):
-        yield "it has anchors or tables, and its model has none"
+        yield "it has anchors or tables, but its model has none"
     yield from _wrong_nodes(spec, graph.num_nodes)
     yield from _wrong_standards(spec, model.standards(spec, graph))
     given = model.uses_embeddings(spec) and spec.embeddings.source != "random"
@@ -241,9 +241,9 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         yield "it names node embeddings that its recipe does not use, or none where its recipe does"
     labelled = spec.task != "unlabelled" or model.vectors_need_labels
     if spec.num_outputs < labelled or (task_of(spec.task).real and spec.classes):
-        yield f"it has {len(spec.classes)} classes, and its task is {spec.task}"
+        yield f"it has {len(spec.classes)} classes, but its task is {spec.task}"
     if checkpoint.held_members != spec.members:
-        yield f"it holds {checkpoint.held_members} networks, and its recipe says {spec.members}"
+        yield f"it holds {checkpoint.held_members} networks, but its recipe says {spec.members}"
     for name, weight in checkpoint.weights.items():
         if weight.is_floating_point() and not bool(torch.isfinite(weight).all()):
             yield f"its weights {name!r} are not finite"
@@ -258,15 +258,15 @@ def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
     methods = {name: part.spec.method for name, part in parts.items()}
     if spec.method == PORTFOLIO:
         if not parts:
-            yield "it is built of other models, and holds none"
+            yield "it should consist of other models, but holds none"
         for name, method in methods.items():
             if method == PORTFOLIO or not find_model(method).predicts_new_subgraphs:
                 yield f"its member {excerpt(name)} is a model of the kind {method}, which is not accepted"
     elif methods != ({} if baseline_of(spec) is None else {BASELINE: spec.model.baseline}):
-        yield "the baseline that it corrects is missing or another one, or one that is not needed is there"
+        yield "the baseline that it corrects is missing, wrong or not needed"
     for name, part in parts.items():
         if (part.spec.task, part.spec.classes) != (spec.task, spec.classes):
-            yield f"its part {excerpt(name)} has another task or other classes"
+            yield f"its part {excerpt(name)} has a different task or different classes"
 
 
 def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _cross_fitted(
     folds = draw_folds(train, data.seed, "baselines/folds", folds=FOLDS)
     if folds.max() == 0:
         of = "different nodes" if train.groups is None else "different nodes and groups"
-        what = f"cross-fitting needs two training subgraphs of {of}, and there is one"
+        what = f"cross-fitting needs two training subgraphs of {of}, but there is only one"
         raise DataError(what, where="train", hint="without: model.baseline=none")
     found = np.empty((len(train), chosen.num_outputs), np.float32)
     for fold in np.unique(folds):

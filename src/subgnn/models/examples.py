@@ -208,7 +208,7 @@ def evaluate(
     task, weighting = task_of(examples.task), examples.weighting
     width = task.num_outputs(examples.num_classes)
     if width and outputs.shape[1:] != (width,):
-        what = f"the network gives outputs of the shape {tuple(outputs.shape)}"
+        what = f"the network returns outputs of shape {tuple(outputs.shape)}"
         raise UserError(
             what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
         )

@@ -113,7 +113,7 @@ def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict
     chosen = [one for one in wanted if attributes is None or set(one.for_graphs_with) <= set(attributes)]
     if wanted and not chosen:
         needed = ", ".join(sorted({name for one in wanted for name in one.for_graphs_with}))
-        what = f"{', '.join(one.name for one in wanted)}: for graphs with {needed}, and this one has none"
+        what = f"{', '.join(one.name for one in wanted)}: made for graphs with {needed}, but this one has none"
         raise UserError(what, where="auto.candidates", hint="name other candidates, or none, in auto.only")
     return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
 
@@ -126,8 +126,8 @@ def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None
     model, members = model_of(recipe), recipe.training.members
     channels = [name for name, one in MODELS.items() if isinstance(one, ChannelModel)]
     if members > 1 and not isinstance(model, ChannelModel):
-        hint = f"several networks are fitted for {', '.join(channels)} alone: leave training.members out"
-        raise UserError(f"training.members is {members}, and the method {recipe.method}", where="recipe", hint=hint)
+        hint = f"only {', '.join(channels)} can fit several networks; leave training.members out"
+        raise UserError(f"training.members is {members}, but the method is {recipe.method}", where="recipe", hint=hint)
     check_tunable(recipe)
     if recipe.is_portfolio:
         _check_portfolio(recipe)
@@ -144,7 +144,7 @@ def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None
 def _check_portfolio(recipe: Recipe) -> None:
     """Refuse a portfolio without candidates, and candidates that cannot be members."""
     if not recipe.auto.candidates:
-        hint = "list some: [[auto.candidates]] with name and recipe; or take --recipe auto"
+        hint = "list some as [[auto.candidates]] with name and recipe, or use --recipe auto"
         raise UserError("auto.candidates is empty", where="recipe", hint=hint)
     for name, candidate in portfolio(recipe).items():
         if candidate.is_portfolio or not model_of(candidate).predicts_new_subgraphs:

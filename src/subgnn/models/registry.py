@@ -92,7 +92,7 @@ def trainable_model_of(settings: Settings) -> TrainableModel:
     model = model_of(settings)
     if not isinstance(model, TrainableModel):
         hint = f"accepted: a method other than {settings.method}, which is a portfolio of others"
-        raise UserError(f"the method {settings.method} is not one model to be fitted", where="recipe", hint=hint)
+        raise UserError(f"the method {settings.method} is not a single model", where="recipe", hint=hint)
     return model
 
 
@@ -148,4 +148,4 @@ def check_edges(recipe: Recipe, graph: Graph) -> None:
     for name, model in models.items():
         if model is not None and model.needs_edges:
             hint = f"without: {', '.join(names_where('needs_edges', value=False))}"
-            raise DataError(f"{name} needs edges, and the graph has none", where="train", hint=hint)
+            raise DataError(f"{name} needs edges, but the graph has none", where="train", hint=hint)

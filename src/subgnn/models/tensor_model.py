@@ -74,8 +74,8 @@ class TensorModel(TrainableModel):
                 torch.manual_seed(stream_key(data.seed, "initialisation"))
                 network = self.network(unfitted)
             if not hasattr(network, "embed"):
-                hint = "a network has embed and forward, which take a batch"
-                raise UserError("the network lacks the method embed", where=f"the model {recipe.method}", hint=hint)
+                hint = "a network needs the methods embed and forward, which take a batch"
+                raise UserError("the network has no method embed", where=f"the model {recipe.method}", hint=hint)
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
 

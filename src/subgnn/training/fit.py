@@ -339,7 +339,7 @@ def _check_table(network: nn.Module, examples: Examples) -> None:
     table = getattr(network, "table", None)
     if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
-        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or start one process"
+        hint = "set embeddings.trainable=false, use a smaller embeddings.dim or fewer anchors, or start one process"
         raise UserError(what, where="torchrun", hint=hint)
 
 

@@ -236,7 +236,7 @@ def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSetting
 
 def over_budget(seconds: float, left: float) -> str:
     """The note of a candidate that takes longer than what is left of the budget."""
-    return f"left out: about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget are left"
+    return f"left out: needs about {seconds:.0f} s, but only {max(0.0, left):.0f} s of the budget remain"
 
 
 def _problem(recipe: Recipe, graph: Graph) -> str:
@@ -248,7 +248,7 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
         if model.uses_embeddings(recipe):
             check_source(recipe)
             if recipe.embeddings.source in PRETRAINED and not graph.num_edges:
-                return "pretraining needs edges, and the graph has none"
+                return "pretraining needs edges, but the graph has none"
     except UserError as error:
         return error.what
     return ""

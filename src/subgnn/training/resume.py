@@ -108,5 +108,5 @@ def load_progress(path: Path) -> dict[str, Any]:
     content = load_state(path, _PROGRESS)
     for name, kind in {"metrics": str, "fitted": list, "progress": dict, "devices": int}.items():
         if not isinstance(content.get(name), kind):
-            raise Damaged(f"'{name}' is missing, or of a wrong kind", where=str(path), hint=_PROGRESS.again)
+            raise Damaged(f"'{name}' is missing or malformed", where=str(path), hint=_PROGRESS.again)
     return content

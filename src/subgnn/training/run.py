@@ -92,12 +92,12 @@ def check_ranks(options: RunOptions, ranks: Ranks) -> None:
     recipe = options.recipe
     if recipe.is_portfolio or not trainable_model_of(recipe).trains_on_many_devices:
         names = ", ".join(names_where("trains_on_many_devices"))
-        hint = f"with several devices: {names}; start one process for the others, they are small"
+        hint = f"with several devices: {names}; for other methods, which are small, start one process"
         raise UserError(f"the method {recipe.method} is fitted on one device", where="torchrun", hint=hint)
     gpus = torch.cuda.device_count()
     if options.device != "cpu" and (gpus or options.device == "cuda") and gpus < ranks.local_size:
         hint = f"give --nproc-per-node {gpus}, or compute with --device cpu"
-        raise UserError(f"{ranks.local_size} processes, but there are {gpus} GPUs", where="torchrun", hint=hint)
+        raise UserError(f"there are {ranks.local_size} processes, but only {gpus} GPUs", where="torchrun", hint=hint)
     if recipe.embeddings.source in PRETRAINED and not (options.cache and cache_limit()):
         hint = "leave --no-cache out, or pretrain into a file first with subgnn pretrain"
         raise UserError("pretrained embeddings are shared through the cache", where="torchrun", hint=hint)
@@ -202,8 +202,8 @@ def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int)
         hint = "accepted: 0 for the validation split, or from 2"
         raise UserError("training.threshold_folds is 1", where="recipe", hint=hint)
     if settings.threshold_folds and settings.threshold == NONE:
-        what = f"training.threshold_folds is {settings.threshold_folds}, and no threshold is to be chosen"
-        raise UserError(what, where="recipe", hint="leave it out, or say for what, as --threshold precision=0.9")
+        what = f"training.threshold_folds is {settings.threshold_folds}, but no --threshold is given"
+        raise UserError(what, where="recipe", hint="leave it out, or add a threshold, e.g. --threshold precision=0.9")
     if settings.threshold_folds and devices > 1:
         hint = "start one process, or leave training.threshold_folds out"
         raise UserError("folds are fitted on one device", where="torchrun", hint=hint)

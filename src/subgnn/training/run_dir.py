@@ -145,7 +145,7 @@ def _is_foreign(out: Path) -> bool:
 
 
 def _existing(out: Path) -> DataError:
-    return DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
+    return DataError("exists already", where=str(out), hint="choose another --out, or continue with --resume")
 
 
 def is_finished(out: Path) -> bool:

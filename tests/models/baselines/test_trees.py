@@ -89,10 +89,10 @@ def put(array, place, value):
         (lambda t: {"feature": put(t.feature, 0, -2)}, "not there"),
         (lambda t: {"root": put(t.root, 0, -1)}, "not there"),
         (lambda t: {"column": put(t.column, 0, 2)}, "not there"),
-        (lambda t: {"start": t.start[:1]}, "another shape"),
-        (lambda t: {"value": t.value[:, 0]}, "another shape"),
-        (lambda t: {"threshold": t.threshold.astype(np.float32)}, "another shape or type"),
-        (lambda t: {"child": t.child[:, :1]}, "another shape"),
+        (lambda t: {"start": t.start[:1]}, "the wrong shape"),
+        (lambda t: {"value": t.value[:, 0]}, "the wrong shape"),
+        (lambda t: {"threshold": t.threshold.astype(np.float32)}, "wrong shape or type"),
+        (lambda t: {"child": t.child[:, :1]}, "the wrong shape"),
     ],
 )
 def test_damaged_trees_are_refused(change, message):

@@ -135,7 +135,7 @@ class BagModel(TensorModel):
         columns = checkpoint.weights["columns"].numpy()
         width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
         if not is_sorted_below(columns, width, np.int64):
-            yield "the columns of its bag are not in order, or not of nodes of the graph"
+            yield "the columns of its bag are not in order, or are not nodes of the graph"
 
 
 def features(

@@ -79,7 +79,7 @@ class KnownSubgraphsModel(TensorModel):
             method, row = checkpoint.spec.method, nodes[found.index(-1)]
             shown = "-".join(map(str, row[:6])) + ("-..." if len(row) > 6 else "")
             what = f"{method} cannot predict new subgraphs, and {shown} is none of the {len(known)} it was trained with"
-            hint = "put it into the dataset and train again, or take avg, gc, topology, bag or a SubGNN recipe"
+            hint = "add it to the dataset and train again, or use avg, gc, topology, bag or a SubGNN recipe"
             raise DataError(what, where=f"subgraph {found.index(-1)}", hint=hint)
         return Rows(torch.tensor(found, dtype=torch.int64))
 
@@ -92,9 +92,9 @@ class KnownSubgraphsModel(TensorModel):
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         values, offsets, table = (checkpoint.weights[name] for name in ("values", "offsets", "table"))
         if (values.dtype, offsets.dtype, table.dtype) != (torch.int32, torch.int64, torch.float32):
-            yield "its subgraphs or their vectors are of another type"
+            yield "its subgraphs or their vectors have the wrong type"
         if (values.ndim, offsets.ndim, table.ndim) != (1, 1, 2):
-            yield "its subgraphs or their vectors are of another shape"
+            yield "its subgraphs or their vectors have the wrong shape"
         known = Ragged(values.numpy(), offsets.numpy())
         if not known.is_valid or len(known) != len(table):
             yield "its subgraphs do not fit their vectors"

@@ -79,7 +79,7 @@ class ProfileModel(TensorModel):
         if settings.algorithm == "auto" or settings.views != _WALK:
             yield "its view, or the way that it is computed, is left open or unknown"
         if not is_sorted_below(columns, graph.num_nodes, np.int64):
-            yield "the columns of its profiles are not in order, or not of nodes of the graph"
+            yield "the columns of its profiles are not in order, or are not nodes of the graph"
 
 
 def _mean(rows: Matrix) -> Floats:

@@ -70,7 +70,9 @@ class TopologyModel(TensorModel):
         """The head is fitted by gradient steps."""
         if recipe.of(TopologySettings).classifier == "head":
             hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
-            raise UserError("topology.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
+            raise UserError(
+                "topology.classifier is 'head', but model.baseline is 'topology'", where="recipe", hint=hint
+            )
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The training table, and the mean and deviation of its columns."""
@@ -116,7 +118,7 @@ class TopologyModel(TensorModel):
         mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
         width = num_statistics(**_attributes(checkpoint.spec))
         if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
-            yield "the means and deviations of its statistics are of another shape, or not above 0"
+            yield "the means and deviations of its statistics have the wrong shape, or are not above 0"
         if checkpoint.spec.of(TopologySettings).classifier == "head":
             return
         features, targets = weights["features"], weights["targets"]
@@ -124,18 +126,18 @@ class TopologyModel(TensorModel):
         wide = features.ndim == 2 and features.shape[1] == width
         row_weights = weights.get("weights", torch.ones(shape, dtype=torch.float64))
         if not wide or not targets.shape == row_weights.shape == shape or not len(features):
-            yield "its training table is of another shape"
+            yield "its training table has the wrong shape"
         if row_weights.dtype != torch.float64 or not bool((row_weights >= 0).all()):
             yield "the weights of its training table are not numbers from 0"
         if features.dtype != torch.float64 or targets.is_floating_point() != task.real:
-            yield "its training table is of another type"
+            yield "its training table has the wrong type"
         most = 1 if task.several else outputs - 1
         labels = targets.numpy()
         if task.has_classes and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
             yield "its training table holds a label that is not a class"
         stored = {name for name in weights if name.startswith(_TREES)}
         if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
-            yield "its trees lack a part, or have one too many"
+            yield "its trees are incomplete, or have an unknown part"
         elif stored:
             yield from Trees.from_weights(weights, _TREES).problems(width, outputs)
 

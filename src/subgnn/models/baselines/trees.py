@@ -92,7 +92,7 @@ class Trees:
             (self.single, np.bool_, (1,)),
         ]
         if any((array.dtype, array.shape) != (dtype, shape) for array, dtype, shape in shapes) or self.value.ndim != 2:
-            yield "its trees are of another shape or type"
+            yield "its trees have the wrong shape or type"
             return
         # Children come after their parents, so that every row arrives at a leaf.
         own, leaf = np.arange(nodes)[:, None], self.feature < 0

@@ -92,7 +92,7 @@ class KernelMachine(TensorModel):
         check_views(settings.views, graph)
         if TOPOLOGY in settings.views and settings.kernel == "linear":
             hint = 'topology needs diffusion.kernel = "gaussian"'
-            raise UserError("diffusion.views has topology, and the kernel is linear", where="recipe", hint=hint)
+            raise UserError("diffusion.views has topology, but the kernel is linear", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         given = recipe.of(DiffusionSettings)
@@ -161,7 +161,7 @@ def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
     size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
     if size > share(0.5):
         what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
-        hint = 'name some types, as ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
+        hint = 'name some types, e.g. ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
         raise UserError(what, where="diffusion.views", hint=hint)
 
 
@@ -183,7 +183,7 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     """Descriptions of anything wrong with the subgraphs ``nodes`` and ``offsets`` of a checkpoint."""
     nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
     if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
-        yield "its training subgraphs are of another type"
+        yield "its training subgraphs have the wrong type"
     rows = Ragged(nodes, offsets)
     rising = np.diff(nodes) > 0
     if rows.is_valid and len(nodes):

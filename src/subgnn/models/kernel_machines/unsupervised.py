@@ -251,7 +251,7 @@ class UnsupervisedModel(TensorModel):
         shapes |= dict.fromkeys(("mean", "deviation"), (SUBGRAPH_STATISTICS,))
         shapes["basis"] = (per_view[1], min(components, len(weights["centre"])))
         if any(weights[name].shape != shape for name, shape in shapes.items()):
-            yield "its principal components or its statistics are of another shape"
+            yield "its principal components or its statistics have the wrong shape"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 

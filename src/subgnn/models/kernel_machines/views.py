@@ -157,10 +157,10 @@ def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = 
             raise UserError(f"diffusion.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
         if way and not (graph.directed or graph.oriented is not None):
             hint = f"accepted for an undirected graph: {', '.join(accepted)}; or read the edges with --directed"
-            raise UserError(f"diffusion.views has {view}, and the graph is undirected", where="recipe", hint=hint)
+            raise UserError(f"diffusion.views has {view}, but the graph is undirected", where="recipe", hint=hint)
         if of_type and not graph.types:
-            what = f"diffusion.views has {excerpt(view)}, and the edges of the graph have no types"
-            raise UserError(what, where="recipe", hint=f"leave ':{of_type}' out, or give edges a column of types")
+            what = f"diffusion.views has {excerpt(view)}, but the edges of the graph have no types"
+            raise UserError(what, where="recipe", hint=f"leave ':{of_type}' out, or add a column of types to the edges")
         if of_type and of_type not in (ALL_TYPES, *graph.types):
             hint = choices(of_type, (ALL_TYPES, *graph.types))
             raise UserError(f"diffusion.views has {excerpt(view)}", where="recipe", hint=hint)

@@ -129,7 +129,7 @@ class S2NModel(NodePooling):
         weights = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
         types = [np.int32, np.int64, np.int64, np.int32, np.float32, np.float64]
         if [array.dtype for array in weights.values()] != types or any(a.ndim != 1 for a in weights.values()):
-            yield "its graph of training subgraphs is of another type or shape"
+            yield "its graph of training subgraphs has the wrong type or shape"
         train = Ragged(weights["train_nodes"], weights["train_offsets"])
         edges = Ragged(weights["edge_sources"], weights["edge_offsets"])
         if not train.is_valid or not edges.is_valid or len(train) != len(edges):
@@ -138,7 +138,7 @@ class S2NModel(NodePooling):
             yield "its training subgraphs have nodes that its table lacks"
         sources = edges.values
         if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(train):
-            yield "its graph of training subgraphs has an edge to none of them"
+            yield "its graph of training subgraphs has an edge to a subgraph that does not exist"
         if len(weights["edge_weights"]) != len(sources) or not (weights["edge_weights"] > 0).all():
             yield "its graph of training subgraphs has a weight that is not above 0"
         if len(weights["standard"]) != 2 or not weights["standard"][1] > 0:

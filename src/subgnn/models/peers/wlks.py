@@ -142,7 +142,7 @@ class WLKSModel(TensorModel):
     def check(self, recipe: Recipe, graph: Graph) -> None:
         for name in ("rounds", "mix", "inverse_penalty"):
             if not getattr(recipe.of(WLKSSettings), name):
-                hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(WLKSSettings(), name))}"
+                hint = f"accepted: a list of values to try, e.g. wlks.{name}={list(getattr(WLKSSettings(), name))}"
                 raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
@@ -206,7 +206,7 @@ class WLKSModel(TensorModel):
             if not name.startswith(_OF_START):
                 continue
             if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
-                yield f"its colours {name!r} are of another shape or type"
+                yield f"its colours {name!r} have the wrong shape or type"
             elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
                 yield f"its colours {name!r} are not one for each node"
             elif kind.endswith("_columns") and not is_sorted_below(array, 2**31 - 1):
@@ -214,7 +214,7 @@ class WLKSModel(TensorModel):
             elif kind == "signatures":
                 offsets = checkpoint.weights[f"signature_offsets_{i}"].numpy()
                 if offsets.ndim != 1 or not Ragged(array, offsets).is_valid:
-                    yield f"its signatures {name!r} are cut wrongly"
+                    yield f"its signatures {name!r} have invalid offsets"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -236,8 +236,8 @@ class SubGNNModel(ChannelModel):
             component_keys=component_keys(subgraphs, recipe, draws[0]),
         )
         if table.access != "whole" and spec.members > 1:
-            what = f"training.members is {spec.members}, and the table has {len(table.nodes):,} nodes"
-            hint = "several networks are for tables that every batch can look at: set training.members=1"
+            what = f"training.members is {spec.members}, but the table has {len(table.nodes):,} nodes"
+            hint = "several networks need a table small enough for every batch to use whole; set training.members=1"
             raise UserError(what, where="train", hint=hint)
         lookup = None
         if table.access == "carried":
@@ -284,7 +284,7 @@ class SubGNNModel(ChannelModel):
         if bool((keys[1:] <= keys[:-1]).any()):
             yield "the keys of its components are not in order"
         if len(keys) and not spec.model.trainable_components:
-            yield "it has learned states of components, and its recipe none"
+            yield "it has learned component states, but its recipe has none"
 
     def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -303,7 +303,7 @@ class SubGNNModel(ChannelModel):
         if recipe.embeddings.features != "none":
             require_features(graph)
         if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
-            hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
+            hint = "bounds hold only for undirected hops; set prepare.own_hops=exact or prepare.directed=false"
             raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
         if recipe.prepare.edge_length != "one":
             check_lengths(graph, recipe.prepare)
