@@ -64,7 +64,7 @@ class Ragged:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of rows of whole numbers, of whatever type."""
+        """SHA-256 of rows of integers, whatever their type."""
         parts = (np.ascontiguousarray(part, "<i8").data for part in (self.offsets, self.values))
         digest = hashlib.sha256(str(len(self)).encode())
         for part in parts:
@@ -78,7 +78,7 @@ class Ragged:
 
     @property
     def row_ids(self) -> NDArray[np.int64]:
-        """For each value, the row it stands in."""
+        """For each value, the row it is in."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
     def take(self, rows: NDArray[Any] | Sequence[int]) -> Ragged:

@@ -24,7 +24,7 @@ def recall_count(name: str) -> int | None:
 
 
 def alerts_by_score(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[NDArray[Any], Any, Any]:
-    """The different scores from high to low, and how many subgraphs, and how many positive ones, have at least each."""
+    """The distinct scores, highest first, and the numbers of subgraphs and of positive ones that reach each."""
     order = np.argsort(-scores, kind="stable")
     falling = scores[order]
     last = np.flatnonzero(np.append(falling[:-1] != falling[1:], True)) if len(order) else np.empty(0, np.int64)
@@ -32,7 +32,7 @@ def alerts_by_score(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[NDArray[
 
 
 def roc_area(scores: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The share of pairs of a positive and another subgraph in which the positive one has the higher score.
+    """The share of pairs of a positive and a negative subgraph in which the positive one has the higher score.
 
     Equal scores count one half; NaN without pairs.
     """
@@ -44,7 +44,7 @@ def roc_area(scores: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def average_precision(scores: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The area under the precision-recall curve by steps; NaN without a positive, or without any other, subgraph."""
+    """The area under the stepwise precision-recall curve; NaN without a positive or without a negative subgraph."""
     _, alerts, hits = alerts_by_score(scores, truth)
     if not len(alerts) or not 0 < hits[-1] < alerts[-1]:
         return float("nan")
@@ -52,7 +52,7 @@ def average_precision(scores: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def recall_at(scores: NDArray[Any], truth: NDArray[Any], k: int) -> float:
-    """The share of the positive subgraphs that are among the k of the highest scores; NaN without a positive one.
+    """The share of the positive subgraphs that are among the k highest scores; NaN if there are none.
 
     Of subgraphs with the k-th score, of which only some are among the k, each counts by their share.
 
@@ -67,7 +67,7 @@ def recall_at(scores: NDArray[Any], truth: NDArray[Any], k: int) -> float:
 
 
 def ranking_metric(name: str, scores: NDArray[Any], truth: NDArray[Any]) -> float:
-    """``auroc``, the mean over classes; ``auprc`` or ``recall@k`` of the rarer of two classes, of labels the mean.
+    """``auroc``, the mean over classes; ``auprc`` or ``recall@k`` of the rarer of two classes, or the mean over labels.
 
     Of equally many, the second class is taken. A class that all subgraphs or none have is left out of a mean; NaN where
     nothing is left. Scores are (n, classes); truth is (n,) classes, or (n, labels) of 0 and 1.
@@ -91,11 +91,11 @@ def ranking_metric(name: str, scores: NDArray[Any], truth: NDArray[Any]) -> floa
 
 
 def rarer_class(classes: NDArray[Any]) -> int:
-    """The rarer of two classes, 0 and 1; of equally many the second."""
+    """The rarer of two classes, 0 and 1; the second if they are equally frequent."""
     return 0 if len(classes) < 2 * int(classes.sum()) else 1
 
 
 def _mean_of_defined(values: list[float]) -> float:
-    """The mean of the values that are not NaN; NaN without any."""
+    """The mean of the values that are not NaN; NaN if there are none."""
     defined = [value for value in values if value == value]
     return sum(defined) / len(defined) if defined else float("nan")

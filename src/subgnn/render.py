@@ -1,4 +1,4 @@
-"""Fill templates: HTML, SVG and Markdown with holes for plain values.
+"""Fill HTML, SVG and Markdown templates with plain values.
 
 Text is escaped, so that no name from a dataset can become a tag. A float in a template is a coordinate and is written
 to a tenth of a unit; numbers that people read are formatted before.
@@ -27,7 +27,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 @cache
 def templates(package: str = "subgnn.reports") -> Environment:
-    """The templates of a package and of ``reports``; all but Markdown escape what is put into them."""
+    """The templates of a package and of ``reports``; all but Markdown escape the values that are filled in."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     found = Environment(
@@ -58,7 +58,7 @@ def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:
 
 
 def coordinate(value: float) -> str:
-    """A number to draw with, to a tenth."""
+    """A coordinate, rounded to a tenth."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 

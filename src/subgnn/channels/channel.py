@@ -1,4 +1,4 @@
-"""The interfaces of channels and similarities, with the anchors and numbers that pass between them.
+"""The interfaces of channels and similarities, and the anchors and numbers that they exchange.
 
 A channel is a property of subgraphs that is seen from anchors (paper, section 4.2). A :class:`Channel` states how its
 anchors are sampled, which similarity compares them with components, whether an anchor's vector is a node's embedding or
@@ -100,7 +100,7 @@ class PatchAnchors:
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
-        """As for :class:`NodeAnchors`."""
+        """Patches from the arrays of :attr:`arrays`; raises :class:`ValueError` if they do not fit."""
 
         def rows(name: str) -> Ragged:
             found = Ragged(take(f"{name}.values", np.int32), take(f"{name}.offsets", np.int64))
@@ -136,7 +136,7 @@ class OwnAnchors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
-    """Distances (C, n_A) of components to anchors, of numpy, or of torch in a batch; gamma = reached / (1 + distance).
+    """Distances (C, n_A) of components to anchors: arrays, or tensors in a batch; gamma = reached / (1 + distance).
 
     ``reached`` is the fraction of the component's nodes that reach the anchor. Both are 0 if none does.
     """
@@ -152,7 +152,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Similarities:
-    """Similarities (C, n_A) in [0, 1] that do not follow from distances; of numpy, or of torch in a batch."""
+    """Similarities (C, n_A) in [0, 1] that do not follow from distances: numpy arrays, or tensors in a batch."""
 
     similarity: Any
 
@@ -258,7 +258,7 @@ class Similarity:
 
 
 def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
-    """Apply a function to every array of nested dataclasses and lists; of several, to those at the same place."""
+    """Apply a function to every array in nested dataclasses and lists; if several are given, to arrays in parallel."""
     values: tuple[Any, ...] = (value, *others)
     found: Any = value
     if hasattr(value, "shape"):
@@ -272,5 +272,5 @@ def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
 
 
 def draw_seed(seed: int, draw: int) -> int:
-    """The seed of an independent draw of all anchors; draw 0 has the seed itself."""
+    """The seed of an independent draw of all anchors; draw 0 uses the seed itself."""
     return stream_key(seed, f"draw/{draw}") if draw else seed

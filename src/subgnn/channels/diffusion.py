@@ -41,11 +41,11 @@ from subgnn.parallel.progress import OnProgress, ignore, pieces
 from subgnn.ragged import Ragged
 
 EXACT_NODES = 2**17
-"""Nodes of a graph up to which diffusions of a few sets are exact; of larger graphs, they are by local push."""
+"""The largest graph, in nodes, on which diffusions of a few sets are exact; on larger graphs, local push is used."""
 DAMPING = 0.6
-"""The probability that the walk of a component goes on."""
+"""The probability that the walk of a component continues."""
 PUSH_EDGES, PUSH_NODES = 1_000_000, 4096
-"""Edges that the local push of a set follows, and nodes that it gives, at most."""
+"""The most edges that the local push of a set follows, and the most nodes that it returns."""
 TOLERANCE = 1e-7
 """The part of the Chebyshev series that is left out."""
 
@@ -119,7 +119,7 @@ def _undirected_walks(graph: Graph) -> Walks:
 
 
 def walks_of(graph: Graph, way: str = "") -> Walks:
-    """The walks over an undirected graph; kept for the last graphs, as predictions ask for them again and again.
+    """The walks over an undirected graph; cached for the latest graphs, because every prediction needs them.
 
     ``way`` is ``out`` or ``in`` for walks along, or against, the edges of the directed graph that it is the form of.
     """
@@ -158,7 +158,7 @@ def diffuse(walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgre
 
 
 def push_bound(walks: Walks, damping: float, edges: int) -> float:
-    """How much p_c(v) / pi(v) may be above what :func:`diffuse_nearby` gives: epsilon times the sum of degrees."""
+    """How much p_c(v) / pi(v) may exceed the result of :func:`diffuse_nearby`: epsilon times the sum of degrees."""
     return walks.volume / walks.loop / ((1 - damping) * edges)
 
 
@@ -168,7 +168,7 @@ def diffuse_nearby(
     """The nodes with the largest p_c / pi of every set, the largest first, and these ratios, by local push.
 
     They are too small by at most :func:`push_bound` (of a directed graph, perhaps by more), and never too large. A walk
-    may follow so many ``edges``; weights count in units of their mean.
+    may follow at most ``edges`` edges; weights count in units of their mean.
     """
     epsilon = push_bound(walks, damping, edges) / walks.volume
     chance = walks.chance(damping) if walks.graph.directed else None
@@ -197,7 +197,7 @@ def diffuse_nearby(
 
 
 def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Lifts (C, n) of components at nodes (C, n), or at the same nodes (n,), over the largest lift of the component.
+    """Lifts (C, n) of components at nodes (C, n), or at the same nodes (n,), divided by the component's largest lift.
 
     A graph of up to 2^17 nodes is computed exactly, a larger one by local push, with 0 beyond the 4,096 nodes it keeps.
     """

@@ -46,9 +46,9 @@ PAIRS_AT_ONCE = 2_000_000
 OPEN_AT_ONCE = 8_000_000
 _BYTES_DRAWN = 48  # of a drawn anchor while equal ones are found
 HOP_CUTOFF, HOP_EDGES = 4, 1024
-"""Bounded hops are exact up to this many, as far as two searches of this many edges each reach."""
+"""Bounded hops are exact up to this many, as far as two searches of this many edges each can reach."""
 LANDMARKS = 64
-"""Nodes with most neighbours, by which the detours of bounded hops go."""
+"""How many nodes with the most neighbours the detours of bounded hops pass through."""
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
 _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
 _EDGES = 1024
@@ -72,14 +72,14 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
 
 
 def _by_layer(distance: Array, reached: Array, anchors: list[NodeAnchors]) -> list[Distances]:
-    """Columns of all anchors, by the layer they are of."""
+    """Columns of all anchors, grouped by layer."""
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
     return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*parts, strict=True)]
 
 
 def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Distances]:
-    """Distances of every component to anchors of its own, for every layer.
+    """Distances of every component to its own anchors, for every layer.
 
     An anchor drawn twice is searched for once. Components are taken a block at a time, each as large as memory allows.
     """
@@ -106,7 +106,7 @@ HOPS = Similarity(measure={NodeAnchors: shared_hops, OwnAnchors: own_hops}, sear
 def _distinct(
     drawn: list[NDArray[np.int32]], present: NDArray[np.bool_], num_nodes: int
 ) -> tuple[Ragged, NDArray[np.int64]]:
-    """The distinct anchors of each component, and the place among them of each draw of those that have any."""
+    """The distinct anchors of each component, and for each draw the position of its anchor among them."""
     keys = np.stack(drawn, axis=1).reshape(len(present), -1).astype(np.int64)
     keys += np.arange(len(present), dtype=np.int64)[:, None] * num_nodes
     unique, inverse = np.unique(keys[present], return_inverse=True)
@@ -166,7 +166,7 @@ def distances_to(
 
 
 def _near(work: Work, nodes: Ragged, anchors: Ragged) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Hops of all pairs as far as their surroundings determine them, and which are open."""
+    """Hops of all pairs as far as their surroundings determine them, and which pairs remain open."""
     if work.settings.directed and work.graph.oriented is not None:
         # Nodes that are near without orientations may be far with them.
         count = int((nodes.lengths * anchors.lengths).sum())
@@ -178,7 +178,7 @@ def _near(work: Work, nodes: Ragged, anchors: Ragged) -> tuple[NDArray[np.int32]
 
 
 def _far(work: Work, pairs: list[_Pairs]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The places and hops of the open pairs that a path joins."""
+    """The positions and hops of the open pairs that are joined by a path."""
     slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     if work.settings.own_hops == "bounded":
         hops = np.minimum(bounds, landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, LANDMARKS)))
@@ -200,7 +200,7 @@ def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64],
 
 
 def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Hops of pairs by searches across the graph, from the fewer of both ends; a source shared by many is one."""
+    """Hops of pairs by searches across the graph, one from each distinct node of the end that has fewer."""
     way, back = both_ways(work.graph, work.settings)
     near, far = nodes, anchors
     if len(np.unique(anchors)) < len(np.unique(nodes)):
@@ -246,7 +246,7 @@ def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
 
 @lru_cache(maxsize=2)
 def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:
-    """The nodes with most neighbours, of equals those with smaller ids; kept, as every channel asks for them."""
+    """The nodes with the most neighbours, ties broken by smaller id; cached, because every channel needs them."""
     degrees = np.diff(graph.offsets)
     count = min(count, len(degrees))
     if not count:
@@ -268,7 +268,7 @@ def _least_detour(begin: int, end: int, table: Array, left: Array, right: Array,
 def landmark_hops(
     work: Work, left: NDArray[np.int32], right: NDArray[np.int32], landmarks: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """An upper bound of the distance of each pair of nodes (pairs,); ``UNBOUNDED`` where no landmark reaches both."""
+    """An upper bound on the distance of each pair of nodes (pairs,); ``UNBOUNDED`` where no landmark reaches both."""
     nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     table = hops_from(work, (*work.graph.csr, *work.graph.csr), landmarks, nodes)
     out = np.full(len(left), UNBOUNDED, np.int32)
@@ -294,7 +294,7 @@ def check_lengths(graph: Graph, settings: PrepareSettings) -> None:
 
 @lru_cache(maxsize=2)
 def length_matrix(graph: Graph, edge_length: str, directed: bool) -> Any:
-    """Edges as they are followed from anchors back to components, with their lengths; a scipy CSR array (N, N)."""
+    """The edges followed from anchors back to components, with their lengths, as a scipy CSR array (N, N)."""
     there = graph.oriented.reverse() if directed and graph.oriented is not None else graph
     weights = np.asarray(there.weights, np.float64)
     kept = weights > 0

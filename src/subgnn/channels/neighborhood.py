@@ -1,4 +1,4 @@
-"""The neighborhood channel: which nodes a component has, and which are around it (paper, section 4.2).
+"""The neighborhood channel: the nodes in a component and those around it (paper, section 4.2).
 
 Internal: anchors are drawn from the component, with similarity 1. Border: they are drawn from the nodes within k hops
 of it, and compared by hops; or they are the nodes of its 1-hop border with the largest weights, or the nodes around it

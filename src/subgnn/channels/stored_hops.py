@@ -29,7 +29,7 @@ Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.
 """The edges that a search follows, and the same edges from their other ends: offsets and neighbors of each."""
 
 LARGE = 5_000_000
-"""Entries of the rows of a graph from which searches are kept; on a smaller one they take less than a second."""
+"""The fewest entries of a graph's rows for which searches are stored; on smaller graphs they take under a second."""
 BLOCK = 64
 _STORED = Format(
     name="subgnn-hops",

@@ -1,4 +1,4 @@
-"""The structure channel: how a component is shaped, seen from patches of the graph (paper, section 4.2).
+"""The structure channel: the shape of a component, compared with patches of the graph (paper, section 4.2).
 
 Patches are the nodes of triangular walks over the graph, the same for all subgraphs and for both sides of a layer.
 Walks over a patch, inside it or between it and its border, go through an LSTM to become its vector. The similarity is
@@ -92,7 +92,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
 
 
 def distinct_rows(rows: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first row of each content, and for each row the place of its content among those."""
+    """The first of each group of equal rows, and for each row the number of its group."""
     content, ends = rows.values.tobytes(), (rows.offsets * rows.values.itemsize).tolist()
     first: dict[bytes, int] = {}
     place = np.array([first.setdefault(content[b:e], len(first)) for b, e in pairwise(ends)], np.int64)

@@ -1,4 +1,4 @@
-"""Tables of the channels and similarities that recipes may name; a new one is a module and a line here."""
+"""The channels and similarities that recipes may name; to add one, write a module and add a line here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def channel_names() -> list[str]:
 
 
 def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str = "channels") -> Channel:
-    """The channel that an entry of ``[[channels]]`` names; errors mention the file (where) and the entry (place)."""
+    """The channel named by an entry of ``[[channels]]``; errors mention the file (where) and the entry (place)."""
     sides = CHANNELS.get(settings.kind) or _plugin_sides(settings.kind, where, place)
     if settings.side not in sides:
         raise UserError(f"{place}.side is {excerpt(settings.side)}", where=where, hint=choices(settings.side, sides))

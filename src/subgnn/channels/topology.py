@@ -30,7 +30,7 @@ from subgnn.kernels.induced import (
 from subgnn.ragged import Ragged
 
 NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
-"""Numbers of statistics of a node set, and of a subgraph for the topology baseline."""
+"""How many statistics a node set has, and a subgraph for the topology baseline."""
 _OF_WEIGHTS, _OF_DIRECTION = 6, 9
 _ENTRIES_AT_ONCE = 2**22
 
@@ -81,7 +81,7 @@ def num_statistics(*, weighted: bool, directed: bool) -> int:
 def subgraph_statistics(
     graph: Graph, rows: Ragged, *, weighted: bool = False, directed: bool = False
 ) -> NDArray[np.float64]:
-    """The eight of :func:`node_set_statistics`, and ten more; then those of weights and of direction, if wanted.
+    """The eight :func:`node_set_statistics` and ten more; then statistics of weights and direction, if wanted.
 
     In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the core
     number inside; mean and maximum of the core number in G; number of components; share of the largest component.
@@ -145,7 +145,7 @@ def _entries(graph: Graph, rows: Ragged, scale: float = 1.0) -> _Entries:
 def _in_pieces(
     graph: Graph, rows: Ragged, compute: Callable[[Ragged], list[NDArray[np.float64]]]
 ) -> NDArray[np.float64]:
-    """Columns that are computed of some sets at a time, as many as have a bounded number of entries (one at least)."""
+    """Compute columns for a few sets at a time: at least one, and as many as fit a bounded number of entries."""
     work = np.cumsum((graph.offsets[rows.values + 1] - graph.offsets[rows.values]) + 1)[rows.offsets[1:] - 1]
     cuts = np.unique(np.searchsorted(work, np.arange(0, work[-1] if len(work) else 0, _ENTRIES_AT_ONCE)[1:]))
     parts = np.split(np.arange(len(rows)), cuts)
@@ -182,7 +182,7 @@ def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 
 
 def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
-    """Nine statistics of the direction of edges (sets, 9); of an undirected graph every edge goes both ways.
+    """Nine statistics of the direction of edges (sets, 9); in an undirected graph, every edge goes both ways.
 
     In order: mean edges of a node that leave the subgraph, and that enter it (both in logarithms); the difference of
     the two over their sum; share of the edges inside whose reverse is there, too; shares of nodes without edges inside

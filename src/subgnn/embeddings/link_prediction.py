@@ -1,4 +1,4 @@
-"""Link prediction, as GIN and GraphSAINT share it: edges to learn from, message passing, and the encoder.
+"""The parts of link prediction that GIN and GraphSAINT share: edges to learn from, message passing, and the encoder.
 
 :func:`split_edges` holds out edges and draws pairs that are not edges. An :class:`Adjacency` multiplies weighted
 messages without storing one for each edge. An :class:`Encoder` is a stack of layers over :class:`NodeInputs`, which is
@@ -32,7 +32,7 @@ _SPREAD = 0.3
 LAYERS = 2
 """Layers of an encoder."""
 MATCHED = 0.25
-"""The part of the non-edges that join nodes drawn by degree, as the ends of edges are; the others join uniform ones."""
+"""The share of non-edges that join nodes drawn by degree, like the ends of edges; the others join uniform nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class EdgeSplit:
     def draw_non_edges(
         self, settings: PretrainSettings, step: int, *, uniform: NDArray[np.int32], by_degree: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Pairs without an edge for one step, the part :data:`MATCHED` of them between nodes drawn by degree.
+        """Pairs without an edge for one step; a share :data:`MATCHED` of them joins nodes drawn by degree.
 
         Returns (2, m) places in ``uniform``, which has nodes once, and (2, n) places in ``by_degree``, which has each
         as often as it has neighbours.
@@ -261,7 +261,7 @@ Rows = Callable[[slice], Adjacency]
 
 
 def _slices(offsets: NDArray[np.int64]) -> Iterator[slice]:
-    """Runs of rows of at most some entries each (one row at least)."""
+    """Runs of rows with a bounded number of entries each (at least one row)."""
     begin, last = 0, len(offsets) - 1
     while begin < last:
         end = int(np.searchsorted(offsets, offsets[begin] + _ENTRIES_AT_A_TIME, side="right")) - 1

@@ -232,7 +232,7 @@ class _Fitting:
 
 
 def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.int32]) -> float:
-    """AUROC of dot products of vectors (N, d), of edges (2, m) against other pairs (2, n); one half without any."""
+    """AUROC of dot products of vectors (N, d): edges (2, m) against other pairs (2, n); one half without any."""
     if not non_edges.shape[1]:
         return 0.5
     tails, heads = torch.from_numpy(np.concatenate([edges, non_edges], axis=1).astype(np.int64)).to(vectors.device)

@@ -1,4 +1,4 @@
-"""Vectors of nodes: random embeddings, pretrained ones, an untrained GIN, those of a file, and features of the graph.
+"""Node vectors: random, pretrained, from an untrained GIN or from a file; and features of the graph.
 
 A run needs rows for the nodes of its subgraphs and anchors (:func:`node_vectors`). Random rows are drawn on demand.
 Pretrained and given ones are rows of a table of all N nodes (:func:`source_vectors`). Up to 256 MB of a table are
@@ -40,7 +40,7 @@ from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, wri
 PRETRAINED = ("gin", "graphsaint")
 UNTRAINED = "gin-untrained"
 RUN_FILE = "embeddings.safetensors"
-"""The copy of a table in the folder of a run; those of further tables have a number (:func:`run_file`)."""
+"""The copy of a table in the folder of a run; copies of further tables have a number (:func:`run_file`)."""
 Tables = dict[str, NDArray[np.float32]]
 """Tables of node embeddings (N, dim), by their hash."""
 LARGEST_COPY = 256 * 2**20
@@ -70,7 +70,7 @@ class VectorSettings(Protocol):
 
 
 def run_file(i: int) -> str:
-    """The name of the copy of a run's table of a number: ``embeddings.safetensors``, ``embeddings-1.safetensors``..."""
+    """The file name of a run's table by its number: ``embeddings.safetensors``, ``embeddings-1.safetensors``..."""
     return f"embeddings-{i}.safetensors" if i else RUN_FILE
 
 
@@ -96,7 +96,7 @@ def node_vectors(
 
 
 def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
-    """What pretraining uses of a graph that has it, beside nodes and edges: keys of ``ATTRIBUTES``."""
+    """The graph attributes that pretraining uses besides nodes and edges: keys of ``ATTRIBUTES``."""
     return frozenset({"features", "weights"}) if settings.weighted else frozenset({"features"})
 
 
@@ -177,7 +177,7 @@ def save_run_vectors(tables: Iterable[tuple[NDArray[np.float32], VectorSettings]
 
 
 def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Graph) -> Tables:
-    """The tables a run started from, by their hash; ``needed`` has the settings that each was made by."""
+    """The tables a run started from, by their hash; ``needed`` has the settings that produced each."""
     if not needed:
         return {}
     copies = [run / run_file(i) for i in range(len(needed)) if (run / run_file(i)).is_file()]
@@ -202,7 +202,7 @@ def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Gra
 
 
 def _source_file(recipe: VectorSettings, graph: Graph) -> Path:
-    """The file that embeddings come from; of pretrained ones that of the cache."""
+    """The file that embeddings come from; for pretrained ones, the file in the cache."""
     if recipe.embeddings.source not in PRETRAINED:
         return Path(recipe.embeddings.source)
     from subgnn.embeddings.pretrain import cache_file

@@ -38,13 +38,13 @@ _DEFAULTS = ReadOptions()
 _OWN, _CLASS, _GIVEN = "subgraph_", "class_", "given_"
 
 Prefixed = tuple[Column, str]
-"""A column, and what is put before its title if an earlier column has the same."""
+"""A column, and the prefix of its title if an earlier column has the same title."""
 Joined = list[tuple[Column, str, Sequence[Any]]]
 """Columns that come after an answer: each with its prefix and the values of all subgraphs."""
 
 
 def chunk_size(recipe: Recipe | ModelSpec) -> int:
-    """Number of subgraphs to measure at once, so that they take a fifth of the memory with four components each.
+    """Number of subgraphs to measure at once: with four components each, they take a fifth of the memory.
 
     Chunks are large because each one searches the whole graph from the shared anchors, and a multiple of the batch
     size, so that outputs do not depend on them.
@@ -161,7 +161,7 @@ def _columns(own: list[Prefixed], joined: Joined) -> list[Column]:
 
 
 def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
-    """Put values at their places among ``count``; None, or a vector of NaN, elsewhere."""
+    """Put values at their positions among ``count``; elsewhere None, or a vector of NaN."""
     if len(values) == count:
         return values
     if getattr(values, "ndim", 1) == 2:
@@ -236,7 +236,7 @@ class Files:
     excel_safe: bool = False
 
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
-        """The format of the output by its ending, TSV on the standard output; None if the ending is in ``others``.
+        """The output format, from the file ending; TSV for the standard output, None if the ending is in ``others``.
 
         Raises:
             DataError: for another ending, unless there is a default; for ``excel_safe`` if the output is neither CSV

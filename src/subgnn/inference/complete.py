@@ -67,7 +67,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "common_neighbours": ("paths",),
     "known_subgraphs": ("frequency", "together", "overlap", "nearby"),
 }
-"""Features by what they are computed from, in their order."""
+"""Features, in order, grouped by what they are computed from."""
 NAMES = tuple(name for names in GROUPS.values() for name in names)
 DAMPING = 0.5
 _SMALLEST_P, _SMALLEST_OVERLAP, _TOGETHER_SCALE = 1e-7, 1e-3, 10.0
@@ -108,7 +108,7 @@ class DiffusedSubgraph:
 
 
 class PairFeatures:
-    """Computes features of pairs, in an undirected graph with known subgraphs."""
+    """Computes features of pairs of a subgraph and a node, in an undirected graph with known subgraphs."""
 
     def __init__(self, graph: Graph, known: Ragged) -> None:
         self.graph, self.known = graph, known
@@ -261,7 +261,7 @@ class Completion:
 
 
 class Completer:
-    """Known subgraphs of a graph, and a model of what belongs to a subgraph."""
+    """Known subgraphs of a graph, and a model of which nodes belong to a subgraph."""
 
     def __init__(self, features: PairFeatures, ranker: Ranker) -> None:
         self.features, self.ranker = features, ranker

@@ -55,7 +55,7 @@ Row = tuple[str, str, str, Values]
 
 
 class Explainer:
-    """Explains the predictions of any model; what does not depend on the subgraphs is computed once.
+    """Explains the predictions of any model; whatever does not depend on the subgraphs is computed once.
 
     Args:
         background: training subgraphs, whose mean vectors (:meth:`Predictor.mean_vectors`) replace masked channels.

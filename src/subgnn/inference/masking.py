@@ -80,7 +80,7 @@ class SubgraphInputs:
 
     @property
     def size(self) -> int:
-        """Numbers in the similarities and component vectors."""
+        """How many numbers the similarities and component vectors have."""
         return sum(gamma.numel() for layer in self.gammas for gamma in layer) + self.initial.numel()
 
     def vector(self) -> Tensor:
@@ -178,7 +178,7 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
 
 
 class Masking:
-    """Masks the anchors and channels of one subgraph in all networks, and measures what the outputs lose.
+    """Masks the anchors and channels of one subgraph in all networks, and measures how the outputs drop.
 
     Args:
         inputs: for each network and, within that, each draw. All networks share the anchors of a draw.
@@ -213,7 +213,7 @@ class Masking:
         return any(len(anchors) * one.size > _MAX_NUMBERS for one, anchors in pairs)
 
     def by_anchor(self, leading: int | None) -> tuple[AnchorContribution, ...]:
-        """What the mean output loses if an anchor is masked in all networks; the :meth:`strongest` anchors."""
+        """How the mean output drops if an anchor is masked in all networks, for the :meth:`strongest` anchors."""
         mean, found = self.outputs.mean(dim=0), []
         for draw, anchors in enumerate(self.anchors):
             if anchors:
@@ -225,7 +225,7 @@ class Masking:
         return self.strongest(found, leading)
 
     def describe(self, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
-        """An anchor with its numbers; learned similarities are averaged over networks."""
+        """An anchor with its contributions; learned similarities are averaged over networks."""
         inputs = self.inputs[draw :: self.draws]
         similar = torch.stack([anchor.select(one.gammas[anchor.layer][anchor.channel]) for one in inputs]).mean(dim=0)
         return AnchorContribution(

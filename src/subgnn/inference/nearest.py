@@ -32,7 +32,7 @@ DISTANCES: tuple[Distance, ...] = get_args(Distance)
 Method = Literal["auto", "exact", "index"]
 METHODS: tuple[Method, ...] = get_args(Method)
 EXACT_VECTORS = 200_000
-"""Known vectors up to which ``auto`` compares all of them."""
+"""The most known vectors for which ``auto`` compares all of them."""
 _ROUNDING = 1e-5  # of matrix products of 32 bits, relative to the squared lengths
 _LINE = 1e-8  # of squares of vectors: that of the smaller direction which is rounding
 _DIGITS = 12  # of cosines; those beyond are rounding
@@ -86,7 +86,7 @@ class Nearest:
         return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
     def find(self, queries: Any, top: int = 10) -> Found:
-        """Find the nearest known vectors of each query; ties by place."""
+        """Find the nearest known vectors for each query; ties are broken by position."""
         if top < 1:
             raise UserError(f"cannot find {top} neighbours", where="top", hint="accepted: 1 or more")
         vectors = self.check(queries)
@@ -107,7 +107,7 @@ class Nearest:
         return places, distances
 
     def check(self, queries: Any) -> NDArray[np.float32]:
-        """Queries as 32 bit numbers; they must be as wide as the known vectors."""
+        """Queries as 32-bit numbers; they must have the width of the known vectors."""
         vectors = _checked(queries, "queries")
         if vectors.shape[1] != self.known.shape[1]:
             what = f"the vectors have {vectors.shape[1]} numbers, but the known ones have {self.known.shape[1]}"
@@ -119,7 +119,7 @@ class Nearest:
             yield self.present[begin : begin + _BLOCK]
 
     def _points(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Vectors as they are compared: scaled as a whole, or less the mean and each of length 1."""
+        """Vectors in the form in which they are compared: scaled as a whole, or centred and each of length 1."""
         points = (vectors.astype(np.float64) - self.mean) / self._scale
         if self.distance != "euclidean":
             lengths = np.linalg.norm(points, axis=1, keepdims=True)
@@ -136,7 +136,7 @@ class Nearest:
         return found
 
     def _candidates(self, points: NDArray[np.float64], top: int) -> Iterator[NDArray[np.int64]]:
-        """For each point, places that include those of the nearest vectors."""
+        """For each point, positions that include those of the nearest vectors."""
         if self._index is not None:
             _, found = self._index.search(points.astype(np.float32), min(top + _SPARE, len(self.present)))
             yield from (self.present[places[places >= 0]] for places in found)
@@ -153,7 +153,7 @@ class Nearest:
             yield self.present[np.flatnonzero(~(row > farthest))]  # with NaN, of what overflows
 
     def _make_index(self) -> Any:
-        """A faiss IVF index with about as many cells as vectors in each."""
+        """A faiss IVF index, with about as many cells as there are vectors per cell."""
         try:
             import faiss
         except ImportError:
@@ -175,7 +175,7 @@ class Nearest:
 def nearest_vectors(
     queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred", method: Method = "auto"
 ) -> Found:
-    """Find the nearest known vectors of each query: their places and distances (n, top) each, nearest first.
+    """Find the nearest known vectors for each query: positions and distances, (n, top) each, nearest first.
 
     Args:
         queries: (n, width).
@@ -192,7 +192,7 @@ def nearest_vectors(
 
 
 def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:
-    """Vectors as a table of 32 bit numbers that are finite or NaN."""
+    """Vectors as a table of 32-bit numbers, each finite or NaN."""
     table = np.asarray(vectors)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         what = f"got an array of shape {table.shape} and type {table.dtype}"

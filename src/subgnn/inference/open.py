@@ -66,7 +66,7 @@ class OpenedRun:
     trained_with: Keys | None = None
 
     def split(self, name: str, where: str) -> SubgraphSet:
-        """The subgraphs of a split to score: as the run was trained with them, and not val if it was fitted to val."""
+        """The subgraphs of a split to score; refused if they have changed, or if the run was fitted to them."""
         if self.subgraphs is None or self.trained_with is None:
             hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
@@ -220,7 +220,7 @@ def score(
 
 
 def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
-    """Targets, numbered by the order of other classes."""
+    """Targets, renumbered by the order of the given classes."""
     targets = np.asarray(subgraphs.targets)
     places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)
     task = task_of(subgraphs.task)

@@ -107,7 +107,7 @@ class Predictor:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Probabilities above which a label, or the positive one of two classes, is predicted."""
+        """Probabilities above which a label, or the positive class of two, is predicted."""
         return self.fitted.thresholds
 
     def label_text(self, scores: NDArray[np.float32]) -> str:
@@ -193,6 +193,6 @@ def names_of(graph: Graph, nodes: Sequence[int]) -> tuple[str, ...]:
 
 
 def _hashed(graph: Graph) -> Graph:
-    """The same graph, and the one it is the undirected form of, with hashes that are known."""
+    """The same graph, and the directed graph it came from, with hashes that are known."""
     oriented = None if graph.oriented is None else _hashed(graph.oriented)
     return replace(graph, known_hash=graph.content_hash, oriented=oriented)

@@ -43,7 +43,7 @@ _DATA_HINT = "say where the dataset is with --data, or search a file of vectors 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How many known subgraphs to find, by which distance, and whether those of the test split are known as well."""
+    """How many known subgraphs to find, by which distance, and whether to include the test split."""
 
     top: int = 10
     distance: Distance = "centred"
@@ -248,7 +248,7 @@ def hits(
 
 
 def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[SearchAnswers, int]:
-    """Search a run, an export or a file of vectors for a file of subgraphs or vectors; answers and their number."""
+    """Search a run, an export or a file of vectors for the queries in a file; return the answers and their number."""
     if is_vector_file(known):
         if not is_vector_file(files.subgraphs):
             hint = f"accepted: another file of vectors ({', '.join(VECTOR_FILES)}); or search a run instead"

@@ -229,7 +229,7 @@ BYTES_AN_EDGE = 48
 def heaviest_borders(
     offsets: Array, neighbors: Array, rows: Ragged, *, most: int, powers: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """The heaviest nodes of every set's 1-hop border, heaviest first; of equal ones the lower node comes first.
+    """The heaviest nodes of every set's 1-hop border, heaviest first; ties are broken by the lower node.
 
     Returns (C, most) nodes, and their weights, each row of norm 1; if a border has fewer, its last node is repeated
     with weight 0, and if it has none, the nodes are 0. The powers are a and b, from 0 to 4: beyond, all weights could

@@ -84,7 +84,7 @@ def _other_weights(
 
 
 def other_weights(rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array) -> tuple[int, int, int]:
-    """The edges that repeat an earlier one with another weight than the one that is kept for their pair.
+    """The edges that repeat an earlier one with a weight other than the one kept for their pair.
 
     Returns their number, the place of the first of them, and the place of its entry in ``rows``, the offsets, neighbors
     and weights of the graph that is made of the edges.

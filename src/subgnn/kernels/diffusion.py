@@ -171,7 +171,7 @@ def push(
     most: int,
     chance: Array | None = None,
 ) -> Triple:
-    """The nodes of every set with the largest p'(v) / d_v, the largest first; of equal ones the lower node comes first.
+    """The nodes of every set with the largest p'(v) / d_v, the largest first; ties are broken by the lower node.
 
     (1 - a) r(v) is added to p'(v) at the end, as at least that much is missing: the bound holds all the more. For
     directed graphs, p' is divided by ``chance`` (N,) in place of degrees. Returns nodes (C, most), their p'(v) / d_v,

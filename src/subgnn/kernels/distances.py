@@ -1,4 +1,4 @@
-"""Hop distances by breadth-first search from many sources at once, 64 sources a machine word.
+"""Hop distances by breadth-first search from many sources at once, 64 sources per machine word.
 
 Bit ``s`` of ``seen[v]`` says that source ``s`` has reached node ``v``; bit ``s`` of ``front[v]`` that it did so at the
 last level. One pass over the edges then advances 64 searches. A level is pushed along out-edges of the few active
@@ -167,7 +167,7 @@ def hop_distances(
 
 
 def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Csr | None = None) -> Array | None:
-    """Hop distance (N, S) from every source to every node, a byte each; None if one is more than :data:`DEEPEST`."""
+    """Hop distance (N, S) from every source to every node, one byte each; None if one exceeds :data:`DEEPEST`."""
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     every = frozen(np.arange(len(offsets) - 1, dtype=np.int32), np.int32)
     out = np.full((len(every), len(sources)), NO_PATH, np.uint8)

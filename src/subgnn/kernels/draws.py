@@ -261,7 +261,7 @@ def _inside(
 
 
 def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Block, Array]:
-    """The subgraph induced by a large sorted set of nodes, in time of the sum of their degrees.
+    """The subgraph induced by a large sorted set of nodes, in time linear in the sum of their degrees.
 
     Returns the block, whose rows and nodes are the members, and for each of its entries the place in ``neighbors``.
     """

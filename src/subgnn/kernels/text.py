@@ -1,4 +1,4 @@
-"""Parse edge lists from bytes: ``u v`` or ``u v weight`` a line.
+"""Parse edge lists from bytes: ``u v`` or ``u v weight`` on each line.
 
 Blank lines and lines that begin with ``#`` or ``%`` are ignored. A bad line does not stop the parser: its number, place
 and kind are recorded, up to a limit, so that a checker can list them all.
@@ -73,7 +73,7 @@ def _parse_id(text: Array, begin: int, end: int) -> int:
 
 @compiled
 def _is_word(text: Array, begin: int, end: int, word: Array) -> bool:
-    """Whether the token is that word, in capitals or not."""
+    """Whether the token is that word, in upper or lower case."""
     if end - begin != len(word):
         return False
     for i in range(len(word)):
@@ -84,7 +84,7 @@ def _is_word(text: Array, begin: int, end: int, word: Array) -> bool:
 
 @compiled
 def _parse_weight(text: Array, begin: int, end: int) -> float:
-    """A decimal number, or NaN for what is none; the words nan and inf are infinite here."""
+    """A decimal number, or NaN if it is not one; the words nan and inf are infinite here."""
     i = begin
     negative = text[i] == _MINUS
     if text[i] == _MINUS or text[i] == _PLUS:
@@ -202,7 +202,7 @@ def _parse(
 
 
 def parse_edges(text: Array, columns: int = 0) -> ParsedEdges:
-    r"""Parse the bytes of an edge list, or whole lines of it, after edges of so many columns (0 if there are none)."""
+    r"""Parse the bytes of an edge list, or whole lines of it; earlier edges had ``columns`` columns (0 if none)."""
     text = frozen(text, np.uint8)
     lines = _count_lines(text)
     tails, heads = np.empty(lines, np.int32), np.empty(lines, np.int32)

@@ -1,1 +1,1 @@
-"""Work over processes, threads and machines: engines, locks, interrupts, limits of memory, progress."""
+"""Work over processes, threads and machines: engines, locks, interrupts, memory limits, progress."""

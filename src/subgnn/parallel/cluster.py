@@ -22,7 +22,7 @@ from subgnn.parallel.engine import EngineName, Failure, Job, LocalEngine, Result
 from subgnn.parallel.memory import LEAST, machine_memory, memory_limit, share, share_of_each
 
 RETRIES = 3
-"""How often a job is run again when its machine or process is lost; one more loss is a failure."""
+"""How often a job is retried when its machine or process is lost; after that, it has failed."""
 GPU_SHARE = 0.25
 """The part of a GPU that a job takes when it trains on one: four jobs share a GPU."""
 _JOBS_PER_SLOT = 2  # so that a worker need not wait for its next job

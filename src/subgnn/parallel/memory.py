@@ -37,7 +37,7 @@ def parse_size(text: str, where: str, *, hint: str = "") -> int:
 
 
 def machine_memory() -> int:
-    """Memory available to this process: the machine's, or the limit of its control group where that is lower."""
+    """Memory available to this process: the machine's, or the limit of its control group if that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:

@@ -1,4 +1,4 @@
-"""Reports of progress, and work cut into pieces of about half a second, between which there is one.
+"""Progress reports, and work cut into pieces of about half a second with a report after each.
 
 Pieces bound the memory that is used at once; their limits never change a result.
 """
@@ -15,17 +15,17 @@ OnEpoch = Callable[[dict[str, Any]], None]
 """Called with the record of an epoch."""
 
 SECONDS = 0.5
-"""The time that a piece is to take."""
+"""The time that a piece should take."""
 
 
 def ignore(*_: Any) -> None:
-    """Report nothing: what callbacks are by default."""
+    """Report nothing: the default callback."""
 
 
 def pieces(
     count: int, *, step: int, most: int | None = None, what: str = "", on_progress: OnProgress = ignore
 ) -> Iterator[slice]:
-    """Cut ``range(count)`` into slices, longer or shorter by the time that the slices before took.
+    """Cut ``range(count)`` into slices, whose length adapts to the time that earlier slices took.
 
     Each is a multiple of ``step``, except the last, and not longer than ``most``, but at least one step.
     ``on_progress`` is called at the start and after each slice.

@@ -45,7 +45,7 @@ class MappedGraph:
     graph_hash: str
 
     def get(self) -> Graph:
-        """The graph; an error if the worker's machine has no bundle at this path, or one of another graph."""
+        """The graph; an error if the worker's machine has no bundle at this path, or one with a different graph."""
         return _mapped(self.path, self.graph_hash)
 
 
@@ -79,7 +79,7 @@ def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Common:
-    """What the parts of a measurement share.
+    """The data that all parts of a measurement share.
 
     ``frame`` has the channels that are divided by subgraphs; ``sources`` has, for each channel that is divided by
     anchors, its anchor nodes of all layers in one array.
@@ -178,7 +178,7 @@ def _measure_part(part: _Part) -> Any:
 
 
 def _empty(part: Any, *shape: int) -> Any:
-    """Arrays for all parts like the given one: of so many rows, and of so many columns if parts are columns."""
+    """Empty arrays for all parts, like those of the given one, except that they begin with the given ``shape``."""
     return each_array(lambda array: np.empty((*shape, *array.shape[len(shape) :]), array.dtype), part)
 
 

@@ -45,9 +45,9 @@ from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arr
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 ALGORITHM_VERSION = 1
-"""Increased when the same input gives other numbers, so that cached ones are not used."""
+"""Increased when the same input gives different numbers, so that cached ones are not used."""
 LAYOUT = 2
-"""Increased when the arrangement of arrays changes, so that files written before are computed again."""
+"""Increased when the layout of the file changes, so that older files are computed again."""
 _PREPARED = Format(
     name="subgnn-prepared",
     noun="prepared file",
@@ -293,7 +293,7 @@ def prepare_draws_cached(
     on_progress: OnProgress = ignore,
     measuring: Measuring | None = None,
 ) -> Iterator[Cached]:
-    """Prepared subgraphs for each draw of anchors that training or evaluation uses, one draw at a time."""
+    """Prepared subgraphs for each draw of anchors used in training or evaluation, one draw at a time."""
     draws = recipe.prepare.draws
     if not recipe.prepare.ensemble:
         # An epoch trains on one draw: more draws than epochs are never used.
@@ -330,7 +330,7 @@ def encode(prepared: Prepared, key: str) -> Parts:
 
 
 def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepared:
-    """Read prepared subgraphs; refuses a file that is damaged or belongs to another key."""
+    """Read prepared subgraphs; refuses a file that is damaged or has a different key."""
     file = read_arrays(path, _PREPARED, mapped="c")
     if file.metadata.get("key") != key:
         raise DataError("it was prepared from different content", where=str(path))

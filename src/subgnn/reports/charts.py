@@ -1,4 +1,4 @@
-"""Charts as plain values: scales, lines, marks, bars and keys, which ``templates/charts.html`` draws as SVG.
+"""Charts as plain values (scales, lines, marks, bars and keys), which ``templates/charts.html`` draws as SVG.
 
 Positions are in units of the data; the template maps them by the scales of the axes. Colours are classes of the style
 sheet, so that a chart follows light and dark mode; groups also differ in dashes and shapes. A chart is 400 units wide,
@@ -15,7 +15,7 @@ import numpy as np
 
 WIDTH, HEIGHT = 400, 260
 MAX_POINTS = 1000
-"""Most points of a line or a scatter plot; more are thinned out evenly."""
+"""The most points of a line or a scatter plot; more are thinned out evenly."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
 _LETTER = 7.4  # width of a character of a tick
 _SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")

@@ -89,7 +89,7 @@ class ComparedRun:
 
 
 HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")
-"""Of :meth:`ComparedRun.cells`."""
+"""Titles of :meth:`ComparedRun.cells`."""
 
 
 def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
@@ -255,7 +255,7 @@ def _number(value: Any) -> float | None:
 
 
 def _scored(score: float | None, interval: tuple[float, float] | None) -> str:
-    """A score with its interval, as 0.731 (0.662–0.807)."""
+    """A score with its interval, such as 0.731 (0.662–0.807)."""
     if score is None:
         return ""
     ends = "" if interval is None else " ({}\N{EN DASH}{})".format(*map(score_text, interval))

@@ -68,7 +68,7 @@ class Drawing:
 
 
 def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
-    """The anchor nodes of a subgraph and their channels: the nearest ``most`` of shared anchors, but no patches."""
+    """The anchor nodes of a subgraph and their channels: the ``most`` nearest shared anchors, but no patches."""
     found: dict[int, list[str]] = {}
     for shared_row, inputs_row in zip(prepared.frame.shared, prepared.inputs, strict=True):
         for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):

@@ -153,7 +153,7 @@ class Evaluation:
         return self._compute(self.outputs, thresholds=self.thresholds)
 
     def constant(self) -> dict[str, float]:
-        """Metrics on the same split of the best constant prediction (:meth:`~subgnn.task.Task.constant`)."""
+        """Metrics on the same split of always predicting the same (:meth:`~subgnn.task.Task.constant`)."""
         constant = self.task.constant(self.train_targets.numpy())
         # An output of 1 is a decision for a class, and 0 one against it.
         guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1]))
@@ -245,7 +245,7 @@ def evaluate(
 
 
 def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-    """Calibrated out-of-fold outputs of a portfolio, and their subgraphs; None if its candidates were removed.
+    """Calibrated out-of-fold outputs of a portfolio, and their subgraphs; None if its candidates have been removed.
 
     Shapes:
         returns: (repeats, n, outputs) and (n,).

@@ -118,7 +118,7 @@ def score_text(value: Any, name: str = "") -> str:
 
 
 def date_text(date: str) -> str:
-    """When a run was finished, to the minute, as 2025-03-01 09:30 UTC."""
+    """When a run was finished, to the minute, such as 2025-03-01 09:30 UTC."""
     try:
         return datetime.fromisoformat(date).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     except ValueError:
@@ -137,7 +137,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     ours, guess = scored.get(headline), found.task.constant_word
     tiles = [
         (f"{names[shown]} {metric_name(headline)}", score_text(ours), _spread(found)),
-        ("constant prediction", score_text(constant[headline]), f"always the {guess}"),
+        ("trivial baseline", score_text(constant[headline]), f"always predicting the {guess}"),
     ]
     if _is_number(published.get(headline)):
         gap = f"ours {ours - published[headline]:+.3f}" if _is_number(ours) else ""

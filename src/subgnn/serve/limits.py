@@ -17,7 +17,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of the server, with the status of the answer to a request beyond them.
+    """The limits of the server, with the status of the answer to a request that exceeds them.
 
     Args:
         target_bytes: path and query of a request (414).

@@ -42,7 +42,7 @@ class Metrics:
         self.request_seconds = Histogram("request_seconds", what, ("route",), **timed)
         what = "Seconds that work waited for a thread, by lane."
         self.waited_seconds = Histogram("waited_seconds", what, ("lane",), **timed)
-        self.inside = Gauge("inside", "Work waiting or under way, by lane.", ("lane",), **ours)
+        self.inside = Gauge("inside", "Work waiting or in progress, by lane.", ("lane",), **ours)
         what = "Work refused because the queue was full, by lane."
         self.refused = Counter("refused_total", what, ("lane",), **ours)
         what = "Subgraphs in answers, by run and question."

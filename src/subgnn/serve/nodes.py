@@ -115,7 +115,7 @@ def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str
 def subgraphs_of(
     index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop: bool = False
 ) -> tuple[Ragged, list[list[str]]]:
-    """The subgraphs of a request, as sorted nodes, and the unknown texts dropped from each."""
+    """The subgraphs of a request, as sorted nodes, and the unknown names dropped from each."""
     found = [known_nodes(index, nodes, f"subgraph {place}", drop=drop) for place, nodes in enumerate(given)]
     return Ragged.from_rows(rows for rows, _ in found), [dropped for _, dropped in found]
 

@@ -237,7 +237,9 @@ async def search(
     run: Run,
     q: Annotated[
         str,
-        Query(min_length=1, max_length=200, description="A part of a name, or a row number as #12.", examples=["TP5"]),
+        Query(
+            min_length=1, max_length=200, description="Part of a name, or a row number such as #12.", examples=["TP5"]
+        ),
     ],
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Any:
@@ -299,7 +301,8 @@ async def table(
         Literal["error", "drop"], Query(description="Nodes that are not in the graph: refuse them, or leave them out.")
     ] = "error",
     top: Annotated[
-        int | None, Query(ge=1, le=1000, description="The likeliest classes, in place of a column for each class.")
+        int | None,
+        Query(ge=1, le=1000, description="How many of the likeliest classes to list, instead of one column per class."),
     ] = None,
     format: Annotated[
         AnswerFormat | None, Query(description="The format of the answer; by default what Accept names first, or json.")
@@ -308,12 +311,12 @@ async def table(
         str, Query(min_length=1, max_length=100, description="The name of the table's file, such as sets.gmt.")
     ] = "table",
     subgraph_column: Annotated[
-        str | None, Query(max_length=200, description="The column of names of subgraphs; by default a likely one.")
+        str | None, Query(max_length=200, description="The column with the names of subgraphs; guessed by default.")
     ] = None,
     node_column: Annotated[
-        str | None, Query(max_length=200, description="The column of nodes, or of lists of nodes; a likely one.")
+        str | None, Query(max_length=200, description="The column with nodes, or lists of nodes; guessed by default.")
     ] = None,
-    encoding: Annotated[str | None, Query(max_length=40, description="Of text; UTF-8 by default.")] = None,
+    encoding: Annotated[str | None, Query(max_length=40, description="The encoding of text; UTF-8 by default.")] = None,
     excel_safe: Annotated[
         bool, Query(description="In CSV and TSV, put a quote before texts that Excel would take for formulas.")
     ] = False,
@@ -353,7 +356,7 @@ async def explain(request: Request, run: Run, body: schemas.SubgraphsToExplain) 
 
 @router.post("/{run}/complete", response_model=schemas.Completions)
 async def complete(request: Request, run: Run, body: schemas.SubgraphsToComplete) -> Any:
-    """Suggest nodes that are missing in each subgraph, with the probability that they belong."""
+    """Suggest nodes that are missing from each subgraph, with the probability that they belong to it."""
     limits, among = state_of(request).limits, body.among
     size = check_size(body.subgraphs, limits) + (0 if among is None else check_size([among], limits))
 
@@ -380,7 +383,7 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
 
 @router.post("/{run}/search", response_model=schemas.SearchResults)
 async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSearch) -> Any:
-    """Find the known subgraphs whose vectors are nearest: those of training and validation, with their labels."""
+    """Find the known subgraphs (training and validation) whose vectors are nearest, with their labels."""
     size = check_size(body.subgraphs, state_of(request).limits)
     work = partial(run.search, options=SearchOptions(body.top, body.distance, body.include_test))
     return await answer_each(request, run, body, work, size=size, slow=not run.known.ready)

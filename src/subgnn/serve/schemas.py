@@ -18,13 +18,13 @@ Node = (
 Nodes = Annotated[list[Node], Field(min_length=1), FailFast()]
 Row = Annotated[int, Field(description="Its row number.")]
 Rows = Annotated[list[int], Field(description="Row numbers.")]
-Name = Annotated[str, Field(description="Its name, or its row number as #12: the text for requests.")]
+Name = Annotated[str, Field(description="Its name, or its row number such as #12: the text for requests.")]
 Names = Annotated[
-    list[str], Field(description="The same nodes by name, or by row number as #12: the text for requests.")
+    list[str], Field(description="The same nodes by name, or by row number such as #12: the text for requests.")
 ]
 
 _EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], ["#0", "#1", "#2"]]
-_AS = "by name (also of digits), or by row number as #12; if the graph has no names, numbers are rows"
+_AS = "by name (which may be digits), or by row number such as #12; if the graph has no names, numbers are rows"
 
 
 class Strict(BaseModel):
@@ -61,12 +61,15 @@ class SubgraphsToExplain(Subgraphs):
 
 class SubgraphsToSearch(Subgraphs):
     top: int = Field(10, ge=1, le=100, description="How many known subgraphs to find for each.")
-    distance: Distance = Field("centred", description="Of vectors; centred: by the cosine, less the mean of the known.")
-    include_test: bool = Field(False, description="Find subgraphs of the test split, too.")
+    distance: Distance = Field(
+        "centred",
+        description="How vectors are compared; centred: by cosine, after subtracting the mean of the known vectors.",
+    )
+    include_test: bool = Field(False, description="Include subgraphs of the test split.")
 
 
 class SubgraphsToComplete(Subgraphs):
-    top: int = Field(20, ge=1, le=1000, description="Most nodes to suggest for each subgraph.")
+    top: int = Field(20, ge=1, le=1000, description="The most nodes to suggest for each subgraph.")
     among: list[Node] | None = Field(
         None, min_length=1, description=f"Suggest these nodes only, {_AS}; by default any."
     )
@@ -74,7 +77,7 @@ class SubgraphsToComplete(Subgraphs):
 
 class SubgraphToDraw(Strict):
     nodes: Nodes = Field(description=f"Its nodes, {_AS}.", examples=[_EXAMPLE[0]])
-    most: int = Field(60, ge=0, le=1000, description="Most nodes to draw in addition to those of the subgraph.")
+    most: int = Field(60, ge=0, le=1000, description="The most nodes to draw in addition to those of the subgraph.")
 
 
 class NodesToResolve(Strict):
@@ -117,11 +120,11 @@ class ResolvedNodes(BaseModel):
 
 
 class Answer(BaseModel):
-    """About each subgraph, in the order of the request."""
+    """One answer per subgraph, in the order of the request."""
 
     run: str
     dropped: list[list[str]] = Field(
-        description="Of each subgraph, the nodes that are not in the graph, as they were given."
+        description="For each subgraph, the nodes that are not in the graph, as they were given."
     )
 
 
@@ -147,11 +150,13 @@ class UnknownNode(BaseModel):
 class TableAnswer(BaseModel):
     run: str
     task: str
-    columns: list[str] = Field(description="subgraph, label, a class each; then name, dropped and those of the table.")
+    columns: list[str] = Field(
+        description="subgraph, label, one per class; then name, dropped and the columns of the table."
+    )
     rows: list[list[str | float | None]] = Field(description="In the order of the table.")
     num_unknown: int = Field(description="The number of nodes that are not in the graph.")
-    unknown: list[UnknownNode] = Field(description="These nodes, the most frequent first; up to a thousand.")
-    notes: list[str] = Field(description="What was guessed about the table, a line each.")
+    unknown: list[UnknownNode] = Field(description="These nodes, the most frequent first; at most a thousand.")
+    notes: list[str] = Field(description="What was guessed about the table, one line each.")
 
 
 class Vectors(Answer):
@@ -160,13 +165,15 @@ class Vectors(Answer):
 
 
 class Explanations(Answer):
-    explanations: list[dict[str, Any]] = Field(description="As subgnn explain writes them.")
+    explanations: list[dict[str, Any]] = Field(description="In the form that subgnn explain writes.")
 
 
 class SuggestedNode(BaseModel):
     id: Row
     name: Name
-    probability: float = Field(description="That it belongs to a subgraph that has lost a fifth of its members.")
+    probability: float = Field(
+        description="The probability that it belongs to a subgraph that has lost a fifth of its members."
+    )
     neighbours: int = Field(description="The number of its neighbours in the subgraph.")
     reason: str = Field(description="The largest of its contributions.")
     contributions: dict[str, float] = Field(description="Terms of the log odds.")

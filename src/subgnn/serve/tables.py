@@ -37,7 +37,7 @@ _MAX_PARTS = 100  # of a form
 _MAX_UNPACKED = 10  # times the limit of a body
 _SPARE_LINES = 1_000  # titles, comments and blank lines
 MAX_PART_HEADER = 4096
-"""Bytes of a header of a part of a form."""
+"""The most bytes in a header of a part of a form."""
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 

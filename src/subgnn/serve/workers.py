@@ -1,4 +1,4 @@
-"""Threads for the work of requests: a few in each of four lanes, so that quick requests never wait for slow ones.
+"""Threads that process requests: a few in each of four lanes, so that quick requests never wait for slow ones.
 
 Kernels and matrix products release the interpreter's lock, so lanes run in parallel. Each thread uses one core.
 """
