@@ -87,7 +87,7 @@ class Task:
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are classes, one or several a subgraph."""
+        """Whether labels are classes, one or several per subgraph."""
         return self.one_class or self.several
 
     def num_outputs(self, classes: int) -> int:
@@ -493,7 +493,7 @@ TASKS: dict[TaskName, Task] = {task.name: task for task in (MultiClass(), Binary
 
 
 def task_of(name: TaskName) -> Task:
-    """The task of a name."""
+    """Look up a task by name."""
     return TASKS[name]
 
 

@@ -19,7 +19,7 @@ from subgnn.storage.files import MAX_TOML, parse_toml, read_bounded
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Finite numbers from low to high, both of them included.
+    """Finite numbers from low to high, both included.
 
     Example:
         >>> 1.0 in Bounds(0, 1), 1.5 in Bounds(0, 1), math.inf in Bounds()

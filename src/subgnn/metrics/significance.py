@@ -158,7 +158,7 @@ def standard_error(terms: ScoreTerms) -> float:
 
 
 def _blocks(total: int, width: int) -> list[int]:
-    """Sizes of blocks that sum to ``total``, each small enough for a table of ``width`` random numbers a row."""
+    """Sizes of blocks that sum to ``total``, each small enough for a table of ``width`` random numbers per row."""
     size = max(1, _BLOCK // max(1, width))
     return [min(size, total - begin) for begin in range(0, total, size)]
 

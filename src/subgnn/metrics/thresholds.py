@@ -221,7 +221,7 @@ class Decision:
 
 
 def check_aim(aim: str, task: TaskName) -> None:
-    """Refuse an aim that is not understood, or that the task has no use for."""
+    """Raise an error for an aim that is malformed or does not apply to the task."""
     if aim == NONE:
         return
     Aim.parse(aim, _WHERE)

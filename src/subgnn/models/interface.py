@@ -234,7 +234,7 @@ class TrainableModel(Model):
 
     @abstractmethod
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Make what is to be fitted; it may read all node sets, but labels of the training split alone."""
+        """Set up the candidates to fit; this may read all node sets, but labels of the training split alone."""
 
     def sees(self, settings: Settings) -> View:
         """What the model sees of a subgraph, for a verdict on what labels depend on."""
@@ -255,7 +255,7 @@ class TrainableModel(Model):
         return recipe.training.members * len(self.candidates(recipe))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """What fits take, by the sizes of the data and the settings alone."""
+        """Estimate the cost of fits from the sizes of the data and the settings alone."""
         if self.is_fitted_in_one_go:
             return Cost(0.05 + (1 + self.num_fits(recipe)) * 2e-4 * sizes.subgraphs)
         anchors = sum(channel.num_anchors for channel in recipe.channels)

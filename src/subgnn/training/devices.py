@@ -1,4 +1,4 @@
-"""The devices of a training: one, or one of several ranks, and what ranks do in turn or decide together.
+"""Devices for training: a single one, or one per rank, and what ranks do in turn or decide together.
 
 A rank is one of the processes that train together. It knows its place by the variables that torchrun sets (RANK,
 WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
@@ -116,7 +116,7 @@ def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
 
 
 def disconnect(fabric: Fabric) -> None:
-    """Part from the other ranks; a process that ends while it is connected may be aborted."""
+    """Disconnect from the other ranks; a process that ends while it is connected may be aborted."""
     fabric.barrier()
     torch.distributed.destroy_process_group()
 

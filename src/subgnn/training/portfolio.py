@@ -1,4 +1,4 @@
-"""Judge the candidates of a portfolio by cross-validation on the labelled subgraphs that are not test.
+"""Judge the candidates of a portfolio by cross-validation on the labelled subgraphs outside the test split.
 
 The subgraphs are dealt into folds, equal nodes and groups together. For each fold, a candidate is fitted to the others
 and predicts the fold, so that every subgraph is predicted once by a model that never saw it. Within each fit, an eighth
@@ -60,7 +60,7 @@ _CHEAP = 0.1  # the part of the budget that a candidate's repeats may take
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossValidation:
-    """The labelled subgraphs that candidates are judged on, and those they choose on; none of test.
+    """The labelled subgraphs that candidates are judged on and select on; none is in the test split.
 
     ``rows`` are their places in the dataset that was given; ``judged`` are dealt into folds. With ``has_validation``,
     the others serve all choices.
@@ -95,7 +95,7 @@ class CrossValidation:
 
     @property
     def subgraphs(self) -> SubgraphSet:
-        """Those that are dealt into folds."""
+        """The subgraphs that are divided into folds."""
         return self.dataset.subgraphs.take(self.judged)
 
     @property
@@ -117,7 +117,7 @@ class CrossValidation:
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
     def folds(self, repeat: int, count: int) -> list[NDArray[np.int8]]:
-        """The splits of the fits of a repeat, one a fold, which is held out."""
+        """The splits for the fits of one repeat: each holds out one fold."""
         fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
         found = []
         for i in range(int(fold.max()) + 1):
@@ -255,7 +255,7 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
 
 
 class Dropped(Exception):
-    """A candidate is not judged to the end, for a reason."""
+    """Judging of a candidate stopped early; the message says why."""
 
 
 Check = Callable[[float, NDArray[np.int64], NDArray[np.float32]], None]
@@ -406,7 +406,7 @@ class CandidateScores:
         return task_of(self.pool.subgraphs.task).headline if self.metric == HEADLINE else self.metric
 
     def constant(self) -> dict[str, float | None]:
-        """The score of the constant prediction."""
+        """The score of always predicting the most frequent class, or the mean; for rankings, of equal scores."""
         targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
         if self.metric == HEADLINE:
             guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)

@@ -53,7 +53,7 @@ from subgnn.training.portfolio import (
 from subgnn.training.run_dir import CHECKPOINT, result_fields
 
 _OVER_BUDGET = "it would not fit into the budget"
-NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
+NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
 _REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
 
 
@@ -104,7 +104,7 @@ def _tables(fits: list[tuple[Entry, FitResult]]) -> Tables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TestScores:
-    """Scores on test of the final answer, and of simple candidates by the leaderboard's metric; empty without test."""
+    """Test scores of the final ensemble, and of simple candidates by the leaderboard's metric; empty without test."""
 
     outputs: NDArray[np.float32] | None = None
     scores: dict[str, float] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class _TestScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ensemble:
-    """The final answer: the candidates that are its members, the choice of weights, calibration, and thresholds."""
+    """The final ensemble: its members, their weights, the calibration and the thresholds."""
 
     rows: list[Entry]
     given: OutOfFold
@@ -223,12 +223,12 @@ class _Training:
         return ""
 
     def _too_late(self, row: Entry) -> str:
-        """Why a candidate is left out that fitted into the budget as it was planned; empty if it still does."""
+        """Why a planned candidate no longer fits into the budget; empty if it still does."""
         seconds, left = row.estimate(self.options.recipe.auto.folds), self.budget.left - self._reserve()
         return over_budget(seconds, left) if self.finished and seconds > left else ""
 
     def _reserve(self) -> float:
-        """Seconds that the fits of members after the choice take."""
+        """Seconds needed to refit the members once they are chosen."""
         return _REFITS * sum(row.refit for row in self.finished)
 
     def _check(self, row: Entry, interrupt: Interrupt) -> Check:

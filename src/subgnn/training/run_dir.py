@@ -137,7 +137,7 @@ def _read_run_recipe(out: Path, hint: str) -> tuple[Recipe, dict[str, Any]]:
 
 
 def _is_foreign(out: Path) -> bool:
-    """Whether the path holds something that is not a run, in which not even a lock may be left."""
+    """Whether the path holds something other than a run, where not even a lock file may be left."""
     names = names_in(out)
     if not names:
         return names is None
@@ -149,7 +149,7 @@ def _existing(out: Path) -> DataError:
 
 
 def is_finished(out: Path) -> bool:
-    """Whether a run has results, and not those of a portfolio that was interrupted and can go on."""
+    """Whether a run has final results, rather than those of an interrupted portfolio that can resume."""
     return (out / RESULTS).is_file() and not read_result(out).interrupted
 
 

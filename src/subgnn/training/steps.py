@@ -1,4 +1,4 @@
-"""One optimisation step, and validation, run directly or captured once as a CUDA graph and replayed.
+"""Optimisation steps and validation, run directly or captured once as a CUDA graph and replayed.
 
 The step of a small network is hundreds of tiny kernels, and starting them takes longer than running them. A CUDA graph
 starts them all at once; it needs fixed shapes, so batches are padded to the size that most batches of as many

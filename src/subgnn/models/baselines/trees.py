@@ -129,7 +129,7 @@ def grow_trees(
     seed: int,
     weights: NDArray[np.float64] | None = None,
 ) -> Trees:
-    """Fit to a table (n, F); one estimator, or one a label for multi-label. A label all rows agree on stays as it is.
+    """Fit to a table (n, F); one estimator, or one per label for multi-label. A label that never varies stays as is.
 
     Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
 

@@ -155,7 +155,7 @@ def resolve_algorithm(settings: DiffusionSettings, data: TrainingData) -> Diffus
 
 
 def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
-    """Refuse views of more edge types than fit in half of the memory limit, with their inner products."""
+    """Raise an error if the views of edge types, with their inner products, exceed half of the memory limit."""
     walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
     numbers = data.graph.num_nodes if settings.algorithm == "exact" else 2 * settings.push_nodes
     size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
@@ -313,7 +313,7 @@ class KernelNetwork(nn.Module):
 
 
 def draw_landmarks(count: int, most: int, seed: int) -> NDArray[np.int64]:
-    """The training subgraphs that stand for all of them: all, or at most so many, drawn at random."""
+    """The training subgraphs used as landmarks: all of them, or a random sample of limited size."""
     if count <= most:
         return np.arange(count)
     return np.sort(stream(seed, "kernel machine/landmarks").choice(count, most, replace=False))

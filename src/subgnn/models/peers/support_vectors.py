@@ -40,7 +40,7 @@ def machine_scores(decisions: NDArray[Any], task: TaskName, outputs: int) -> NDA
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Support vector machines for a task: one a label, one for every two classes, or one regression."""
+    """Support vector machines for a task: one per label, one per pair of classes, or one regression."""
 
     task: TaskName
     outputs: int

@@ -17,7 +17,7 @@ most votes is predicted; several labels have one machine each; real values are f
 is linear in the histograms, a fitted machine is kept as one weight a colour, and a new subgraph costs its own
 histogram. Colours that no training subgraph has match nothing, but count in the length of a histogram.
 
-*Probabilities*. Outputs are the scores of the machines times one factor (one a label), which minimises the logistic
+*Probabilities*. Outputs are the scores of the machines times one factor (one per label), which minimises the logistic
 loss of three folds of the training split, each scored by machines fitted to the others. A factor changes no prediction.
 
 *Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of

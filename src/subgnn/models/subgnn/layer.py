@@ -6,7 +6,7 @@ similarities gamma_ci:
     m_ci = gamma_ci a_i                         message
     g_c  = AGG_M over i of m_ci                 sum, mean or max
     h_c <- relu(W [g_c ; h_c])                  order-invariant state, normalised where the settings ask for it
-    z_ci = relu(q . m_ci + b)                   property-aware output, one number an anchor
+    z_ci = relu(q . m_ci + b)                   property-aware output, one number per anchor
 
 As m_ci is a number times a vector, the sum over anchors is a matrix product gamma A (shared anchors) or a weighted
 embedding bag (own anchors), and q . m_ci is gamma_ci (q . a_i). Only a maximum does not factor; it works in chunks.
@@ -208,14 +208,14 @@ class _WeightedBag(torch.autograd.Function):
 
 
 def reads_off(channel: ChannelSettings, settings: ModelSettings) -> tuple[bool, bool]:
-    """Whether the state h, and whether one number an anchor, is read off a subchannel."""
+    """Whether the state h, and whether one number per anchor, is read off a subchannel."""
     if channel_of(channel).output == "state":
         return True, False
     return settings.output != "property", settings.output != "hidden"
 
 
 def subchannel_width(channel: ChannelSettings, settings: ModelSettings, dim: int) -> int:
-    """The width of one layer of a subchannel: its state h (d), one number an anchor (n_A), or both."""
+    """The width of one layer of a subchannel: its state h (d), one number per anchor (n_A), or both."""
     hidden, property_aware = reads_off(channel, settings)
     return (dim if hidden else 0) + (channel.num_anchors if property_aware else 0)
 
