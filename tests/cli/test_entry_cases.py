@@ -180,7 +180,7 @@ CASES = {
     "integers with gaps": of_names(NUMBERS),
     "names in another case": Case(
         members=("members.csv", text(long(rows_of([name.upper() for name in PLAIN])))),
-        warned="16 names found in another case only: 'A0' is 'a0'",
+        warned="16 names matched by ignoring case: 'A0' is 'a0'",
     ),
     "hyphens in labels and ids": of_names([f"HLA-{name}" for name in PLAIN], ("non-coding", "long-non-coding")),
     "unknown nodes that are dropped": Case(
@@ -249,7 +249,7 @@ REFUSED = {
     ),
     "nothing in common": (
         Case(members=("members.csv", text(long(rows_of(NUMBERS)))), columns=("--unknown", "drop")),
-        "members.csv: no subgraph has a node in the graph; are nodes written as in the edges?",
+        "members.csv: no subgraph has a node in the graph; are nodes named as in the edges?",
     ),
     "one class": (
         Case(members=("members.csv", text(long(rows_of(PLAIN, ("one", "one")))))),

@@ -81,13 +81,13 @@ def test_ids_of_a_dataset_whose_nodes_are_named_otherwise_are_refused(made, tmp_
     (other / "nodes.tsv").write_text("\n".join([table[0], *(f"{line}0" for line in table[1:])]) + "\n")
     called = call("predict", folder / "run", "--subgraphs", other / "subgraphs.tsv", "--out", tmp_path / "out")
     assert (called.code, (tmp_path / "out").exists()) == (2, False)
-    assert "have other names" in called.error
+    assert "have different names" in called.error
 
 
 @pytest.mark.parametrize(
     ("line", "start", "end"),
     [
-        ("7-1", "node '1' is not in the graph (nearest: '19'); ", "; where nodes have names, row 1 is written #1"),
+        ("7-1", "node '1' is not in the graph (nearest: '19'); ", "; nodes have names here, so write row 1 as #1"),
         ("7-#12", "node '#12' is not in the graph; correct it, or pass ", "--unknown drop to leave it out"),
         ("7-x", "node 'x' is not in the graph; correct it, or pass ", "--unknown drop to leave it out"),
     ],
@@ -159,7 +159,7 @@ def test_a_folder_without_a_card_splits_labels_and_check_says_so(made, tmp_path)
     called = call("data", "check", bare)
     assert called.code == 0
     assert called.out.splitlines()[0] == (
-        f"note: {bare}: labels are split at '-' into 3 classes, since no dataset.json says what they are; "
+        f"note: {bare}: labels are split at '-' into 3 classes, because no dataset.json names the task; "
         'to keep them whole, write {"task": "multi-class"} there'
     )
     (bare / "dataset.json").write_text('{"task": "multi-class"}')
@@ -275,5 +275,5 @@ def test_an_estimator_keeps_labels_whole(made):
     by_name = fitted.predict_proba([[str(node) for node in nodes] for nodes in SETS])
     by_row = fitted.predict_proba(Ragged.from_rows([rows_of(made[0] / "data", nodes) for nodes in SETS]))
     assert np.array_equal(by_name, by_row)
-    with pytest.raises(DataError, match=r"subgraphs: node '1' is not in the graph.*row 1 is written #1"):
+    with pytest.raises(DataError, match=r"subgraphs: node '1' is not in the graph.*write row 1 as #1"):
         fitted.predict([["1"]])

@@ -91,7 +91,10 @@ ALONE = "this option is for tables, but a dataset is given; use it with tables: 
         ("data check DATA --task binary", f"--task: {ALONE} data check EDGES MEMBERS"),
         ("train EDGES", "if these are edges, give their subgraphs too: subgnn train EDGES MEMBERS --out RUN"),
         ("data check EDGES", "give their subgraphs too: subgnn data check EDGES MEMBERS"),
-        ("train DATA MEMBERS", "this is a dataset, which has subgraphs already; give it alone, or give edges here"),
+        (
+            "train DATA MEMBERS",
+            "this is a dataset, which already has subgraphs; give only the dataset, or give a table of edges here",
+        ),
     ],
 )
 def test_tables_and_datasets_are_not_mixed(folder, tmp_path, command, message):
@@ -111,7 +114,7 @@ def test_the_seed_draws_a_missing_split(folder, tmp_path):
         out = tmp_path / f"run{len(splits)}"
         trained = train(folder, "unsplit.csv", out, "--seed", seed)
         assert trained.error.endswith(
-            f"no column 'split': drew one, stratified 80/10/10, seed {seed}; subgnn data split draws another"
+            f"no column 'split': drew one, stratified 80/10/10, seed {seed}; subgnn data split draws a different one"
         )
         splits.append(read_dataset(out / "dataset.subgnn").subgraphs.splits.tolist())
     assert splits[0] == splits[2] != splits[1]

@@ -343,7 +343,9 @@ def test_a_weight_that_differs_by_direction(tmp_path):
     rows = Ragged.from_rows([[1], [0]])
     graph = Graph(offsets=rows.offsets, neighbors=rows.values, weights=np.array([1, 2], np.float32))
     write_bundle(Dataset("x", graph, SubgraphSet.from_lists([[0]], num_nodes=2)), tmp_path / "x.subgnn")
-    with pytest.raises(DataError, match="an undirected edge is missing, or has another weight, at one of its ends"):
+    with pytest.raises(
+        DataError, match="an undirected edge is missing at one of its ends, or has a different weight there"
+    ):
         read_dataset(tmp_path / "x.subgnn")
 
 

@@ -52,7 +52,7 @@ def test_json(tmp_path):
         "errors": [
             {
                 "where": f"{folder}/edge_list.txt:2",
-                "what": "a line with one column",
+                "what": "the line has only one column",
                 "hint": "accepted: 'u v' or 'u v weight', separated by spaces or tabs",
             }
         ],

@@ -109,12 +109,15 @@ def test_undirected_and_reversed_forms_keep_types_and_times(edges: list) -> None
 @pytest.mark.parametrize(
     ("given_", "message"),
     [
-        ({"types": ["a"]}, "types of shape"),
+        ({"types": ["a"]}, "the types have shape"),
         ({"types": ["a", ""]}, "has no type"),
         ({"times": [1.0, np.nan]}, "times must be finite"),
         ({"times": ["1", "y"]}, "times: row 1: 'y' is not a time"),
-        ({"times": ["2024-03-01", "7"]}, "row 1: '7' is a number, and '2024-03-01' before it a date; times of one"),
-        ({"times": [[1], [2]]}, "times of type"),
+        (
+            {"times": ["2024-03-01", "7"]},
+            "row 1: '7' is a number, but '2024-03-01' before it is a date; the times in a",
+        ),
+        ({"times": [[1], [2]]}, "the times have type"),
         ({"times": np.array(["2024-01-01", "NaT"], "M8[D]")}, "times must be finite"),
     ],
 )

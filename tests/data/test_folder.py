@@ -306,7 +306,7 @@ class TestLabelsOfACard:
 
     def test_a_check_says_that_labels_are_whole(self, tmp_path):
         folder = write_sample(tmp_path / "x", {**self.LABELS, "dataset.json": '{"name": "x"}'})
-        assert "labels with '-' are kept whole, since dataset.json names no task" in call("data", "check", folder).out
+        assert "labels with '-' are kept whole, because dataset.json names no task" in call("data", "check", folder).out
 
 
 def test_classes_of_real_numbers_are_called_by_whole_numbers(tmp_path):

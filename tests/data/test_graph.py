@@ -64,7 +64,7 @@ def test_the_first_weight_is_kept_in_both_rows():
         graph = Graph.from_edges([1, 0, 0, 1], [0, 1, 1, 2], weights=[5, 7, 9, 2])
     assert [str(warning.message) for warning in told] == [
         "dropped 1 repeated edge",
-        "2 repeated edges have another weight; the first is kept ('0' - '1': 5, not 7)",
+        "2 repeated edges have different weights; the first is kept ('0' - '1': 5, not 7)",
     ]
     assert graph.weights.dtype == np.float32
     assert entries(graph) == {(0, 1): 5, (1, 0): 5, (1, 2): 2, (2, 1): 2}
@@ -110,10 +110,10 @@ def test_a_graph_without_edges(directed):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0, 1], [1]), "edges: 2 tails but 1 heads"),
-        (([0.5], [1]), "tails: ids of type float64 and shape (1,); a list of integers is accepted"),
-        (([0], ["b"]), "heads: ids of type <U1 and shape (1,); a list of integers is accepted"),
-        (([[0, 1]], [[1, 2]]), "tails: ids of type int64 and shape (1, 2); a list of integers is accepted"),
+        (([0, 1], [1]), "edges: there are 2 tails but 1 heads"),
+        (([0.5], [1]), "tails: the ids have type float64 and shape (1,); a list of integers is accepted"),
+        (([0], ["b"]), "heads: the ids have type <U1 and shape (1,); a list of integers is accepted"),
+        (([[0, 1]], [[1, 2]]), "tails: the ids have type int64 and shape (1, 2); a list of integers is accepted"),
         (([0, -3], [1, 1]), "tails: node -3; ids run from 0 to 2147483646"),
         (([0], [2**31 - 1]), "heads: node 2147483647; ids run from 0 to 2147483646"),
     ],
@@ -129,8 +129,8 @@ def test_bad_ends(arguments, message):
     [
         ({"num_nodes": 2}, "edges: node 2 in a graph of 2 nodes; ids run 0..1"),
         ({"num_nodes": 2**31}, "num_nodes: 2147483648 nodes; at most 2147483647 are supported"),
-        ({"weights": [1.0]}, "weights: weights of type float64 and shape (1,); 2 numbers needed"),
-        ({"weights": ["a", "b"]}, "weights: weights of type <U1 and shape (2,); 2 numbers needed"),
+        ({"weights": [1.0]}, "weights: the weights have type float64 and shape (1,); 2 numbers are needed"),
+        ({"weights": ["a", "b"]}, "weights: the weights have type <U1 and shape (2,); 2 numbers are needed"),
         ({"weights": [1.0, float("nan")]}, "weights: weight nan of edge 1; weights must be finite"),
         ({"weights": [1e39, 1.0]}, "weights: weight inf of edge 0; weights must be finite"),
         ({"names": NodeNames.of("ab")}, "names: 2 names for 3 nodes; one name for each node is needed"),
@@ -138,8 +138,8 @@ def test_bad_ends(arguments, message):
             {"features": np.zeros((2, 2))},
             "features: 2 rows, but the graph has 3 nodes; one row for each node is needed",
         ),
-        ({"features": np.zeros(3)}, "features: features of shape (3,); accepted: (3, F)"),
-        ({"features": [["a"], ["b"], ["c"]]}, "features: features of type <U1; numbers are accepted"),
+        ({"features": np.zeros(3)}, "features: the features have shape (3,); accepted: (3, F)"),
+        ({"features": [["a"], ["b"], ["c"]]}, "features: the features have type <U1; numbers are accepted"),
         (
             {"features": [[0.0, 1], [2, float("inf")], [3, 4]]},
             "features: inf at row 1, column 1; features must be finite: fill or drop missing values",

@@ -134,10 +134,13 @@ def test_a_graph_does_not_change_with_the_tensors_it_was_made_of():
     ("data", "message"),
     [
         (Data(), "Data: no edge_index; a homogeneous graph with edge_index is accepted"),
-        (Data(edge_index=torch.tensor([[0.5], [1]])), "tails: ids of type float32"),
+        (Data(edge_index=torch.tensor([[0.5], [1]])), "tails: the ids have type float32"),
         (Data(edge_index=torch.tensor([[0], [5]]), num_nodes=2), "edges: node 5 in a graph of 2 nodes"),
         (Data(edge_index=torch.tensor([[0], [1]]), x=torch.ones(1, 1), num_nodes=2), "features: 1 rows, but"),
-        (Data(edge_index=torch.tensor([[0], [1]]), edge_weight=torch.ones(3)), "weights: weights of type float32"),
+        (
+            Data(edge_index=torch.tensor([[0], [1]]), edge_weight=torch.ones(3)),
+            "weights: the weights have type float32",
+        ),
     ],
 )
 def test_pyg_that_does_not_fit(data, message):

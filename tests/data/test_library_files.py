@@ -87,7 +87,7 @@ def test_a_dataset_has_subgraphs_of_its_own(tmp_path):
     folder = write_sample(tmp_path / "x")
     called = call("data", "convert", folder, "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "out")
     assert called.code == 2
-    assert called.error.endswith("a dataset has subgraphs already; --subgraphs goes with a graph alone")
+    assert called.error.endswith("a dataset already has subgraphs; --subgraphs is only for a graph")
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".xyz", ""])

@@ -170,15 +170,15 @@ def test_latin_1_is_offered(tmp_path):
 BAD = {
     "two labels": ("subgraph,node,label\ns,TP53,x\ns,BAX,y\n", ": row 2: subgraph 's' has two labels"),
     "subgraph again": ("subgraph,nodes\ns,TP53;BAX\nt,B2M;BAX\ns,7;12\n", ": row 3: the subgraph 's' again, which is"),
-    "an empty label": ("subgraph,node,label\ns,TP53,x\ns,BAX,\n", ": row 2: the label is missing, and subgraph 's'"),
-    "a label below NA": ("subgraph,node,label\ns,TP53,NA\ns,BAX,x\n", ": row 1: the label is missing, and subgraph"),
-    "an empty split": ("subgraph,node,split\ns,TP53,train\ns,BAX,\n", ": row 2: the split is missing, and subgraph"),
+    "an empty label": ("subgraph,node,label\ns,TP53,x\ns,BAX,\n", ": row 2: the label is missing, but subgraph 's'"),
+    "a label below NA": ("subgraph,node,label\ns,TP53,NA\ns,BAX,x\n", ": row 1: the label is missing, but subgraph"),
+    "an empty split": ("subgraph,node,split\ns,TP53,train\ns,BAX,\n", ": row 2: the split is missing, but subgraph"),
     "no node": ("subgraph,node\ns,TP53\ns,\n", ": row 2: no node; fill or drop empty cells"),
     "no rows": ("subgraph,node\n", ": no subgraphs; a row for each node"),
     "no such column": ("subgraph,node\ns,TP53\n", ": no column 'x'; accepted: subgraph, node"),
     "a short row": ("subgraph,node,label\ns,TP53,x\ns,BAX\n", ": this cannot be read as a table (CSV parse"),
     "not JSON": ('{"subgraph": "s"\n', ":1: this is not valid JSON"),
-    "an object in an object": ('{"subgraph": {"s": 1}}\n', ":1: an object within an object"),
+    "an object in an object": ('{"subgraph": {"s": 1}}\n', ":1: an object is nested in an object"),
 }
 
 
@@ -229,7 +229,7 @@ def test_case_is_ignored_with_a_warning(tmp_path):
     found = read(tmp_path / "m.csv", "subgraph,node\ns,tp53\ns,BAX\ns,ünal\n")[1]
     matched = match_nodes(found, GRAPH)
     assert matched.nodes[0].tolist() == [0, 1, 9]
-    with pytest.warns(DataWarning, match=r"m.csv: 2 names found in another case only: 'tp53' is 'TP53'"):
+    with pytest.warns(DataWarning, match=r"m.csv: 2 names matched by ignoring case: 'tp53' is 'TP53'"):
         matched.warn()
 
 

@@ -79,7 +79,7 @@ def test_what_is_not_a_number_makes_no_number(tmp_path, cell):
 def test_a_table_of_other_nodes_is_refused(tmp_path):
     with pytest.raises(DataError) as error:
         attributes(tmp_path, "node,x\ng1,1\ng2,2\n")
-    what = "none of its 2 nodes is in the graph ('g1'); are nodes written as in the edges"
+    what = "none of its 2 nodes is in the graph ('g1'); are nodes named as in the edges"
     assert str(error.value).startswith(f"{tmp_path}/nodes.csv: {what}")
     edges = tmp_path / "e.csv"
     edges.write_text("source,target\na,b\nb,c\n")
@@ -92,7 +92,7 @@ def test_further_nodes_and_other_cases_are_warned_of(tmp_path):
     with pytest.warns(DataWarning) as told:
         read_attributes(tmp_path / "n.csv", GRAPH)
     assert [str(warning.message).removeprefix(f"{tmp_path}/n.csv: ") for warning in told] == [
-        "1 nodes found in another case only: 'B' is 'b'",
+        "1 nodes matched by ignoring case: 'B' is 'b'",
         "1 of 4 nodes are not in the graph and are added without edges ('e')",
     ]
 
@@ -105,7 +105,7 @@ def test_a_table_without_a_header_line_keeps_its_first_row(tmp_path, first):
 
 
 BAD = {
-    "a node again": ("node,x\na,1\nA,2\n", ": row 2: node 'A' again"),
+    "a node again": ("node,x\na,1\nA,2\n", ": row 2: node 'A' occurs twice"),
     "no node": ("node,x\na,1\n,2\n", ": row 2: no node"),
     "infinite": ("node,x\na,1\nb,inf\n", ": row 2: inf in 'x'; accepted: numbers up to 1e30"),
     "one column": ("node\na\nb\n", ": which column holds the nodes?"),

@@ -86,7 +86,7 @@ def test_split_names(names, joined, expected):
 @pytest.mark.parametrize("joined", ["p53--A", "-A", "A-", "-", "A- -A"])
 def test_a_dash_without_a_node_on_both_sides_is_refused(names, joined):
     for most_dashes in (0, names.most_dashes):
-        with pytest.raises(DataError, match=r"a '-' without a node on both sides in '.*'; join nodes by one '-' each"):
+        with pytest.raises(DataError, match=r"a '-' without a node on both sides in '.*'; join nodes with a single"):
             split_names(joined, lambda text: find_node(text, 6, names) is not None, most_dashes)
 
 
@@ -109,7 +109,7 @@ def test_numbers_as_text():
 def test_bad_names():
     with pytest.raises(DataError, match="NodeNames: node names need at least one column"):
         NodeNames({})
-    with pytest.raises(DataError, match=r"NodeNames: columns of unequal length \[1, 2\]"):
+    with pytest.raises(DataError, match=r"NodeNames: the columns have different lengths \[1, 2\]"):
         NodeNames({"a": Strings.of("x"), "b": Strings.of("yz")})
 
 

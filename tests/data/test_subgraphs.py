@@ -109,8 +109,8 @@ def test_content_hash_sees_nodes_labels_and_splits():
     ("nodes", "message"),
     [
         ([[0], []], "subgraph 1: empty subgraph; at least one node is needed"),
-        ([[0], [0.5]], "subgraph 1: node ids of type float64; integers are accepted"),
-        ([["a"]], "subgraph 0: node ids of type <U1; integers are accepted"),
+        ([[0], [0.5]], "subgraph 1: the node ids have type float64; integers are accepted"),
+        ([["a"]], "subgraph 0: the node ids have type <U1; integers are accepted"),
         ([[0, 4]], "subgraph 0: node 4 is not in the graph; ids run 0..3"),
         ([[-1, 2]], "subgraph 0: node -1 is not in the graph; ids run 0..3"),
     ],
@@ -133,7 +133,7 @@ def test_bad_nodes(nodes, message):
         ),
         (
             {"labels": ["a", "b", "c"], "task": "binary"},
-            "labels: task 'binary' but the labels have 3 classes; they look multi-class",
+            "labels: the task is 'binary', but the labels have 3 classes; they look multi-class",
         ),
         (
             {"labels": ["1", "x", "2"], "task": "regression"},

@@ -181,7 +181,9 @@ def test_border_edges_are_added_exactly_and_nothing_inside_moves() -> None:
 
 
 def test_more_border_edges_than_pairs_are_refused() -> None:
-    with pytest.raises(DataError, match=r"9 more edges should leave subgraph 0, and 7 can; its cut ratio can be 1\.0"):
+    with pytest.raises(
+        DataError, match=r"9 more edges should leave subgraph 0, but only 7 can; its cut ratio can be 1\.0"
+    ):
         add_border_edges(PATH, Ragged.from_rows([[0, 1]]), np.array([9]), rng())
 
 
@@ -202,7 +204,7 @@ def test_equal_values_are_in_one_bin_and_boundaries_move_as_little_as_possible()
     assert quantile_bins(np.array([1, 1, 1, 2]), 2).tolist() == [0, 0, 0, 1]
     assert quantile_bins(np.array([3, 1, 2, 2, 2, 2, 2, 2, 2]), 3).tolist() == [2, 0, 1, 1, 1, 1, 1, 1, 1]
     assert quantile_bins(np.array([1, 2, 2, 2, 3, 4, 5, 5, 6]), 3).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
-    with pytest.raises(DataError, match="density: 2 different values for 3 bins; use fewer bins"):
+    with pytest.raises(DataError, match="density: there are only 2 different values for 3 bins; use fewer bins"):
         quantile_bins(np.array([1, 1, 1, 2]), 3, where="density")
 
 

@@ -130,7 +130,7 @@ def test_a_new_subgraph_is_predicted_by_itself_alone(trained, name):
     assert len(predictor.embeddings(new)) == 3
 
 
-@pytest.mark.filterwarnings("ignore:6 subgraphs of val and test:subgnn.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore:6 subgraphs in val and test:subgnn.errors.DataWarning")
 @pytest.mark.parametrize("name", ["avg", "gc", "bag", "bag-1hop", "glass", "ssnp"])
 def test_a_node_that_no_subgraph_had_is_no_obstacle(tmp_path, name):
     data = dataset()

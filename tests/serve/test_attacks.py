@@ -232,7 +232,7 @@ def test_one_cell_far_away_does_not_make_a_sheet_of_all_cells(asking, monkeypatc
     file = io.BytesIO()
     book.save(file)
     answer = asking.post(TABLE, content=file.getvalue(), params={"name": "a.xlsx"})
-    assert (answer.status_code, answer.json()["error"]) == (422, "a.xlsx: a sheet of more than 100,000 cells")
+    assert (answer.status_code, answer.json()["error"]) == (422, "a.xlsx: the sheet has more than 100,000 cells")
     assert cells == 12
 
 

@@ -261,9 +261,7 @@ def test_labels_that_training_never_sees(tmp_path, class_weights):
     labels = ["a", "b"] * 10 + ["a", "b", "x", "x", "b"] + ["a", "y", "b", "x", "a"]
     settings = small(2)
     settings = replace(settings, training=replace(settings.training, class_weights=class_weights))
-    message = (
-        r"4 subgraphs of val and test carry a label that no training subgraph has: 'x' \(3\), 'y' \(1\); it cannot"
-    )
+    message = r"4 subgraphs in val and test have a label that no training subgraph has: 'x' \(3\), 'y' \(1\); it cannot"
     with pytest.warns(DataWarning, match=message):
         results = train(with_labels(labels), settings, tmp_path / "run")
     assert 0 <= results.test["macro_f1"] <= 1

@@ -39,7 +39,7 @@ def changed(**fields):
 def test_train_tells_what_check_tells(tmp_path, options):
     write_folder(changed(equal=True, labels={27: "new"}), tmp_path / "data")
     splits = "test" if options is AUTO else "val or test"
-    unseen = f"1 subgraph of {splits} carries a label that no training subgraph has: 'new' (1); it cannot be learned"
+    unseen = f"1 subgraph in {splits} has a label that no training subgraph has: 'new' (1); it cannot be learned"
     called = call("train", tmp_path / "data", *options, "--out", tmp_path / "run", "--json")
     assert called.code == 0
     assert called.err.splitlines() == [f"warning: {EQUAL}a model can memorise their labels", f"warning: {unseen}"]
@@ -50,7 +50,7 @@ def test_train_tells_what_check_tells(tmp_path, options):
     assert "2 subgraphs have the same nodes as one in another split" in page
     told = [problem.what for problem in check(tmp_path / "data")[0].warnings]
     assert [line.partition("; ")[0] for line in found[:1]] == told[-2:-1]
-    assert "1 subgraph of val or test carries a label that no training subgraph has: 'new' (1)" in told
+    assert "1 subgraph in val or test has a label that no training subgraph has: 'new' (1)" in told
 
 
 def test_groups_in_several_splits():

@@ -63,7 +63,7 @@ def convert(
     in_memory = edge_attributes_bytes(source)
     if in_memory > writing.memory:
         what = f"edges with types or times are read into memory, which takes about {in_memory / 1e9:,.1f} GB"
-        raise DataError(what, where=str(source / EDGE_ATTRIBUTES), hint="raise --memory, or leave the file out")
+        raise DataError(what, where=str(source / EDGE_ATTRIBUTES), hint="raise --memory, or remove the file")
     if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None and not in_memory:
         return _convert_on_disk(source, destination, reading, writing), layout
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
@@ -92,24 +92,26 @@ def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, r
     if found.read_dataset is not None and found is not SUBGRAPH_TEXT:
         for given, option in ((subgraphs, "--subgraphs"), (nodes, "--nodes")):
             if given is not None:
-                what = "a dataset has subgraphs already" if given is subgraphs else "a dataset has its own nodes"
-                raise DataError(what, where=str(given), hint=f"{option} goes with a graph alone")
+                what = "a dataset already has subgraphs" if given is subgraphs else "a dataset has its own nodes"
+                raise DataError(what, where=str(given), hint=f"{option} is only for a graph")
         dataset = read_dataset(source, id_base=reading.id_base, labels=reading.labels)
         if found is FOLDER or reading.labels is None:
             return dataset
         return replace(dataset, subgraphs=_relabel(dataset.subgraphs, reading.labels, str(source)))
     if reading.labels is not None and subgraphs is None:
-        raise DataError("a graph alone has no labels", where=str(source), hint="--task goes with --subgraphs")
+        raise DataError(
+            "a graph without subgraphs has no labels", where=str(source), hint="use --task with --subgraphs"
+        )
     return read_tables(source, subgraphs, nodes=nodes, name=name, options=reading)
 
 
 def _relabel(subgraphs: SubgraphSet, labels: LabelFormat, where: str) -> SubgraphSet:
-    """Subgraphs whose labels are taken as another task."""
+    """The subgraphs with their labels reinterpreted for a different task."""
     task, several = labels.stated_task, task_of(subgraphs.task).several
     if subgraphs.targets is None:
         raise DataError("the subgraphs have no labels", where=where, hint="leave --task out")
     if several and task != "multi-label" and (subgraphs.targets.sum(axis=1) != 1).any():
-        hint = "convert the files it was made of again, with --task"
+        hint = "convert its source files again, with --task"
         raise DataError("some subgraphs have several labels", where=where, hint=hint)
     texts = [subgraphs.label_text(row) for row in range(len(subgraphs))]
     separator = label_separator(subgraphs.classes) if several else labels.separator or "-"

@@ -76,11 +76,11 @@ class Problems:
         self.error(error.where, error.what, error.hint)
 
     def warn(self, where: str, what: str, hint: str = "") -> None:
-        """Add a warning of something that was repaired."""
+        """Add a warning about something that was corrected."""
         self.warnings.append(Problem(where, what, hint))
 
     def require(self, dataset: Dataset | None, source: str | Path) -> Dataset:
-        """What was read; an error where something is wrong."""
+        """The result; raises an error if something is wrong."""
         self.stop()
         if dataset is None:
             raise DataError("nothing could be read", where=str(source))

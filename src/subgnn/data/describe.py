@@ -74,7 +74,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
 
 def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:
-    """What a dataset is in a few lines, without measuring its subgraphs: pairs of a name and a text."""
+    """A short summary of a dataset, without measuring its subgraphs: pairs of a name and a text."""
     graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
     lengths = subgraphs.nodes.lengths
     sizes = f", of {lengths.min():,} to {lengths.max():,} nodes, mean {lengths.mean():.1f}" if len(lengths) else ""
@@ -110,13 +110,13 @@ def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
     if dataset.subgraphs.content_hash == PPI_BP:
         notes.append(
             "these are the subgraphs of the paper's PPI-BP: published numbers score the part that this file calls val, "
-            "as the SubGNN authors' loader, and those that copied it, swap val and test here; this library does so "
+            "because the SubGNN authors' loader, and code that copied it, swap val and test here; this library does so "
             "with --split published; subgnn benchmark run real has both splits, as ppi-bp-paper and ppi-bp-published"
         )
     elif splits and splits["val"] < splits["test"]:
         notes.append(
-            "val is smaller than test: the SubGNN authors' loader, and those that copied it, swap the two then, "
-            "so published numbers that were made with it score this file's val part; this library swaps them "
+            "val is smaller than test: in this case the SubGNN authors' loader, and code that copied it, swap the two, "
+            "so published numbers made with it score this file's val part; this library swaps them "
             "with --split published"
         )
     if dataset.graph.num_edges == 0:
@@ -145,23 +145,23 @@ def check(
     subgraphs, where = dataset.subgraphs, str(path)
     hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
     if read is None and not dataset.card and task_of(subgraphs.task).several:
-        what = f"labels are split at '-' into {subgraphs.num_classes} classes, since no dataset.json says what they are"
+        what = f"labels are split at '-' into {subgraphs.num_classes} classes, because no dataset.json names the task"
         problems.notes.append(Problem(where, what, 'to keep them whole, write {"task": "multi-class"} there'))
     elif read is None and path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:
-        what = "labels with '-' are kept whole, since dataset.json names no task"
+        what = "labels with '-' are kept whole, because dataset.json names no task"
         problems.notes.append(Problem(where, what, 'to split them at \'-\', write {"task": "multi-label"} there'))
     problems.notes += [Problem(where, note) for note in label_notes(subgraphs)]
     shared = 0 if dataset.graph.names is None else dataset.graph.names.num_shared
     if shared:
-        what = f"{shared:,} names are shared by several nodes"
-        problems.notes.append(Problem(where, what, "those nodes are written by row number, as #12"))
+        what = f"{shared:,} names are used by several nodes"
+        problems.notes.append(Problem(where, what, "those nodes are written as row numbers, such as #12"))
     for label, count in subgraphs.label_counts().items():
         if count == 1:
             problems.warn(where, f"label '{label}' has one subgraph", "it cannot be both learned and tested")
     try:
         refuse_look_ahead(dataset.graph, subgraphs)
     except DataError as error:
-        problems.warn(where, error.what, "train refuses it, without --edges-until or --allow-look-ahead")
+        problems.warn(where, error.what, "train refuses it without --edges-until or --allow-look-ahead")
     for what, hint in split_warnings(subgraphs):
         problems.warn(where, what, hint)
     return problems, dataset

@@ -114,7 +114,7 @@ class Graph:
         """
         u, v = check_node_ids(tails, "tails"), check_node_ids(heads, "heads")
         if len(u) != len(v):
-            raise DataError(f"{len(u)} tails but {len(v)} heads", where="edges")
+            raise DataError(f"there are {len(u)} tails but {len(v)} heads", where="edges")
         checked_weights = None if weights is None else check_weights(weights, len(u))
         given = _Edges(u, v, checked_weights, None if times is None else check_times(times, len(u)))
         codes, kinds = (None, ()) if types is None else check_types(types, len(u))
@@ -197,20 +197,20 @@ class Graph:
         node = find_node(written, self.num_nodes, self.names)
         if node is None or node < 0:
             what = "is not a node of the graph" if node is None else "names several nodes"
-            named = "nodes are written by name, or by row number, as #12"
+            named = "write nodes by name, or by row number, such as #12"
             hint = named if self.names else "nodes are row numbers, from 0"
             raise DataError(f"{excerpt(written)} {what}", where="graph", hint=hint)
         return node
 
     def find(self, written: str) -> tuple[int | None, bool]:
-        """The node of a text, as :func:`find_node` gives it, and whether it was found in another case only."""
+        """The node of a text, as :func:`find_node` finds it, and whether only the case differs."""
         node = find_node(written, self.num_nodes, self.names)
         if node is not None or self.names is None:
             return node, False
         return self.names.find_ignoring_case(written), True
 
     def knows(self, written: str) -> bool:
-        """Whether a text is a node, or several, if need be in another case."""
+        """Whether a text names one or more nodes, ignoring case if necessary."""
         return self.find(written)[0] is not None
 
     def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
@@ -367,7 +367,7 @@ def dropped_line(loops: int, repeats: int) -> str:
 
 
 def other_weights_line(count: int, edge: tuple[int, int, float, float], names: NodeNames | None, kept: str) -> str:
-    """A warning of edges repeated with another weight; ``edge`` is one: its ends, the kept weight, and its own."""
+    """A warning about edges repeated with different weights; ``edge`` is one: ends, kept weight, own weight."""
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
-    return f"{count:,} repeated edges have another weight; the {kept} is kept ({example})"
+    return f"{count:,} repeated edges have different weights; the {kept} is kept ({example})"

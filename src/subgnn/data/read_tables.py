@@ -78,8 +78,8 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         raise DataError("no such file", where=str(path), hint="check the path")
     if form is SUBGRAPH_TEXT:
         raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give it with --subgraphs")
-    what = "this is a dataset, which has subgraphs already"
-    raise DataError(what, where=str(path), hint="give it alone, or give edges here")
+    what = "this is a dataset, which already has subgraphs"
+    raise DataError(what, where=str(path), hint="give only the dataset, or give a table of edges here")
 
 
 def read_graph_of(source: Source) -> Graph:
@@ -105,7 +105,7 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
     if len(matched.empty):
         first = excerpt(members.names[int(matched.empty[0])])
         if len(matched.empty) == len(members):
-            hint = "are nodes written as in the edges?"
+            hint = "are nodes named as in the edges?"
             raise DataError("no subgraph has a node in the graph", where=members.where, hint=hint)
         told.append(f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})")
         kept = np.flatnonzero(nodes.lengths > 0)
@@ -131,7 +131,9 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
         told.insert(0, f"{matched.repeated} repeated nodes in subgraphs; each counts once")
     if drawn:
         shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
-        told.append(f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another")
+        told.append(
+            f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws a different one"
+        )
     for line in told:
         warnings.warn(f"{members.where}: {line}", DataWarning, stacklevel=2)
     return subgraphs
@@ -183,7 +185,7 @@ class Matched:
         nodes: for each subgraph its nodes, sorted, each once; without those that are not in the graph.
         unknown: texts that are not in the graph, with the number of subgraphs they are in, the most frequent first.
         dropped: for each subgraph, how many of its nodes are not in the graph.
-        by_case: texts that were found in another case only, with the name they were found as.
+        by_case: texts that were matched by ignoring case, with the name that they matched.
         nearest: for the first unknown texts, the most similar name in the graph.
     """
 
@@ -214,17 +216,17 @@ class Matched:
         return f"{len(self.unknown):,} nodes are not in the graph, {within}: {', '.join(shown)}{more}{dates}"
 
     def warn(self) -> None:
-        """Warn of nodes that were dropped, and of those that were found in another case only."""
+        """Warn about nodes that were dropped, and about nodes that differ in case only."""
         if self.unknown:
             warnings.warn(f"{self.where}: {self.unknown_text()}; left out", DataWarning, stacklevel=2)
         if self.by_case:
             text, name = next(iter(self.by_case.items()))
-            what = f"{len(self.by_case):,} name{'s' if len(self.by_case) > 1 else ''} found in another case only"
+            what = f"{len(self.by_case):,} name{'s' if len(self.by_case) > 1 else ''} matched by ignoring case"
             warnings.warn(f"{self.where}: {what}: {excerpt(text)} is {excerpt(name)}", DataWarning, stacklevel=2)
 
 
 def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -> Matched:
-    """Find the nodes of subgraphs in the graph: by exact name (``#12`` is row 12), then in another case.
+    """Find the nodes of subgraphs in the graph: by exact name (``#12`` is row 12), then ignoring case.
 
     Nodes that are not in the graph are refused, listed with counts and the nearest names; ``drop`` leaves them out,
     so that a subgraph may be empty. A text that names several nodes is always refused.
@@ -250,7 +252,7 @@ def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -
         if graph.names is None:
             hint += f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in found.unknown else ''}"
         elif number is not None:
-            hint += f"; where nodes have names, row {number[:18]} is written #{number[:18]}"
+            hint += f"; nodes have names here, so write row {number[:18]} as #{number[:18]}"
         raise DataError(found.unknown_text(), where=where, hint=hint)
     return found
 

@@ -73,13 +73,13 @@ def split_subgraphs(
         raise DataError(f"unknown method '{method}'", where="method", hint=choices(method, METHODS))
     if (method == "group") != (groups is not None):
         what = "no groups are given" if groups is None else f"groups are given, but the method is '{method}'"
-        raise DataError(what, where="groups", hint="the method group needs them, the others take none")
+        raise DataError(what, where="groups", hint="only the method 'group' uses groups, and it needs them")
     if groups is not None and len(groups) != len(subgraphs):
         what = f"{len(groups)} groups for {len(subgraphs)} subgraphs"
-        raise DataError(what, where="groups", hint="one group per subgraph, in their order")
+        raise DataError(what, where="groups", hint="give one group per subgraph, in their order")
     if method == "time":
         if subgraphs.times is None:
-            hint = "accepted then: random, stratified, group"
+            hint = "without times, random, stratified and group are accepted"
             raise DataError("the subgraphs have no times", where="method", hint=hint)
         return replace(subgraphs, splits=time_split(subgraphs.times, fractions))
     unit = split_units(subgraphs, groups)
@@ -88,7 +88,9 @@ def split_subgraphs(
         chosen = assign_units(sizes, fractions, rng, even=method == "group")
     else:
         if subgraphs.targets is None:
-            raise DataError("the subgraphs have no labels", where="method", hint="accepted then: random, group")
+            raise DataError(
+                "the subgraphs have no labels", where="method", hint="without labels, random and group are accepted"
+            )
         labels = one_hot(subgraphs.targets)
         counts = np.zeros((len(sizes), labels.shape[1]), np.int64)
         np.add.at(counts, unit, labels)
@@ -129,7 +131,7 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
 
 
 def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)) -> list[tuple[str, str]]:
-    """What makes scores of a split misleading, as pairs of a fact and its consequence; none without splits."""
+    """Problems that make scores on a split misleading, as pairs of a fact and its consequence."""
     if subgraphs.splits is None:
         return []
     return [*_repeated(subgraphs, subgraphs.splits), *_unseen_classes(subgraphs, subgraphs.splits, fitted_to)]
@@ -179,8 +181,8 @@ def _unseen_classes(
     named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[c]:,})" for c in places[:_NAMED])
     more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
     others = [split for split in SPLITS if split not in fitted_to]
-    subject = f"1 subgraph of {' or '.join(others)} carries"
-    subject = subject if held_out == 1 else f"{held_out:,} subgraphs of {' and '.join(others)} carry"
+    subject = f"1 subgraph in {' or '.join(others)} has"
+    subject = subject if held_out == 1 else f"{held_out:,} subgraphs in {' and '.join(others)} have"
     yield f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned"
 
 
@@ -206,14 +208,14 @@ def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None
 
 
 def time_split(times: NDArray[Any], fractions: Sequence[float]) -> NDArray[np.int8]:
-    """A split in which train is before val and val before test; equal times stay together.
+    """Split by time: train before val, val before test; equal times stay together.
 
     The sizes are as near to the fractions as that allows.
     """
     known, place, counts = np.unique(times, return_inverse=True, return_counts=True)
     if len(known) < len(SPLITS):
-        hint = "at least 3 are needed, as equal times stay together"
-        raise DataError(f"{len(known)} different times of subgraphs", where="times", hint=hint)
+        hint = "at least 3 are needed, because equal times stay together"
+        raise DataError(f"the subgraphs have only {len(known)} different times", where="times", hint=hint)
     ends, wanted = np.cumsum(counts), np.cumsum(split_sizes(len(times), fractions))
     first = min(int(np.abs(ends - wanted[0]).argmin()), len(known) - 3)
     second = min(max(int(np.abs(ends - wanted[1]).argmin()), first + 1), len(known) - 2)
@@ -238,13 +240,13 @@ def looks_ahead(graph: Graph, subgraphs: SubgraphSet) -> bool:
 
 
 def refuse_look_ahead(graph: Graph, subgraphs: SubgraphSet) -> None:
-    """Refuse a graph with edges from after the time at which predictions of a split by time begin."""
+    """Refuse a graph with edges newer than the first held-out subgraph, if the split is by time."""
     if graph.times is None or not looks_ahead(graph, subgraphs):
         return
     first = first_held_out(subgraphs) or 0
     later = int(np.count_nonzero(graph.times > first)) // (1 if graph.directed else 2)
-    what = f"the split is by time, and {later:,} edges are later than the first subgraph of val and test"
-    hint = f"drop them: --edges-until {first!r}; or train with what was not known: --allow-look-ahead"
+    what = f"the split is by time, but {later:,} edges are newer than the first held-out subgraph"
+    hint = f"drop them with --edges-until {first!r}, or keep them with --allow-look-ahead"
     raise DataError(f"{what}, {time_text(first)}", where="train", hint=hint)
 
 
@@ -256,7 +258,7 @@ def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.in
         raise DataError(f"fractions {list(fractions)}", where="fractions", hint=hint)
     if n < len(SPLITS):
         hint = "train, val and test each need at least one; subgraphs of one group or with equal nodes count once"
-        raise DataError(f"{n} cannot be split in three", where="subgraphs", hint=hint)
+        raise DataError(f"{n} cannot be split into three", where="subgraphs", hint=hint)
     sizes = np.floor(n * share + _TINY).astype(np.int64)
     order = np.argsort(-(n * share - sizes).round(9), kind="stable")
     sizes[order[: n - sizes.sum()]] += 1

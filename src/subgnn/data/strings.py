@@ -92,7 +92,7 @@ class NodeNames(Sequence[str]):
             raise DataError("node names need at least one column", where="NodeNames")
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
-            raise DataError(f"columns of unequal length {sorted(lengths)}", where="NodeNames")
+            raise DataError(f"the columns have different lengths {sorted(lengths)}", where="NodeNames")
         self.columns = dict(columns)
         self.primary_column = primary if primary is not None else next(iter(columns))
         self.primary = self.columns[self.primary_column]
@@ -204,7 +204,7 @@ def several_nodes(text: str, names: NodeNames | None) -> DataError:
     """The error for a text that names several nodes; without a place, which the caller knows."""
     shared = [] if names is None else names.shared(text)
     shown = ", ".join(f"#{row}" for row in shared[:5]) + (", ..." if len(shared) > 5 else "")
-    hint = f"write the row number of one of them: {shown}" if shown else "write it in the case of the graph"
+    hint = f"write the row number of one of them: {shown}" if shown else "write it with the same case as in the graph"
     return DataError(f"{excerpt(text)} names several nodes", hint=hint)
 
 
@@ -243,7 +243,7 @@ def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -
     found = _split_pieces(joined, pieces, is_node, most_dashes) if most_dashes else pieces
     if not all(piece.strip() for piece in found):
         what = f"a '-' without a node on both sides in {excerpt(joined)}"
-        raise DataError(what, hint="join nodes by one '-' each, as 0-1")
+        raise DataError(what, hint="join nodes with a single '-', such as 0-1")
     return found
 
 
@@ -271,7 +271,7 @@ def _split_pieces(joined: str, pieces: list[str], is_node: Callable[[str], bool]
             long, short = long[:-1], short[:-1]
         first, second = (" and ".join(map(excerpt, part)) for part in (long, short))
         what = f"{excerpt(joined)} can be read in two ways: {first}, or {second}"
-        raise DataError(what, hint="write row numbers, as #12")
+        raise DataError(what, hint="write row numbers, such as #12")
     return found
 
 

@@ -89,7 +89,9 @@ class SubgraphSet:
             if row.size == 0:
                 raise DataError("empty subgraph", where=f"subgraph {i}", hint="at least one node is needed")
             if row.dtype.kind not in "iu":
-                raise DataError(f"node ids of type {row.dtype}", where=f"subgraph {i}", hint="integers are accepted")
+                raise DataError(
+                    f"the node ids have type {row.dtype}", where=f"subgraph {i}", hint="integers are accepted"
+                )
             if row[0] < 0 or row[-1] >= num_nodes:
                 what = f"node {row[0] if row[0] < 0 else row[-1]} is not in the graph"
                 raise DataError(what, where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}")
@@ -212,7 +214,7 @@ def encode_labels(
     codes = np.array([place[t] for t in texts], np.int32)
     found: TaskName = "binary" if len(classes) == 2 else "multi-class"
     if task == "binary" and found != "binary":
-        what = f"task '{task}' but the labels have {len(classes)} classes"
+        what = f"the task is '{task}', but the labels have {len(classes)} classes"
         raise DataError(what, where="labels", hint=f"they look {found}")
     return found, codes, classes
 
@@ -290,7 +292,7 @@ _FEW_NUMBERS = 10
 
 
 def label_notes(subgraphs: SubgraphSet) -> list[str]:
-    """Notes on labels that were probably meant for another task."""
+    """Notes about labels that were probably meant for a different task."""
     whole = subgraphs.task == "multi-class" and all(is_whole(name) for name in subgraphs.classes)
     if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
         return []

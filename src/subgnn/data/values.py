@@ -37,9 +37,9 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
     """Features as floats, one row for each node, all finite and no larger than :data:`LARGEST_FEATURE`."""
     array = np.asarray(features)
     if array.dtype.kind not in "fiub":
-        raise DataError(f"features of type {array.dtype}", where=where, hint="numbers are accepted")
+        raise DataError(f"the features have type {array.dtype}", where=where, hint="numbers are accepted")
     if array.ndim != 2:
-        raise DataError(f"features of shape {array.shape}", where=where, hint=f"accepted: ({num_nodes}, F)")
+        raise DataError(f"the features have shape {array.shape}", where=where, hint=f"accepted: ({num_nodes}, F)")
     if len(array) != num_nodes:
         what = f"{len(array)} rows, but the graph has {num_nodes} nodes"
         raise DataError(what, where=where, hint="one row for each node is needed")
@@ -66,7 +66,7 @@ def check_node_ids(ids: Any, where: str) -> NDArray[np.int32]:
     if array.size == 0:
         return np.empty(0, np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        what = f"ids of type {array.dtype} and shape {array.shape}"
+        what = f"the ids have type {array.dtype} and shape {array.shape}"
         raise DataError(what, where=where, hint="a list of integers is accepted")
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= MAX_NODES:
@@ -78,8 +78,8 @@ def check_weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
     """Weights as float32, one for each edge, all finite."""
     array = np.asarray(weights)
     if array.dtype.kind not in "fiu" or array.shape != (num_edges,):
-        what = f"weights of type {array.dtype} and shape {array.shape}"
-        raise DataError(what, where="weights", hint=f"{num_edges} numbers needed")
+        what = f"the weights have type {array.dtype} and shape {array.shape}"
+        raise DataError(what, where="weights", hint=f"{num_edges} numbers are needed")
     with np.errstate(over="ignore"):
         array = array.astype(np.float32, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
@@ -92,7 +92,7 @@ def check_types(types: Any, num_edges: int) -> tuple[NDArray[np.int64], tuple[st
     """The place of each edge's type among the names of types, which are sorted."""
     array = np.asarray(types)
     if array.shape != (num_edges,):
-        raise DataError(f"types of shape {array.shape}", where="types", hint=f"{num_edges} names are needed")
+        raise DataError(f"the types have shape {array.shape}", where="types", hint=f"{num_edges} names are needed")
     names, codes = np.unique(array.astype(str), return_inverse=True)
     if len(names) > MAX_TYPES:
         what = f"{len(names):,} types of edges (such as {excerpt(str(names[0]))})"
@@ -117,7 +117,7 @@ def check_num_nodes(u: NDArray[Any], v: NDArray[Any], given: int | None, feature
     return given
 
 
-ACCEPTED = "a number, or a date as 2024-03-01 or 2024-03-01T12:30:00+01:00"
+ACCEPTED = "a number, or a date such as 2024-03-01 or 2024-03-01T12:30:00+01:00"
 _DATES = (631_152_000, 4_102_444_800)  # the years 1990 to 2099 in seconds
 _LARGEST = 2**62  # of a time that is a whole number of 64 bits
 
@@ -159,8 +159,8 @@ def parse_times(texts: Sequence[str]) -> NDArray[Any]:
             continue
         known[text] = parse_time(text, str(i))
         if _kind(text) != _kind(texts[0]):
-            what = f"{excerpt(text)} is {_kind(text)}, and {excerpt(texts[0])} before it {_kind(texts[0])}"
-            raise DataError(what, where=str(i), hint="times of one column must be all numbers or all dates")
+            what = f"{excerpt(text)} is {_kind(text)}, but {excerpt(texts[0])} before it is {_kind(texts[0])}"
+            raise DataError(what, where=str(i), hint="the times in a column must be all numbers or all dates")
     whole = all(isinstance(time, int) for time in known.values())
     return np.array([known[text] for text in texts], np.int64 if whole else np.float64)
 
@@ -186,7 +186,7 @@ def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
         array = np.where(np.isnat(array), np.nan, array.astype("datetime64[us]").astype(np.int64) / 1e6)
         array = array if np.isnan(array).any() or (whole != times).any() else whole.astype(np.int64)
     if array.dtype.kind not in "fiu" or array.shape != (count,):
-        what = f"times of type {array.dtype} and shape {array.shape}"
+        what = f"the times have type {array.dtype} and shape {array.shape}"
         raise DataError(what, where=where, hint=f"{count} numbers or dates are needed")
     if array.dtype.kind == "u" and int(array.max(initial=0)) >= 2**63:
         row = int(array.argmax())

@@ -168,7 +168,7 @@ def _problems(dataset: Dataset) -> Iterator[str]:
         if node is not None:
             yield f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {last}"
         if not graph.directed and not symmetric:
-            yield "an undirected edge is missing, or has another weight, at one of its ends"
+            yield "an undirected edge is missing at one of its ends, or has a different weight there"
         if not (_all_finite(one.weights) and _all_finite(one.times)):
             yield "a weight or a time of an edge is not finite"
     subgraph = first_bad_set(subgraphs.nodes, graph.num_nodes)
@@ -180,7 +180,7 @@ def _problems(dataset: Dataset) -> Iterator[str]:
     task, targets, classes = task_of(subgraphs.task), subgraphs.targets, subgraphs.classes
     fits = _all_finite(targets) if task.real else _below(targets, 2 if task.several else len(classes))
     if not fits or not _below(subgraphs.splits, len(SPLITS)) or len(set(classes)) < len(classes):
-        yield "a label or a split is not one of those there are"
+        yield "a label or a split is unknown"
 
 
 def _below(values: NDArray[Any] | None, limit: int) -> bool:

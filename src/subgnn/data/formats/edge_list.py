@@ -236,8 +236,8 @@ def _fault(kind: int, token: bytes, *, has_names: bool) -> tuple[str, str]:
     text, known = excerpt(token), "nor a name of nodes.tsv" if has_names else "and there is no nodes.tsv with names"
     ids = "ids run from 0 to 2147483646; for other ids use data convert on a CSV"
     return {
-        parser.ONE_COLUMN: ("a line with one column", _COLUMNS),
-        parser.TOO_MANY_COLUMNS: (f"more than three columns ({text})", _COLUMNS),
+        parser.ONE_COLUMN: ("the line has only one column", _COLUMNS),
+        parser.TOO_MANY_COLUMNS: (f"the line has more than three columns ({text})", _COLUMNS),
         parser.OTHER_COLUMNS: ("some lines have a weight and some have none", "give every edge a weight, or none"),
         parser.ID_TOO_LARGE: (f"node id {text} is too large", ids),
         parser.NOT_A_WEIGHT: (f"weight {text} is not a number", "a decimal number is accepted"),

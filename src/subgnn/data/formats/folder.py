@@ -76,7 +76,7 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
             again = " again" if node in rows else ""
             problems.error(where, f"node {fields[0]}{again}", "each id has one line")
         elif len(fields) < 2:
-            problems.error(where, "a line with one column", f"{accepted}, separated by tabs")
+            problems.error(where, "the line has only one column", f"{accepted}, separated by tabs")
         else:
             rows[node] = fields[1:]
     if problems.num_errors:
@@ -93,7 +93,7 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
     titles = header[1 : width + 1] if header else []
     titles += [f"column{i + 2}" if i else "name" for i in range(len(titles), width)]
     if len(set(titles)) < len(titles):
-        problems.error(f"{path}:1", "two columns of one name", "name each column differently")
+        problems.error(f"{path}:1", "two columns have the same name", "name each column differently")
         return None
     empty: list[str] = []
     table = [rows.get(node, empty) for node in range(count)]
@@ -150,7 +150,7 @@ class _FolderReader:
     def _read_card(self) -> dict[str, Any]:
         if not self.card_path.is_file():
             return {}
-        where, hint = str(self.card_path), "a JSON object with name, source, licence, note is accepted"
+        where, hint = str(self.card_path), "a JSON object with name, source, licence and note is accepted"
         card = parse_json(read_bounded(self.card_path, MAX_JSON), where, hint)
         if not isinstance(card, dict):
             raise DataError(f"a JSON {type(card).__name__}", where=where, hint="a JSON object is accepted")
@@ -214,7 +214,7 @@ class _FolderReader:
         array = read_npy(path, "features")
         if array.ndim == 2 and array.shape[1] == 0:
             hint = "accepted: one row per node, F columns"
-            raise DataError(f"features of shape {array.shape}", where=str(path), hint=hint)
+            raise DataError(f"the features have shape {array.shape}", where=str(path), hint=hint)
         return array
 
     def _read_subgraphs(self, num_nodes: int | None) -> SubgraphSet | None:
@@ -285,8 +285,8 @@ def folder_id_base(path: Path, graph: Graph) -> int:
     reader = _FolderReader(path.parent, ReadOptions(labels=LabelFormat()), problems)
     problems.stop()
     if reader.names is not None and graph.names is not None and reader.names.content_hash != graph.names.content_hash:
-        what = "the nodes of this dataset have other names than those of the run"
-        raise DataError(what, where=str(path), hint="give the subgraphs in another file, by name")
+        what = "the nodes of this dataset have different names from those of the run"
+        raise DataError(what, where=str(path), hint="give the subgraphs in a different file, by name")
     return reader.id_base
 
 

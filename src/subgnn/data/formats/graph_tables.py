@@ -79,7 +79,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
                 table.numbers(titles[2])
                 more_roles["weight"], more = titles[2], " and weights the third"
             except DataError as error:
-                more = f"; {error.what}, and is not used"
+                more = f"; {error.what}, so it is not used"
         if first == "unclear":
             more += f"; if the first line has titles, pass {naming_options(told, ('source', 'target'))}"
         options.on_note(f"{table.where}: no header line; edges are the first two columns{more}")
@@ -231,19 +231,23 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
                 raise DataError(f"node {excerpt(text)} is not in the graph", where=table.place(i), hint=hint)
             node = added.setdefault(text, graph.num_nodes + len(added))
         elif node < 0:
-            raise DataError(f"{excerpt(text)} names several nodes", where=table.place(i), hint="write one as #12")
+            raise DataError(
+                f"{excerpt(text)} names several nodes", where=table.place(i), hint="write a row number, such as #12"
+            )
         elif in_another_case and graph.names is not None:
             by_case[text] = graph.names[node]
         if taken.setdefault(node, i) != i:
-            raise DataError(f"node {excerpt(text)} again", where=table.place(i), hint="a row for each node is needed")
+            raise DataError(
+                f"node {excerpt(text)} occurs twice", where=table.place(i), hint="a row for each node is needed"
+            )
         rows[i] = node
     if len(added) == len(ids) > 0:
         what = f"none of its {len(ids):,} nodes is in the graph ({excerpt(ids[0])})"
-        hint = "are nodes written as in the edges, and is this their column? --node-id COLUMN names another"
+        hint = "are nodes named as in the edges? if this is the wrong column, pass --node-id COLUMN"
         raise DataError(what, where=table.where, hint=hint)
     if by_case:
         text, name = next(iter(by_case.items()))
-        what = f"{len(by_case):,} nodes found in another case only: {excerpt(text)} is {excerpt(name)}"
+        what = f"{len(by_case):,} nodes matched by ignoring case: {excerpt(text)} is {excerpt(name)}"
         warnings.warn(f"{table.where}: {what}", DataWarning, stacklevel=4)
     if added:
         what = f"{len(added):,} of {len(ids):,} nodes are not in the graph and are added without edges"

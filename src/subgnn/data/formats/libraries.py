@@ -251,7 +251,9 @@ def _pyg_labels(
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim == 2:
         if not np.isin(y, (0, 1)).all():
-            raise DataError("labels other than 0 and 1", where=where, hint="a matrix has a column of 0 and 1 a label")
+            raise DataError(
+                "labels other than 0 and 1", where=where, hint="a matrix has one column of 0 and 1 per label"
+            )
         classes = _class_names(names, y.shape[1], where)
         return "multi-label", y.astype(np.uint8), classes
     if y.dtype.kind == "f":
@@ -300,7 +302,7 @@ def from_dgl(graph: Any, *, weight: str | None = None, features: str = "feat", d
         directed: keep directions; DGL writes an undirected edge as two.
     """
     if not graph.is_homogeneous:
-        raise DataError("nodes or edges of several types", where="DGL graph", hint="see dgl.to_homogeneous")
+        raise DataError("the nodes or edges have several types", where="DGL graph", hint="see dgl.to_homogeneous")
     if weight is not None and weight not in graph.edata:
         raise DataError(f"no edata '{weight}'", where="DGL graph", hint=choices(weight, list(graph.edata)))
     tails, heads = map(_array, graph.edges())
@@ -424,7 +426,7 @@ def _mtx(path: Path, options: ReadOptions) -> Graph:
     text = path.read_bytes() + b"\n"
     numbers = b"".join(line for line in text.split(b"\n") if not line.startswith(b"%"))
     if numbers.translate(None, b"0123456789+-.eE \t\r"):
-        raise ValueError("something that is not a number")
+        raise ValueError("it has a value that is not a number")
     return _from_scipy(io.mmread(BytesIO(text)), options)
 
 

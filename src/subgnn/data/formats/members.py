@@ -130,7 +130,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
         node = _column_of_nodes(table, graph, columns)
         if node and table.header is not None and _is_list_of_nodes(node, graph) == 1:
             what = f"no header line: the first line has {excerpt(node)} above other nodes"
-            titles = "write titles above the rows, as subgraph, node, label, split"
+            titles = "write titles above the rows, such as subgraph, node, label, split"
             raise DataError(what, where=table.where, hint=f"{titles}; or pass --node-column if it is a title")
     if node is not None:
         found["node"] = node
@@ -203,10 +203,12 @@ def _long(
                     continue
                 if no_label(value) or no_label(kept):
                     lacking, other = (row, begins[subgraph]) if no_label(value) else (begins[subgraph], row)
-                    what = f"the {role} is missing, and subgraph {excerpt(names[row])} has one in row {other + 1}"
+                    what = f"the {role} is missing, but subgraph {excerpt(names[row])} has one in row {other + 1}"
                     raise DataError(what, where=table.place(lacking), hint="fill or drop empty cells")
                 what = f"subgraph {excerpt(names[row])} has two {role}s"
-                hint = "one for all its rows" + ("; several are joined, with --task multilabel" * (role == "label"))
+                hint = "give all its rows the same one" + (
+                    "; several are joined, with --task multilabel" * (role == "label")
+                )
                 raise DataError(what, where=table.place(row), hint=hint)
     if times is not None:
         rows_in_order = np.argsort(times, kind="stable")
@@ -280,7 +282,7 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
         genes = [cell for cell in cells[2:] if cell]
         if not genes:
             hint = "accepted: a name, a description and nodes, separated by tabs"
-            raise DataError("a set without nodes", where=where, hint=hint)
+            raise DataError("the set has no nodes", where=where, hint=hint)
         if names.setdefault(cells[0], number) != number:
             what = f"the set {excerpt(cells[0])} again, which is in line {names[cells[0]]}"
             raise DataError(what, where=where, hint="a line is a whole set: give each a name of its own")

@@ -285,7 +285,7 @@ def check_unpacked(path: Path) -> None:
 
 def _read_excel(path: Path) -> Table:
     """The first sheet of a workbook, with cells as they are stored; values of formulas, not formulas."""
-    with extra_package("openpyxl", extra="excel", feature="a workbook of Excel"):
+    with extra_package("openpyxl", extra="excel", feature="an Excel workbook"):
         import openpyxl
     rows, cells = [], 0
     try:
@@ -295,14 +295,14 @@ def _read_excel(path: Path) -> Table:
             for row in book.worksheets[0].values:
                 cells += len(row)
                 if cells > _MAX_EXCEL:  # one far cell makes a sheet of 17 thousand million cells
-                    hint = "delete what stands far outside of the table, or save it as CSV"
-                    raise DataError(f"a sheet of more than {_MAX_EXCEL:,} cells", where=str(path), hint=hint)
+                    hint = "delete cells far outside the table, or save it as CSV"
+                    raise DataError(f"the sheet has more than {_MAX_EXCEL:,} cells", where=str(path), hint=hint)
                 last = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
                 rows.append([_excel_text(cell) for cell in row[:last]])
     except DataError:
         raise
     except Exception as error:  # of any kind, from a damaged file
-        what = f"this cannot be read as a workbook of Excel ({type(error).__name__})"
+        what = f"this cannot be read as an Excel workbook ({type(error).__name__})"
         raise DataError(what, where=str(path), hint=ACCEPTED) from None
     rows = [row for row in rows if any(row)]
     if not rows:
@@ -355,7 +355,7 @@ def _json_cell(value: Any, where: str) -> str | list[str] | None:
     if isinstance(value, list):
         return [str(_json_cell(item, where) or "") for item in value]
     if isinstance(value, dict):
-        raise DataError("an object within an object", where=where, hint="texts, numbers and lists of these")
+        raise DataError("an object is nested in an object", where=where, hint="texts, numbers and lists of these")
     return None if value is None else json.dumps(value) if isinstance(value, bool) else str(value)
 
 
@@ -437,6 +437,6 @@ def _read_spaced(path: Path, skipped: int, encoding: str) -> Table:
     rows = [cells for line in lines if (cells := line.split())]
     for number, cells in enumerate(rows, skipped + 1):
         if len(cells) != len(rows[0]):
-            what = f"{len(cells)} columns, but {len(rows[0])} in the first row"
+            what = f"this row has {len(cells)} columns, but the first has {len(rows[0])}"
             raise UnequalRows(what, where=f"{path}:{number}", hint="separate columns by tabs or commas")
     return _from_rows(str(path), rows, " ")

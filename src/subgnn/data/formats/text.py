@@ -169,7 +169,7 @@ def read_lines(path: Path, *, max_line: int = MAX_LINE, encoding: str | None = N
             while raw := (file if text is None else text).readline(max_line + 1):
                 number += 1
                 if len(raw) > max_line:
-                    what = f"a line of more than {max_line:,} bytes"
+                    what = f"the line has more than {max_line:,} bytes"
                     raise DataError(what, where=f"{path}:{number}", hint="is this the right file?")
                 line = raw if isinstance(raw, str) else raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 if line.strip():

@@ -108,7 +108,7 @@ def read_vectors(path: Path) -> VectorTable:
     if path.suffix == ".npy":
         array = read_npy(path, "vectors")
         if array.ndim != 2:
-            raise DataError(f"an array of shape {array.shape}", where=where, hint="accepted: a row for each vector")
+            raise DataError(f"the array has shape {array.shape}", where=where, hint="accepted: a row for each vector")
         with np.errstate(over="ignore"):
             return VectorTable(array.astype(np.float32, copy=False), list(map(str, range(len(array)))))
     table = read_table(path)
@@ -133,8 +133,8 @@ def _lists(table: Table) -> NDArray[np.float32]:
     lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
     if len(set(lengths.tolist())) > 1:
         row = int(np.argmax(lengths != lengths[0]))
-        what = f"a vector of {lengths[row]} numbers, and others of {lengths[0]}"
-        raise DataError(what, where=table.place(row), hint="all have the same length")
+        what = f"this vector has {lengths[row]} numbers, but others have {lengths[0]}"
+        raise DataError(what, where=table.place(row), hint="all vectors must have the same length")
     numbers = _numbers(compute.list_flatten(column), table)
     return numbers.reshape(len(table), lengths[0] if len(lengths) else 0)
 
@@ -161,6 +161,6 @@ def _numbers(column: Any, table: Table) -> NDArray[np.float32]:
             column = compute.if_else(compute.equal(column, ""), pa.scalar(None, column.type), column)
         values = compute.fill_null(compute.cast(column, pa.float64()), math.nan)
     except pa.ArrowException as error:
-        raise DataError(f"vectors that are not all numbers ({reason(error)})", where=table.where) from None
+        raise DataError(f"the vectors are not all numbers ({reason(error)})", where=table.where) from None
     with np.errstate(over="ignore"):
         return np.asarray(values, np.float64).astype(np.float32)

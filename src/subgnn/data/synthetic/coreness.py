@@ -141,7 +141,7 @@ def duplication_divergence(
         require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
         tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, stream_word(rng))
         what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
-        require(count >= 0, what, where="retention", hint="lower it, or take fewer nodes or another seed")
+        require(count >= 0, what, where="retention", hint="lower it, or use fewer nodes or a different seed")
         return Graph.from_edges(tails, heads, num_nodes=num_nodes)
     least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
     what, hint = f"{num_edges:,} edges for {num_nodes:,} nodes", f"accepted: {num_nodes - 1:,} to {MAX_COPIED_EDGES:,}"

@@ -178,7 +178,7 @@ def planting_nodes(
     found = _draw_nodes(*csr(*graph.csr), max_uses, max_degree, stream_word(rng), out)
     if found < count:
         what = f"{found:,} of {count:,} subgraphs of {size} nodes could be found to plant on"
-        hint = f"ask for {f'{found:,} or for ' if found else ''}smaller ones, or allow more nodes, more uses a node"
+        hint = f"ask for {f'{found:,} or for ' if found else ''}smaller ones, or allow more nodes or more uses per node"
         raise DataError(what, where="num_subgraphs", hint=hint)
     return out
 
@@ -292,7 +292,7 @@ def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.ra
         shape = shapes(*graph.csr, subgraphs)
         asked, possible = int(missing[worst]), int(missing[worst] - short[worst])
         most = (shape.cut_edges[worst] + possible) / (shape.nodes[worst] * (graph.num_nodes - shape.nodes[worst]))
-        what = f"{asked:,} more edges should leave subgraph {worst}, and {possible:,} can"
+        what = f"{asked:,} more edges should leave subgraph {worst}, but only {possible:,} can"
         hint = f"its cut ratio can be {most:.5f}; lower the largest target, or use fewer or smaller subgraphs"
         raise DataError(what, where="cut ratio", hint=hint)
     return with_edges(graph, tails, heads)

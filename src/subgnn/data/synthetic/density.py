@@ -198,7 +198,7 @@ def make_density(settings: DensitySettings, seed: int) -> Draft:
     wanted = draws.permutation(np.concatenate([targets, targets[drawn]]))
     graph, _ = set_densities(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
     graph, subgraphs = largest_part(graph, subgraphs)
-    hint = "use more nodes, fewer subgraphs, or another seed"
+    hint = "use more nodes, fewer subgraphs or a different seed"
     require(bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint)
     density = shapes(*graph.csr, subgraphs).density
     return binned(graph, subgraphs, "density", density, bins=settings.bins, where="density")

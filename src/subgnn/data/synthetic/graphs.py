@@ -1,4 +1,4 @@
-"""What recipes of synthetic datasets share: checks of settings, labels, base graphs and planting (paper, appendix B).
+"""Parts that synthetic recipes share: checks of settings, labels, base graphs and planting (paper, appendix B).
 
 Barabasi-Albert: each new node adds m edges to nodes drawn in proportion to their degree. PLANT lays small graphs on
 nodes of a graph.
@@ -91,7 +91,12 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     order = np.argsort(values, kind="stable")
     steps = np.flatnonzero(np.diff(values[order])) + 1
     hint = "use fewer bins, a wider range of targets, or more subgraphs"
-    require(len(steps) + 1 >= bins, f"{len(steps) + 1} different values for {bins} bins", where=where, hint=hint)
+    require(
+        len(steps) + 1 >= bins,
+        f"there are only {len(steps) + 1} different values for {bins} bins",
+        where=where,
+        hint=hint,
+    )
     cuts, used = np.empty(bins - 1, np.int64), 0
     for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
         possible = steps[used : len(steps) - (bins - 2 - k)]
