@@ -20,7 +20,7 @@ from typer.main import get_command
 import subgnn
 from subgnn import Dataset, DataWarning, NodeNames, Ragged, SubgraphSet
 from subgnn.api import progress
-from subgnn.api import train as train_module
+from subgnn.api import run as run_module
 from subgnn.api.inputs import as_recipe
 from subgnn.cli.app import app
 from subgnn.errors import DataError, UserError
@@ -179,7 +179,7 @@ def test_a_run_without_a_folder_is_removed_with_it():
 
 
 def test_a_training_that_fails_leaves_no_folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(train_module, "mkdtemp", lambda prefix: tempfile.mkdtemp(prefix, dir=tmp_path))
+    monkeypatch.setattr(run_module, "mkdtemp", lambda prefix: tempfile.mkdtemp(prefix, dir=tmp_path))
     with pytest.raises(DataError, match="the subgraphs have no labels"):
         subgnn.train(replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, targets=None)), recipe="bag", device="cpu")
     assert not list(tmp_path.iterdir())

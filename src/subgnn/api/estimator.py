@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
-from subgnn.api.train import train
+from subgnn.api.run import train
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown

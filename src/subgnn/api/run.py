@@ -1,35 +1,46 @@
-"""A trained model in Python: open one, then predict, embed, search, explain, complete and evaluate."""
+"""Train a model in Python, or open one, then predict, embed, search, explain, complete and evaluate."""
 
 from __future__ import annotations
 
+import shutil
+import warnings
+import weakref
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
+from subgnn.api.options import with_options
+from subgnn.api.progress import progress_bar
+from subgnn.api.train_recipe import train as train_recipe
 from subgnn.api.train_recipe import write_run_page
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import UserError
+from subgnn.errors import DataWarning, UserError
 from subgnn.inference.answers import AnswerTable, Query, prediction_table, vector_table
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
+from subgnn.models.recipes import unused_line
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.run_page import score_text
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
+from subgnn.training.options import TrainOptions
 from subgnn.training.run_dir import PAGE
 
 if TYPE_CHECKING:
@@ -41,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A trained model and its results; :func:`~subgnn.api.train.train` and :func:`load` make one.
+    """A trained model and its results; :func:`train` and :func:`load` make one.
 
     Subgraphs are given as lists of nodes, names with lists of nodes, a data frame or the path of a table, long or wide,
     or a :class:`~subgnn.data.subgraphs.SubgraphSet`. Nodes that are not in the graph are an error, or are left out with
@@ -248,6 +259,55 @@ def _opened_again(content: bytes) -> Run:
         return Run(path, open_run(path))
 
 
+@with_options(TrainOptions)
+def train(
+    data: Dataset | str | Path,
+    out: str | Path | None = None,
+    *,
+    recipe: str | Path | Recipe = "auto",
+    settings: Settings = (),
+    options: TrainOptions,
+    report: bool = True,
+    progress: bool | None = None,
+) -> Run:
+    """Train on a dataset: the best model that a portfolio of recipes finds, or the recipe that is named.
+
+    All options of ``subgnn train`` (:class:`~subgnn.training.options.TrainOptions`) are keywords. Graph attributes that
+    the recipe ignores, such as weights, are named in a warning.
+
+    Args:
+        data: a dataset (:func:`~subgnn.data.read_tables.read_tables`), or the path of a folder or bundle.
+        out: the folder of the run; by default it is temporary and removed with the :class:`Run`.
+        recipe: the name of a recipe, or a .toml file.
+        settings: overrides, such as ``{"training.epochs": 5}``.
+        report: write the page of the run; without a folder it is written when :attr:`Run.report` is asked for.
+        progress: show a progress bar; by default in a terminal and in a notebook.
+    """
+    chosen = as_recipe(recipe, settings)
+    source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
+    dataset = data if isinstance(data, Dataset) else read_dataset(data)
+    if line := unused_line(chosen, dataset.graph):
+        warnings.warn(line, DataWarning, stacklevel=3)
+    folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
+    epochs, pretraining = chosen.training.epochs, chosen.pretrain.epochs
+    with ExitStack() as temporary, progress_bar(epochs, pretraining, quiet=True, shown=progress) as bar:
+        if out is None:
+            temporary.callback(shutil.rmtree, folder.parent, ignore_errors=True)
+        train_recipe(
+            dataset,
+            chosen,
+            folder,
+            source=source,
+            keep_data=not source and out is not None,
+            callbacks=bar.callbacks(),
+            report=report and out is not None,
+            **asdict(options),
+        )
+        run = load(folder, dataset)
+        weakref.finalize(run, temporary.pop_all().close)
+    return run
+
+
 def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
     """Open a finished run: its folder, or a file that :meth:`Run.export` or ``subgnn export`` wrote.
 
@@ -293,7 +353,7 @@ def embed_subgraphs(
     """Vectors of subgraphs without labels: a row each, with the name of the subgraph as index.
 
     They are fitted to these subgraphs: for vectors of further ones that can be compared with them, keep the model with
-    ``subgnn embed --model``, or :func:`~subgnn.api.train.train` the recipe.
+    ``subgnn embed --model``, or :func:`train` the recipe.
 
     Args:
         graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
