@@ -91,3 +91,8 @@ def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         del os.environ["SUBGNN_CACHE"]
     else:
         os.environ["SUBGNN_CACHE"] = before
+
+
+def pytest_make_parametrize_id(val, argname):
+    """Name long bytes by their argument: packed files hold the time, and workers must collect the same names."""
+    return argname if isinstance(val, bytes) and len(val) > 40 else None
