@@ -150,6 +150,16 @@ def test_a_run_imports_no_module_that_the_user_did_not_choose(site, monkeypatch)
     assert subgnn.load("run").predictor.probabilities([[0, 1, 2]]).tolist() == expected
 
 
+def test_a_candidate_of_a_portfolio_is_not_imported_unasked(site, monkeypatch):
+    monkeypatch.syspath_prepend(site)
+    recipe('method = "toy_plugin.degrees:MODEL"\n')
+    text = '[[auto.candidates]]\nname = "toy"\nrecipe = "my.toml"\n'
+    Path("auto.toml").write_text(f'method = "auto"\n{text}')
+    with pytest.raises(UserError, match="which is not part of subgnn"):
+        subgnn.train(dataset(), "run", recipe="auto.toml", device="cpu", cache=False)
+    assert not Path("imported").exists()
+
+
 def test_settings_of_its_own(site, monkeypatch):
     monkeypatch.syspath_prepend(site)
     path = recipe('method = "toy_plugin.scaled:MODEL"\n[training]\nepochs = 1\n[scaled]\nfactor = 4.0\n')

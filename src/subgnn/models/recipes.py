@@ -93,10 +93,10 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, allow: bool = Fals
     return parse_recipe(content, str(path), overrides)
 
 
-def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A packaged recipe by name, or a recipe file by its path, with overrides."""
+def find_recipe(name: str, overrides: Sequence[str] = (), *, allow: bool = True) -> Recipe:
+    """A packaged recipe by name, or a recipe file by its path, with overrides; ``allow`` as in :func:`read_recipe`."""
     if name.endswith(".toml"):
-        return read_recipe(Path(name), overrides, allow=True)
+        return read_recipe(Path(name), overrides, allow=allow)
     packaged = packaged_recipe(name)
     recipe = parse_recipe(packaged.content, str(packaged.path), [*packaged.settings, *overrides])
     published = packaged.published.get("") or packaged.published.get(recipe.embeddings.source, {})
@@ -115,7 +115,8 @@ def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict
         needed = ", ".join(sorted({name for one in wanted for name in one.for_graphs_with}))
         what = f"{', '.join(one.name for one in wanted)}: made for graphs with {needed}, but this one has none"
         raise UserError(what, where="auto.candidates", hint="name other candidates, or none, in auto.only")
-    return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
+    # Somebody else's run may name the files of candidates.
+    return {one.name: replace(find_recipe(one.recipe, one.set, allow=False), name=one.name) for one in chosen}
 
 
 def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None:
