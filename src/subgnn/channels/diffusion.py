@@ -218,8 +218,8 @@ def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArra
 def largest_lifts(work: Work, components: Ragged, most: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The nodes outside of each component with the largest lifts (C, most), the largest first, and their lifts.
 
-    Each row of lifts has norm 1; where there are fewer, the last node is repeated with 0, and where there are none, the
-    nodes are 0.
+    Each row of lifts has norm 1. A component with fewer nodes repeats its last one with lift 0; one without any has
+    node 0 throughout.
     """
     nodes, weights = np.zeros((len(components), most), np.int32), np.zeros((len(components), most), np.float32)
     for part, lifts in _component_lifts(work, components):

@@ -49,8 +49,8 @@ class _Plan:
 class EdgeStore:
     """Collects edges in chunks, and builds a graph of them whose arrays are memory maps.
 
-    Its files are in ``folder``, which the caller removes. It works in about ``memory`` bytes; a bucket has at least the
-    rows of 256 nodes, whatever their degrees.
+    Its files are in ``folder``, which the caller removes. It works in about ``memory`` bytes; a bucket holds the
+    rows of at least 256 nodes, even if their degrees are large.
     """
 
     def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress = ignore) -> None:

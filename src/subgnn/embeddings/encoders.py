@@ -11,7 +11,7 @@ root of the degree. Degrees run from one to thousands, and so would the sums.
 
 *GraphSAINT* (Zeng et al., 2020): a step works on the subgraph induced by the nodes of random walks from uniform roots.
 With p_v and p_uv the probabilities that a sample holds a node or an edge, as counted in samples drawn beforehand,
-messages and losses are weighted so that their expectations are those of the whole graph:
+messages and losses are weighted so that, in expectation, they equal those on the whole graph:
 
 .. math:: x'_v = \sum_{u \in N(v) \cup v} \frac{p_v}{p_{uv}} \, \frac{W x_u}{\sqrt{(d_v + 1)(d_u + 1)}},
           \qquad L = \sum_{uv} \frac{\ell_{uv}}{p_{uv}}

@@ -78,7 +78,7 @@ _NODE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Titles of columns, where the caller names them, whatever their case; None to guess."""
+    """Column titles that the caller names, in upper or lower case; None to guess one."""
 
     source: str | None = None
     target: str | None = None

@@ -288,7 +288,7 @@ def _odd_cell(title: str, cells: list[str]) -> str:
 
 
 def _categories(title: str, cells: list[str]) -> _Feature | None:
-    """A feature for each of the values; None if there are so many that they are not categories."""
+    """One feature per distinct value; None if there are too many values for categories."""
     found = sorted({cell for cell in cells if not is_missing(cell)})
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
         return None
