@@ -16,7 +16,7 @@ from tests.results import result
 
 def full() -> RunResult:
     """A result in which every kind of field has a value."""
-    row = Candidate(name="bag", recipe="bag", score=0.5, low=None, high=None, seconds=1, estimate=2, weight=1, note="")
+    row = Candidate(name="bag", recipe="bag", score=0.5, low=None, high=None, seconds=1, weight=1, note="")
     chosen = count_alerts(0.25, np.array([0.5, 0.5, 0.0], np.float32), np.array([1, 0, 1]))
     label = LabelAlerts(label="a", threshold=0.25, reached=True, chosen=chosen)
     decision = Decision("f1", "validation", (label,))

@@ -42,7 +42,6 @@ class Candidate:
     low: AnyNumber | None
     high: AnyNumber | None
     seconds: float
-    estimate: float
     weight: float
     note: str
     test: AnyNumber | None = None
@@ -102,7 +101,7 @@ class ThresholdReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``interrupted``."""
+    """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``judged``."""
 
     run: str
     dataset: str
@@ -139,6 +138,8 @@ class RunResult:
     signal: str = ""
     signals: tuple[str, ...] = ()
     interrupted: bool = False
+    late: tuple[str, ...] = ()
+    judged: int = 0
     seconds: Seconds
     peak_memory_mb: float
     device: str

@@ -115,9 +115,7 @@ def test_attributions_add_up_to_the_output_of_the_member(run):
 def test_the_page_shows_the_parts_of_the_member_with_channels(run):
     result = read_result(run)
     task = result.task
-    row = Candidate(
-        name="", recipe="a recipe", score=0.5, low=0.4, high=0.6, seconds=1.0, estimate=1.0, weight=0.0, note=""
-    )
+    row = Candidate(name="", recipe="a recipe", score=0.5, low=0.4, high=0.6, seconds=1.0, weight=0.0, note="")
     metric = "r2" if task == "regression" else "micro_f1"
     more = {
         "leaderboard": tuple(replace(row, name=name, weight=share) for name, share in SHARES.items()),

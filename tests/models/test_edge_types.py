@@ -18,7 +18,8 @@ from subgnn.models.kernel_machines.views import DiffusionSettings, compute_view
 from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_line
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
-from subgnn.training.portfolio import CrossValidation, plan
+from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.portfolio import plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
 from tests.models.dense import dense_adjacency, dense_pass, labels, unfitted

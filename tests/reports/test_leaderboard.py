@@ -19,7 +19,7 @@ from .reading import drawn, read
 
 def entry(name, score=None, half=0.02, weight=0.0, note="", test=None):
     low, high = (None, None) if score is None else (score - half, score + half)
-    about = {"seconds": 2.0, "estimate": 2.0, "weight": weight, "note": note, "test": test}
+    about = {"seconds": 2.0, "weight": weight, "note": note, "test": test}
     return Candidate(name=name, recipe=name, score=score, low=low, high=high, **about)
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from subgnn.training.options import Callbacks
 
 
+_FEATURES = "uses node features"
+
+
 class Bar:
     """One line for the progress of pretraining, then of preparation, then of training.
 
@@ -67,9 +70,9 @@ class Bar:
                 self._judged.add(row.name)
                 score = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f})"
                 self._bar.console.print(f"{row.name:24} {score}  {row.seconds:.0f} s", highlight=False)
-        tried = [row for row in rows if row.recipe and (row.score is not None or not row.note)]
+        tried = [row for row in rows if row.recipe and (row.score is not None or row.note in ("", _FEATURES))]
         best = f"best so far {done[0].name} {done[0].score:.3f}" if done else ""
-        self._show(f"auto: {doing}", len(done), len(tried), best)
+        self._show("auto", len(done), len(tried), "; ".join(part for part in (best, doing) if part))
 
     def _show(self, what: str, done: int, total: int | None, state: str) -> None:
         if self._task is None or what != self._what:
@@ -81,11 +84,10 @@ class Bar:
 
 
 def _print_plan(rows: Sequence[Candidate]) -> None:
-    tried = [row for row in rows if row.estimate and not row.note.startswith("left out")]
-    named = ", ".join(f"{row.name} ({row.estimate:.0f} s)" for row in tried)
-    print(f"candidates, with rough estimates: {named}")
+    tried = [row for row in rows if row.recipe and (row.score is not None or not row.note or row.note == _FEATURES)]
+    print(f"candidates: {', '.join(row.name for row in tried)}")
     for row in rows:
-        if row.note and row not in tried and row.score is None:
+        if row.recipe and row not in tried:
             print(f"not tried: {row.name} ({row.note})")
 
 

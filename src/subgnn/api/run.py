@@ -175,7 +175,7 @@ class Run:
         if not self.result.is_portfolio:
             what = f"this run trained a single recipe ({self.result.recipe}), so it has no leaderboard"
             raise UserError(what, where="leaderboard", hint="train without a recipe to compare several")
-        return pd.DataFrame(map(asdict, self.result.leaderboard)).drop(columns="estimate")
+        return pd.DataFrame(map(asdict, self.result.leaderboard))
 
     @property
     def report(self) -> Path:

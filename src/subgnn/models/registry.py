@@ -15,6 +15,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
 from subgnn.models.baselines.bag import BagModel
+from subgnn.models.baselines.constant import ConstantModel
 from subgnn.models.baselines.meta_node import MetaNodeModel
 from subgnn.models.baselines.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.baselines.profiles import ProfileModel
@@ -23,13 +24,11 @@ from subgnn.models.baselines.topology import TopologyModel
 from subgnn.models.correction import fit_baseline
 from subgnn.models.interface import (
     ChannelModel,
-    Cost,
     FittedModel,
     LoadContext,
     Model,
     Settings,
     SetUp,
-    Sizes,
     TrainableModel,
     TrainingData,
 )
@@ -52,6 +51,7 @@ MODELS: dict[str, Model] = {
     "s2v-ns": Sub2VecModel("ns"),
     "gc": GraphClassificationModel(),
     "topology": TopologyModel(),
+    "constant": ConstantModel(),
     "bag": BagModel(),
     "bag-1hop": BagModel(one_hop=True),
     "diffusion": KernelMachine(),
@@ -119,16 +119,6 @@ def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:
     return replace(
         found, candidates=[replace(c, checkpoint=replace(c.checkpoint, parts=parts)) for c in found.candidates]
     )
-
-
-def estimated_cost(recipe: Recipe, sizes: Sizes) -> Cost:
-    """What fits of a recipe take, with those of the baseline it corrects: to all subgraphs, and to five folds."""
-    found, corrected = trainable_model_of(recipe).cost(recipe, sizes), baseline_of(recipe)
-    if corrected is None:
-        return found
-    solved = replace(recipe, training=replace(recipe.training, epochs=0))  # networks among its choices are left out
-    baseline = corrected.cost(solved, sizes)
-    return Cost(found.fit + 6 * baseline.fit, found.once + baseline.once)
 
 
 def open_checkpoint(checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:

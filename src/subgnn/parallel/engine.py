@@ -11,7 +11,9 @@ terminal reaches the parent only, which ends its workers. A worker whose parent 
 
 from __future__ import annotations
 
+import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -22,8 +24,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast
 
 from subgnn.errors import UserError
@@ -35,7 +39,19 @@ Result = TypeVar("Result")
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 EngineName = Literal["local", "ray"]
+Stop = Callable[[], bool]
+"""Asked a few times a second whether to end."""
 _GRACE_SECONDS = 10.0  # for a worker to end in an orderly way
+_LOOK_SECONDS = 0.2  # between two questions whether to end
+
+
+TOO_LONG = "it took too long"
+"""The message of a job that was killed because it took longer than allowed."""
+
+
+def never() -> bool:
+    """Go on to the end."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +105,18 @@ class Engine(Protocol):
     def share(self, value: Value) -> Shared[Value]:
         """Place a value where workers can read it, for as long as the returned object lives."""
 
-    def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        """Yield each job with its result or failure, in the order in which they end."""
+    @property
+    def running(self) -> Sequence[Any]:
+        """The jobs that run now, as far as is known."""
+
+    def map(
+        self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
+    ) -> Iterator[tuple[Job, Result | Failure]]:
+        """Yield each job with its result or failure, in the order in which they end.
+
+        When ``stop`` becomes true, no further job is started and those that run are killed, if they run in processes
+        of their own; so is a job that runs for more than ``seconds``, which fails.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,17 +130,40 @@ class Held(Generic[Value]):
         return self.value
 
 
+@dataclass(frozen=True, slots=True)
+class Mapped(Generic[Value]):
+    """A value in a file of this machine, whose arrays each worker maps into its memory."""
+
+    path: str
+
+    def get(self) -> Value:
+        """The value, read once in each process; writing to its arrays changes this process's copy only."""
+        return cast("Value", _mapped_value(self.path))
+
+
+@lru_cache(maxsize=4)
+def _mapped_value(path: str) -> Any:
+    import joblib
+
+    return joblib.load(path, mmap_mode="c")
+
+
 class LocalEngine:
     """Processes of this machine, each with one job at a time.
 
-    With one process, jobs run in this process, without any start. A worker that is killed fails its job only, and
-    another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close`` and
-    at the end of a ``with`` block. Each has an equal share of the memory limit (:mod:`subgnn.parallel.memory`) that
-    was in force when it was started, and ``threads`` threads.
+    With one process, jobs run in this process, without any start, unless they are to run ``apart``, where they can be
+    killed. Jobs with a true attribute ``on_gpu`` run one after the other, beside the others. A worker that is killed
+    fails its job only, and another takes its place. Workers stay for the next ``map``, with what they have loaded; they
+    end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
+    (:mod:`subgnn.parallel.memory`) that was in force when it was started, and ``threads`` threads.
     """
 
-    def __init__(self, processes: int = 1, *, threads: int = 1) -> None:
+    def __init__(self, processes: int = 1, *, threads: int = 1, apart: bool = False) -> None:
         self.processes = processes
+        self.has_workers = processes > 1 or apart
+        self.running: list[Any] = []
+        self._folder: TemporaryDirectory[str] | None = None
+        self._shared = 0
         # Libraries read these when they are loaded. A waiting thread that spins takes a core from its neighbours.
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
         self.environment = {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(threads))
@@ -125,35 +174,66 @@ class LocalEngine:
         """The number of jobs that run at once."""
         return max(1, self.processes)
 
-    def share(self, value: Value) -> Held[Value]:
-        """The value as a part of each job."""
-        return Held(value)
+    def share(self, value: Value) -> Held[Value] | Mapped[Value]:
+        """The value itself, or a file of it that workers map into their memory until the engine is closed."""
+        if not self.has_workers:
+            return Held(value)
+        import joblib
 
-    def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+        self._folder = self._folder or TemporaryDirectory(prefix="subgnn-")
+        self._shared += 1
+        path = str(Path(self._folder.name) / f"shared{self._shared}")
+        joblib.dump(value, path)
+        return Mapped(path)
+
+    def map(
+        self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
+    ) -> Iterator[tuple[Job, Result | Failure]]:
         """Yield each job with its result or failure, in the order in which they end."""
-        if self.processes <= 1 or not jobs:
-            return ((job, attempt(function, job)) for job in jobs)
-        return self._map(function, jobs)
+        return self._map(function, jobs, stop, seconds) if self.has_workers else self._map_here(function, jobs, stop)
 
-    def _map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        waiting = list(reversed(jobs))
-        busy: dict[Any, tuple[_Worker, Job]] = {}  # by the pipe to the worker
+    def _map_here(
+        self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop
+    ) -> Iterator[tuple[Job, Result | Failure]]:
+        for job in jobs:
+            if stop():
+                return
+            self.running = [job]
+            yield job, attempt(function, job)
+            self.running = []
+
+    def _map(
+        self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop, seconds: float
+    ) -> Iterator[tuple[Job, Result | Failure]]:
+        waiting = {on_gpu: [job for job in reversed(jobs) if _on_gpu(job) is on_gpu] for on_gpu in (False, True)}
+        busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
         try:
-            while waiting or busy:
-                while waiting and len(busy) < self.processes:
-                    worker, job = self._worker(), waiting.pop()
-                    busy[worker.pipe] = worker, job
-                    worker.send(function, job)
-                for pipe in wait(list(busy)):
-                    worker, job = busy.pop(pipe)
+            while (any(waiting.values()) or busy) and not stop():
+                for on_gpu, most in ((True, 1), (False, self.processes)):
+                    free = most - sum(_on_gpu(job) is on_gpu for _, job, _ in busy.values())
+                    for _ in range(min(free, len(waiting[on_gpu]))):
+                        worker, job = self._worker(), waiting[on_gpu].pop()
+                        busy[worker.pipe] = worker, job, time.monotonic()
+                        worker.send(function, job)
+                self.running = [job for _, job, _ in busy.values()]
+                looks = stop is not never or seconds < math.inf
+                for pipe in wait(list(busy), _LOOK_SECONDS if looks else None):
+                    worker, job, _ = busy.pop(pipe)
                     result = worker.receive()
                     if worker.is_alive():
                         self._idle.append(worker)
                     else:
                         worker.end()
                     yield job, result
+                oldest = time.monotonic() - seconds
+                for pipe in [pipe for pipe, (_, _, begin) in busy.items() if begin < oldest]:
+                    worker, job, _ = busy.pop(pipe)
+                    _end_all([worker], grace=0.0)
+                    yield job, Failure(TOO_LONG)
         finally:  # after an interrupt, or when the caller needs no more results
-            _end_all([worker for worker, _ in busy.values()])
+            self.running = []
+            # A worker that is to stop has nothing to tidy up: what it writes replaces files when it is complete.
+            _end_all([worker for worker, _, _ in busy.values()], grace=_GRACE_SECONDS if stop is never else 0.0)
 
     def _worker(self) -> _Worker:
         while self._idle:
@@ -164,9 +244,12 @@ class LocalEngine:
         return _Worker(share_of_each(self.processes), self.environment)
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers, and remove what they shared."""
         while self._idle:
             self._idle.pop().end()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -196,12 +279,12 @@ class _Worker:
 
     def send(self, function: Callable[[Any], Any], job: Any) -> None:
         with suppress(OSError):  # if the worker has ended, so does the wait for its result
-            self.pipe.send((function, job))
+            _send(self.pipe, (function, job))
 
     def receive(self) -> Any:
         """Wait for a result, or for the end of the worker."""
         try:
-            return self.pipe.recv()
+            return pickle.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
             return Failure(f"the worker process {_how_it_ended(self._process.wait())}")
 
@@ -220,6 +303,11 @@ class _Worker:
         cast(IO[bytes], self._process.stdin).close()
 
 
+def _send(pipe: Connection, value: Any) -> None:
+    """Send a value as bytes: torch would replace the memory of tensors by file descriptors, which end with a worker."""
+    pipe.send_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+
+
 def _how_it_ended(code: int) -> str:
     if code >= 0:
         return f"ended by itself (exit code {code})"
@@ -227,9 +315,13 @@ def _how_it_ended(code: int) -> str:
     return f"was killed ({name}{', perhaps out of memory' if name == 'SIGKILL' else ''})"
 
 
-def _end_all(workers: Iterable[_Worker]) -> None:
-    """Interrupt workers, and kill those that have not ended ten seconds later."""
-    deadline = time.monotonic() + _GRACE_SECONDS
+def _on_gpu(job: Any) -> bool:
+    return bool(getattr(job, "on_gpu", False))
+
+
+def _end_all(workers: Iterable[_Worker], *, grace: float) -> None:
+    """Interrupt workers, and kill those that have not ended after ``grace`` seconds."""
+    deadline = time.monotonic() + grace
     for worker in workers:
         worker.interrupt()
     for worker in workers:
@@ -255,13 +347,13 @@ def run_worker(descriptor: int, memory: int) -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt), memory_limit(memory):
         while True:
             try:
-                result = attempt(*pipe.recv())
+                result = attempt(*pickle.loads(pipe.recv_bytes()))
             except (ImportError, AttributeError) as error:  # a function that cannot be imported
                 result = Failure.of(error)
             try:
-                pipe.send(result)
-            except (TypeError, ValueError, AttributeError) as error:  # a result that cannot be pickled
-                pipe.send(Failure.of(error))
+                _send(pipe, result)
+            except (TypeError, ValueError, AttributeError, pickle.PicklingError) as error:
+                _send(pipe, Failure.of(error))
     working.clear()
 
 

@@ -187,7 +187,6 @@ def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
         low=None,
         high=None,
         seconds=sum(row.seconds for row in rows),
-        estimate=0.0,
         weight=1.0,
         note="",
         test=result.test.get(result.metric),

@@ -73,6 +73,16 @@ class TrainOptions:
         bool, Option("--allow-look-ahead", help="Allow edges newer than the first held-out subgraph.")
     ] = False
     device: DeviceName = "auto"
+    processes: Annotated[
+        int | None, Option(min=1, help="Models fitted at once (auto only); by default one per core.")
+    ] = None
+    engine: Annotated[Literal["local", "ray"], Option(help="Fit on this machine, or on Ray's workers (auto only).")] = (
+        "local"
+    )
+    address: Annotated[
+        str | None,
+        Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
+    ] = None
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False
     mlflow: Annotated[

@@ -1,21 +1,12 @@
-"""Judge the candidates of a portfolio by cross-validation on the labelled subgraphs outside the test split.
-
-The subgraphs are dealt into folds, equal nodes and groups together. For each fold, a candidate is fitted to the others
-and predicts the fold, so that every subgraph is predicted once by a model that never saw it. Within each fit, an eighth
-of the subgraphs to learn from serves the choices that a recipe leaves open and the selection of epochs; a model that is
-fitted in one go is then solved again on all of them. With ``auto.fit_on = "train"`` the training split is dealt into
-folds, and the validation split has that part, as in published protocols. Small sets are dealt several times.
+"""The candidates of a portfolio: which there are, what they score out of fold, and the files that hold this.
 
 Candidates that are finished are kept in RUN/candidates, and are not judged again when a run is resumed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import time
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +15,22 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
-from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
-from subgnn.data.splits import draw_folds, split_units
-from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings.sources import PRETRAINED, check_source, source_vectors
-from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.embeddings.sources import PRETRAINED, check_source
+from subgnn.errors import DataError, UserError
 from subgnn.metrics.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.interface import Cost, Sizes, Vectors
 from subgnn.models.recipes import check_recipe, used_attributes
-from subgnn.models.registry import check_edges, estimated_cost, model_of
+from subgnn.models.registry import check_edges, model_of
 from subgnn.models.spec import ModelSpec
 from subgnn.ranking import recall_count
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import json_digest
 from subgnn.task import Thresholds, task_of
+from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
-from subgnn.training.fit import HELD_OUT, TRAIN, VAL, FitHooks, FitResult, Stopped, fit
-from subgnn.training.options import NO_CALLBACKS, Callbacks
+from subgnn.training.search import Entry
 
 CANDIDATES = "candidates"
 """The folder of a run with the out-of-fold predictions of each candidate."""
@@ -53,190 +40,23 @@ _FORMAT = Format(
     make="subgnn train writes them",
     again="remove it, and finish the run with subgnn train --resume",
 )
-_PARTS = 8  # one of them serves choices within a fit
 _ENOUGH, _MOST_REPEATS = 1000, 4
-_CHEAP = 0.1  # the part of the budget that a candidate's repeats may take
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CrossValidation:
-    """The labelled subgraphs that candidates are judged on and select on; none is in the test split.
-
-    ``rows`` are their places in the dataset that was given; ``judged`` are dealt into folds. With ``has_validation``,
-    the others serve all choices.
-    """
-
-    dataset: Dataset
-    rows: NDArray[np.int64]
-    judged: NDArray[np.int64]
-    has_validation: bool
-    seed: int
-
-    @classmethod
-    def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> CrossValidation:
-        """The folds of a dataset; refused if there are no labels, or too few subgraphs."""
-        given = dataset.subgraphs
-        given.require_labels("train")
-        splits = np.zeros(len(given), np.int8) if given.splits is None else np.array(given.splits)
-        rows = np.flatnonzero(splits != HELD_OUT)
-        subgraphs = replace(given, groups=_kept_groups(given, splits)).take(rows)
-        has_validation = auto.fit_on == "train" and bool((splits == VAL).any())
-        judged = np.flatnonzero(splits[rows] == TRAIN) if auto.fit_on == "train" else np.arange(len(rows))
-        if auto.fit_on == "train" and not has_validation:
-            rows, subgraphs, judged = rows[judged], subgraphs.take(judged), np.arange(len(judged))
-        found = cls(replace(dataset, subgraphs=replace(subgraphs, splits=None)), rows, judged, has_validation, seed)
-        needed = 2 if has_validation else 3
-        if len(np.unique(found.units)) < needed:
-            groups = "" if subgraphs.groups is None else " (each group counts once)"
-            what = f"only {len(np.unique(found.units))} distinct labelled subgraphs outside the test split{groups}"
-            hint = f"at least {needed} are needed to judge candidates; name a single recipe, e.g. --recipe bag"
-            raise DataError(what, where="train", hint=hint)
-        return found
-
-    @property
-    def subgraphs(self) -> SubgraphSet:
-        """The subgraphs that are divided into folds."""
-        return self.dataset.subgraphs.take(self.judged)
-
-    @property
-    def units(self) -> NDArray[np.int64]:
-        """The unit that determines the fold of each: subgraphs of equal nodes, or of one group."""
-        return split_units(self.subgraphs, self.subgraphs.groups)
-
-    @property
-    def key(self) -> str:
-        """A hash of everything that out-of-fold predictions depend on besides the candidate."""
-        graph = self.dataset.graph
-        parts = (
-            graph.content_hash,
-            "" if graph.features is None else hashlib.sha256(np.ascontiguousarray(graph.features).data).hexdigest(),
-            self.dataset.subgraphs.content_hash,
-            hashlib.sha256(self.judged.tobytes()).hexdigest(),
-            str(self.seed),
-        )
-        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
-
-    def folds(self, repeat: int, count: int) -> list[NDArray[np.int8]]:
-        """The splits for the fits of one repeat: each holds out one fold."""
-        fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
-        found = []
-        for i in range(int(fold.max()) + 1):
-            splits = self._start()
-            splits[self.judged[fold == i]] = HELD_OUT
-            found.append(self._with_validation(splits, f"auto/validation/{repeat}/{i}"))
-        return found
-
-    def whole(self) -> NDArray[np.int8]:
-        """The splits of a fit to all subgraphs."""
-        return self._with_validation(self._start(), "auto/validation")
-
-    def _start(self) -> NDArray[np.int8]:
-        splits = np.full(len(self.dataset.subgraphs), VAL, np.int8)
-        splits[self.judged] = TRAIN
-        return splits
-
-    def _with_validation(self, splits: NDArray[np.int8], name: str) -> NDArray[np.int8]:
-        """Put the part of the training subgraphs that costs the fewest classes into validation, unless there is one."""
-        if self.has_validation:
-            return splits
-        train = np.flatnonzero(splits == TRAIN)
-        subgraphs = self.dataset.subgraphs.take(train)
-        parts = draw_folds(subgraphs, self.seed, name, folds=_PARTS)
-        chosen = 0
-        if task_of(subgraphs.task).one_class:
-            labels = np.asarray(subgraphs.targets)
-            left = [len(np.unique(labels[parts != part])) for part in range(int(parts.max()) + 1)]
-            chosen = int(np.argmax(left))
-        splits[train[parts == chosen]] = VAL
-        return splits
-
-
-def _kept_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Strings | None:
-    """The groups, unless the split itself divides them between test and the rest."""
-    groups = subgraphs.groups
-    if groups is None:
-        return None
-    test, rest = (set(groups.take(np.flatnonzero((splits == HELD_OUT) == held))) for held in (True, False))
-    return None if test & rest else groups
-
-
-@dataclass(slots=True)
-class Budget:
-    """Seconds that a portfolio may take, and what is left of them."""
-
-    seconds: float
-    begin: float = field(default_factory=lambda: time.monotonic())
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        return self.begin + self.seconds - time.monotonic()
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A candidate: its recipe, its plan, and once it was judged, its out-of-fold predictions (repeats, n, outputs).
-
-    ``seconds`` are those of each fit. ``dropped`` says why it is not judged, or failed; ``behind``, that it was stopped
-    because it is clearly behind the best.
-    """
-
-    name: str
-    recipe: Recipe
-    repeats: int = 1
-    cost: Cost = field(default_factory=lambda: Cost(0.0))
-    predictions: NDArray[np.float32] | None = None
-    seconds: list[float] = field(default_factory=list)
-    dropped: str = ""
-    behind: bool = False
-    note: str = ""
-
-    @property
-    def refit(self) -> float:
-        """Seconds that a fit to all subgraphs takes: measured, or estimated before that."""
-        return float(np.median(self.seconds)) if self.seconds else self.cost.fit
-
-    def estimate(self, folds: int) -> float:
-        """Seconds of all its fits: for each fold of each repeat, and to all subgraphs."""
-        return self.cost.once + self.cost.fit * (self.repeats * folds + 1)
 
 
 def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSettings) -> list[Entry]:
-    """The candidates in their order, with repeats, estimates, and notes of those that are left out.
+    """The candidates in their order; those that cannot be fitted to the data say why.
 
-    A function of the data and the settings alone. The first candidate that can be fitted is never left out.
+    Few subgraphs are dealt into folds several times for candidates that are fitted in one go; a network sees one deal.
     """
-    graph, subgraphs, left = pool.dataset.graph, pool.subgraphs, auto.time
-    sizes = Sizes(
-        nodes=graph.num_nodes,
-        edges=graph.num_edges,
-        subgraphs=len(subgraphs),
-        memberships=len(subgraphs.nodes.values),
-        outputs=max(1, subgraphs.num_classes),
-        types=len(graph.types),
-    )
-    rows: list[Entry] = []
+    graph, repeats = pool.dataset.graph, auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(pool.judged)))
+    rows = []
     for name, recipe in recipes.items():
         row = Entry(name, recipe, dropped=_problem(recipe, graph))
-        if not row.dropped:
-            row.cost = estimated_cost(recipe, sizes)
-            wanted = auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(subgraphs)))
-            affordable = int(_CHEAP * auto.time // (auto.folds * row.cost.fit))
-            row.repeats = wanted if auto.repeats else max(1, min(wanted, affordable))
-            seconds = row.estimate(auto.folds)
-            if seconds > left and any(not one.dropped for one in rows):
-                row.dropped = over_budget(seconds, left)
-            else:
-                left -= seconds
+        row.repeats = repeats if auto.repeats or row.is_simple else 1
         if "features" in graph.attributes and "features" in used_attributes(recipe):
             row.note = "uses node features"
         rows.append(row)
     return rows
-
-
-def over_budget(seconds: float, left: float) -> str:
-    """The note of a candidate that takes longer than what is left of the budget."""
-    return f"left out: needs about {seconds:.0f} s, but only {max(0.0, left):.0f} s of the budget remain"
 
 
 def _problem(recipe: Recipe, graph: Graph) -> str:
@@ -252,100 +72,6 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
     except UserError as error:
         return error.what
     return ""
-
-
-class Dropped(Exception):
-    """Judging of a candidate stopped early; the message says why."""
-
-
-Check = Callable[[float, NDArray[np.int64], NDArray[np.float32]], None]
-"""Called after a fit; raises :class:`Dropped` if the candidate is not to go on.
-
-It is given an estimate of the seconds that the other fits take, the subgraphs that were predicted in the first repeat
-(m,), and what was predicted for them (1, m, outputs).
-"""
-
-
-@dataclass(slots=True)
-class FoldFits:
-    """Fits of recipes to parts of a pool, which share their node embeddings; ``stop`` is asked after every epoch."""
-
-    pool: CrossValidation
-    device: str = "auto"
-    cache: bool = True
-    callbacks: Callbacks = NO_CALLBACKS
-    stop: Callable[[], bool] = lambda: False
-    _tables: dict[str, Vectors] = field(default_factory=dict)
-    _graph: Graph | None = None
-
-    @property
-    def graph(self) -> Graph:
-        """The undirected graph."""
-        self._graph = self._graph or self.pool.dataset.graph.undirected()
-        return self._graph
-
-    def vectors(self, recipe: Recipe) -> Vectors:
-        """The table of node embeddings of a recipe, computed once; None for random ones and models without."""
-        if not model_of(recipe).uses_embeddings(recipe) or recipe.embeddings.source == "random":
-            return None
-        key = json_digest({"embeddings": asdict(recipe.embeddings), "pretrain": asdict(recipe.pretrain)})
-        if key not in self._tables:
-            report = self.callbacks.on_pretrain
-            self._tables[key] = source_vectors(
-                recipe, self.graph, device=self.device, cache=self.cache, on_epoch=report
-            )
-        return self._tables[key]
-
-    def fit(self, recipe: Recipe, splits: NDArray[np.int8]) -> FitResult:
-        """Fit a recipe; without other subgraphs to choose on, to the validation part, too, if that can be done."""
-        with warnings.catch_warnings():
-            # The whole set was checked before; a fold may well lack a class.
-            warnings.simplefilter("ignore", DataWarning)
-            return fit(
-                recipe,
-                self.pool.dataset,
-                splits,
-                seed=self.pool.seed,
-                device=self.device,
-                cache=self.cache,
-                vectors=self.vectors(recipe),
-                join=not self.pool.has_validation,
-                outputs=("test",),
-                hooks=FitHooks(on_prepare=self.callbacks.on_prepare, after_epoch=self._after_epoch),
-            )
-
-    def _after_epoch(self, record: dict[str, Any], _: Any) -> None:
-        if self.stop():
-            raise Stopped
-
-
-def judge(row: Entry, auto: AutoSettings, fits: FoldFits, check: Check) -> None:
-    """Compute out-of-fold predictions; ``check`` is called after each fit but the last, and may raise."""
-    pool = fits.pool
-    outputs = max(1, pool.subgraphs.num_classes)
-    found = np.zeros((row.repeats, len(pool.judged), outputs), np.float32)
-    place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
-    place[pool.judged] = np.arange(len(pool.judged))
-    parts = [(repeat, splits) for repeat in range(row.repeats) for splits in pool.folds(repeat, auto.folds)]
-    seconds: list[float] = []
-    predicted = np.zeros(len(pool.judged), np.bool_)
-    begin = time.monotonic()
-    fits.vectors(row.recipe)
-    for i, (repeat, splits) in enumerate(parts):
-        fitted = fits.fit(row.recipe, splits)
-        held_out = np.flatnonzero(splits == HELD_OUT)
-        found[repeat, place[held_out]] = fitted.predictions
-        predicted[place[held_out]] = True
-        seconds.append(time.monotonic() - begin)
-        begin = time.monotonic()
-        # The first fit also prepares what the others find in the cache.
-        each = fitted.seconds.train if i == 0 else seconds[-1]
-        if i < len(parts) - 1:
-            rows = np.flatnonzero(predicted)
-            check(each * (len(parts) - 1 - i), rows, found[:1, rows])
-    if not np.isfinite(found).all():
-        raise UserError("a prediction is not a finite number", where=row.name)
-    row.predictions, row.seconds = found, seconds
 
 
 def candidate_key(row: Entry, pool_key: str, auto: AutoSettings) -> str:
@@ -369,7 +95,7 @@ def load_candidate(row: Entry, key: str, run: Path) -> bool:
         content: Any = file.content()
     except DataError:
         return False
-    if content.get("key") != key:
+    if content.get("key") != key or len(file.arrays["predictions"]) != row.repeats:
         return False
     row.predictions = np.array(file.arrays["predictions"], np.float32)
     row.seconds = file.arrays["seconds"].tolist()

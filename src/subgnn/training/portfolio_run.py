@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, cast
@@ -16,45 +16,40 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import Weighting
+from subgnn.models.auto import mean_scores
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
-from subgnn.models.interface import LoadContext
-from subgnn.models.recipes import portfolio
-from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model_of
+from subgnn.models.recipes import find_recipe, portfolio
+from subgnn.models.registry import baseline_of, trainable_model_of
 from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.result import Alerts, Candidate, Interval, RunResult, Seconds
 from subgnn.task import task_of
+from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
-from subgnn.training.fit import FitResult, Stopped, check_labels
+from subgnn.training.fit import FitResult, check_labels
 from subgnn.training.label_signal import CandidateScore, signal_of
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
-    Budget,
     CandidateScores,
-    Check,
-    CrossValidation,
-    Dropped,
-    Entry,
-    FoldFits,
     candidate_key,
-    judge,
     load_candidate,
     output_metrics,
-    over_budget,
     plan,
     save_candidate,
 )
 from subgnn.training.run_dir import CHECKPOINT, result_fields
+from subgnn.training.search import Budget, Entry, Fits, Rules, Search, open_fits, refit, run_fit
 
-_OVER_BUDGET = "it would not fit into the budget"
 NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
-_REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
+_CONSTANT = "constant"
+_OVERTIME = 0.1  # the part of the time limit by which the final fits may exceed it
 
 
 def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
@@ -63,24 +58,27 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
     closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
     """
-    begin = time.monotonic()
-    training = _Training.of(dataset, options)
-    with noted_interrupt([signal.SIGINT]) as interrupt:
+    pool = CrossValidation.of(dataset, options.recipe.auto, options.seed)
+    with (
+        noted_interrupt([signal.SIGINT]) as interrupt,
+        open_fits(pool, options, source=options.source) as fits,
+    ):
+        training = _Training.of(dataset, options, fits)
         training.judge_all(interrupt)
         judged_at = time.monotonic()
         answer = training.answer()
         training.report("fitting the members again")
-        checkpoint, fits = training.refit(answer)
+        answer, members = training.refit(answer)
         save_run_vectors(
-            [(fit.vectors, row.recipe) for row, fit in fits if fit.vectors is not None],
-            training.fits.graph,
+            [(fit.vectors, row.recipe) for row, fit in members if fit.vectors is not None],
+            pool.given.graph,
             options.out,
         )
+        checkpoint = training.checkpoint(answer, members)
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
-        training.report("scoring on test")
-        tested = training.test(checkpoint, fits)
+        tested = training.test(answer, checkpoint, members)
         result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
-        ended = time.monotonic()
+        ended, begin = time.monotonic(), training.budget.begin
         seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
         result = replace(result, seconds=replace(result.seconds, **seconds))
         result.save(options.out)
@@ -89,7 +87,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
             result,
             options.recipe,
             checkpoint,
-            tables=_tables(fits),
+            tables=_tables(members),
             outputs=tested.outputs,
             out_of_fold=(np.stack(training.outputs(answer, checkpoint.spec)), training.pool.rows[training.pool.judged]),
         )
@@ -133,6 +131,17 @@ class _Ensemble:
         """The candidates of weight above 0."""
         return [(row, float(w)) for row, w in zip(self.rows, self.choice.weights, strict=True) if w > 0]
 
+    def only(self, names: Sequence[str]) -> _Ensemble:
+        """The ensemble of some of its members, calibrated anew; the same if these are all of them."""
+        kept = np.array(
+            [w if row.name in names else 0.0 for row, w in zip(self.rows, self.choice.weights, strict=True)]
+        )
+        if not kept.any() or (kept == self.choice.weights).all():
+            return self
+        weights = kept / kept.sum()
+        calibration = calibrate(self.given.mixed(weights), self.given.targets, self.given.task)
+        return replace(self, choice=replace(self.choice, weights=weights), calibration=calibration)
+
 
 @dataclass(slots=True, eq=False)
 class _Training:
@@ -142,21 +151,19 @@ class _Training:
     options: RunOptions
     pool: CrossValidation
     rows: list[Entry]
-    fits: FoldFits
+    fits: Fits
     budget: Budget
     scores: CandidateScores
 
     @classmethod
-    def of(cls, dataset: Dataset, options: RunOptions) -> _Training:
-        recipe = options.recipe
+    def of(cls, dataset: Dataset, options: RunOptions, fits: Fits) -> _Training:
+        recipe, pool = options.recipe, fits.pool
         budget = Budget(recipe.auto.time)
-        pool = CrossValidation.of(dataset, recipe.auto, options.seed)
-        whole = replace(pool.dataset.subgraphs, splits=pool.whole())
+        whole = replace(pool.given.subgraphs, splits=pool.whole())
         check_labels(whole)
         Weighting.of(recipe.training, whole)
         scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
-        fits = FoldFits(pool, options.device, options.cache, options.callbacks)
         return cls(dataset, options, pool, rows, fits, budget, scores)
 
     @property
@@ -170,40 +177,74 @@ class _Training:
         return [row for row in self.rows if row.predictions is not None]
 
     def judge_all(self, interrupt: Interrupt) -> None:
-        """Judge the candidates that are planned, or read what an earlier process has found."""
+        """Judge the candidates, or read what an earlier process has found."""
         pool_key, auto, out = self.pool.key, self.options.recipe.auto, self.options.out
-        # The first candidate is finished whatever the time, so that there is an answer.
-        self.fits.stop = lambda: interrupt.pressed or (bool(self.finished) and self.budget.left < self._reserve())
-        self.report("plan")
+        keys = {row.name: candidate_key(row, pool_key, auto) for row in self.rows}
         for row in self.rows:
-            key = candidate_key(row, pool_key, auto)
-            if row.dropped or (self.options.resume and load_candidate(row, key, out)):
-                continue
-            row.dropped = self._cannot_win(row) or self._too_late(row)
-            if row.dropped:
-                continue
-            self.report(row.name)
-            try:
-                judge(row, auto, self.fits, self._check(row, interrupt))
-                save_candidate(row, key, self.pool.rows[self.pool.judged], out)
-            except (Stopped, Dropped) as reason:
-                row.dropped = "interrupted" if interrupt.pressed else f"stopped: {str(reason) or _OVER_BUDGET}"
-            except Exception as error:
-                text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-                row.dropped = " ".join(f"failed: {text}".split())[:300]
-            if interrupt.pressed:
-                break
-        for row in self.rows:
-            if interrupt.pressed and row.predictions is None and not row.dropped:
-                row.dropped = "interrupted"
-        if not self.finished:
-            if interrupt.pressed:
-                raise KeyboardInterrupt
+            if self.options.resume and not row.dropped:
+                load_candidate(row, keys[row.name], out)
+        self.report("")
+        search = Search(
+            self.fits,
+            self.rows,
+            auto.folds,
+            self.budget,
+            Rules(self._gain, self._cannot_win, self._behind),
+            on_judged=lambda row: save_candidate(row, keys[row.name], self.pool.rows[self.pool.judged], out),
+            on_change=self.report,
+            interrupted=lambda: interrupt.pressed,
+        )
+        search.run()
+        if self.finished:
+            return
+        if interrupt.pressed:
+            raise KeyboardInterrupt
+        if not any(row.late for row in self.rows):
             notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.rows)
-            raise DataError(
-                f"no candidate could be fitted ({notes})", where="train", hint="name a recipe with --recipe"
-            )
-        self.fits.stop = lambda: False
+            hint = "name a recipe with --recipe"
+            raise DataError(f"no candidate could be fitted ({notes})", where="train", hint=hint)
+        self._judge_by_some(search)
+
+    def _judge_by_some(self, search: Search) -> None:
+        """Without time for all folds, judge candidates by the subgraphs of the first; without any, guess a constant."""
+        begun = [row for row in self.rows if (0, 0) in row.folds]
+        rows = np.arange(len(self.pool.judged))
+        if begun:
+            rows = search.predicted(begun[0], 1)[0]
+            for row in begun:
+                row.predictions, row.note = search.predicted(row, 1)[1][None], row.dropped
+                row.dropped = ""
+        else:
+            self.rows.insert(0, self._constant())
+        self.pool = replace(self.pool, judged=self.pool.judged[rows])
+        self.scores = replace(self.scores, pool=self.pool)
+
+    def _frequencies(self) -> NDArray[np.float64]:
+        """The frequencies of classes or labels, or the mean (outputs,)."""
+        subgraphs = self.pool.subgraphs
+        outputs = max(1, subgraphs.num_classes)
+        indicators = task_of(subgraphs.task).indicators(np.asarray(subgraphs.targets), outputs)
+        return np.asarray(indicators.mean(axis=0))
+
+    def _constant(self) -> Entry:
+        """The answer without any candidate."""
+        row, guess = Entry(_CONSTANT, find_recipe(_CONSTANT)), self._frequencies()
+        row.predictions = np.broadcast_to(guess, (1, len(self.pool.judged), len(guess))).astype(np.float32)
+        return row
+
+    def _gain(self, places: NDArray[np.int64], predictions: NDArray[np.float32]) -> float:
+        """The log-likelihood of predictions, a subgraph, above that of always guessing the frequencies of classes."""
+        subgraphs = self.pool.subgraphs
+        task, targets, guess = task_of(subgraphs.task), np.asarray(subgraphs.targets, np.float64), self._frequencies()
+        even = np.broadcast_to(guess, (1, len(places), len(guess)))
+        return task.log_loss(even, targets[places]) - task.log_loss(predictions[None].astype(float), targets[places])
+
+    def _behind(self, places: NDArray[np.int64], predictions: NDArray[np.float32]) -> str:
+        """Why a network is not fitted to the other folds, by what it predicts of some; empty if it may win."""
+        if not self.finished:
+            return ""
+        why = clearly_behind(self._given(), places, predictions[None].astype(np.float64))
+        return why and f"{why} (on {len(places)} subgraphs)"
 
     def _cannot_win(self, row: Entry) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
@@ -222,37 +263,12 @@ class _Training:
                 return f"left out: {one.name}, by the same recipe, was stopped"
         return ""
 
-    def _too_late(self, row: Entry) -> str:
-        """Why a planned candidate no longer fits into the budget; empty if it still does."""
-        seconds, left = row.estimate(self.options.recipe.auto.folds), self.budget.left - self._reserve()
-        return over_budget(seconds, left) if self.finished and seconds > left else ""
-
-    def _reserve(self) -> float:
-        """Seconds needed to refit the members once they are chosen."""
-        return _REFITS * sum(row.refit for row in self.finished)
-
-    def _check(self, row: Entry, interrupt: Interrupt) -> Check:
-        first, trained = not self.finished, not trainable_model_of(row.recipe).is_fitted_in_one_go
-
-        def check(rest: float, rows: NDArray[np.int64], predictions: NDArray[np.float32]) -> None:
-            if interrupt.pressed:
-                raise Stopped
-            if first:
-                return
-            if trained and (why := clearly_behind(self._given(), rows, predictions.astype(np.float64))):
-                row.behind = True
-                raise Dropped(f"{why} (on {len(rows)} subgraphs)")
-            if rest + self._reserve() + _REFITS * row.cost.fit > self.budget.left:
-                raise Dropped(_OVER_BUDGET)
-
-        return check
-
-    def _given(self) -> OutOfFold:
-        """The out-of-fold predictions of the candidates that are finished."""
-        rows, subgraphs = self.finished, self.pool.subgraphs
-        repeats = max(row.repeats for row in rows)
-        # A candidate with fewer repeats stands in with those it has.
-        cycled = [np.asarray(row.predictions)[np.arange(repeats) % row.repeats] for row in rows]
+    def _given(self, rows: Sequence[Entry] | None = None) -> OutOfFold:
+        """The out-of-fold predictions of some candidates, by default of those that are finished."""
+        rows, subgraphs = rows or self.finished, self.pool.subgraphs
+        found = [np.asarray(row.predictions) for row in rows]
+        repeats = np.arange(max(map(len, found)))
+        cycled = [one[repeats % len(one)] for one in found]  # one with fewer repeats stands in with those it has
         targets = np.asarray(subgraphs.targets, np.float64)
         stacked = np.stack(cycled).astype(np.float64)
         return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.scores.metric)
@@ -277,25 +293,40 @@ class _Training:
         )
         return replace(answer, decision=decision)
 
-    def refit(self, answer: _Ensemble) -> tuple[Checkpoint, list[tuple[Entry, FitResult]]]:
-        """Fit the members to all subgraphs of the pool."""
-        members, pool = answer.members, self.pool
-        fits = [(row, self._fit(row)) for row, _ in members]
+    def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]]]:
+        """Fit the members to all subgraphs; without those for which there is no time, the others share their weight."""
+        latest = self.budget.begin + (1 + _OVERTIME) * self.budget.seconds
+        self.fits.stop = lambda: time.monotonic() > latest
+        found = refit(
+            self.fits, [row for row, _ in answer.members if row.recipe.method != _CONSTANT], self.pool.whole()
+        )
+        for row, _ in answer.members:
+            if isinstance(failure := found.get(row.name), Failure):
+                failure.throw()
+            if row.name not in found and row.recipe.method != _CONSTANT:
+                row.late, row.note = True, "no time for the final fit"
+        if not found:
+            rows = [self._constant()]
+            answer = replace(answer, rows=rows, given=self._given(rows), choice=Choice("best", np.ones(1), {}))
+            job = self.fits.job(rows[0], self.pool.whole())
+            return answer, [(rows[0], cast(FitResult, run_fit(job)))]
+        fitted = [(row, cast(FitResult, found[row.name])) for row, _ in answer.members if row.name in found]
+        return answer.only(list(found)), fitted
+
+    def checkpoint(self, answer: _Ensemble, members: list[tuple[Entry, FitResult]]) -> Checkpoint:
+        """The checkpoint of the answer, with those of its members."""
         calibration = answer.calibration
         weights = {
-            "member_weights": torch.tensor([weight for _, weight in members], dtype=torch.float32),
+            "member_weights": torch.tensor([weight for _, weight in answer.members], dtype=torch.float32),
             "scale": torch.from_numpy(calibration.scale.astype(np.float32)),
             "offset": torch.from_numpy(calibration.offset.astype(np.float32)),
         }
         if len(calibration.thresholds):
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
-        subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
-        spec = ModelSpec.for_recipe(self.options.recipe, self.fits.graph, subgraphs, seed=self.options.seed)
+        subgraphs = replace(self.pool.given.subgraphs, splits=self.pool.whole())
+        spec = ModelSpec.for_recipe(self.options.recipe, self.pool.given.graph, subgraphs, seed=self.options.seed)
         spec = replace(spec, decision=answer.decision)
-        return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
-
-    def _fit(self, row: Entry) -> FitResult:
-        return self.fits.fit(row.recipe, self.pool.whole())
+        return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in members})
 
     def leaderboard(
         self, answer: _Ensemble | None = None, tested: Mapping[str, float] | None = None
@@ -303,12 +334,11 @@ class _Training:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
         constant = Candidate(
-            name="constant",
+            name=_CONSTANT,
             recipe="",
             **self.scores.constant(),
             seconds=0.0,
-            estimate=0.0,
-            weight=0.0,
+            weight=weights.get(_CONSTANT, 0.0),
             note="ignores the subgraph",
         )
         rows = [
@@ -317,12 +347,12 @@ class _Training:
                 recipe=self._recipe[row.name],
                 **self.scores.of(row),
                 seconds=sum(row.seconds),
-                estimate=row.estimate(self.options.recipe.auto.folds),
                 weight=weights.get(row.name, 0.0),
                 note=row.dropped or row.note,
                 test=(tested or {}).get(row.name),
             )
             for row in self.rows
+            if row.recipe.method != _CONSTANT
         ]
         return tuple(
             sorted([constant, *rows], key=lambda row: -np.inf if row.score is None else row.score, reverse=True)
@@ -355,6 +385,7 @@ class _Training:
             if (terms := self.scores.terms(row))
         ]
         untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
+        late = tuple(row.name for row in self.rows if row.late)
         verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units, untried)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
@@ -374,38 +405,33 @@ class _Training:
             signal=" ".join(verdict.sentences),
             signals=verdict.signals,
             interrupted=interrupted,
-            seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds)),
+            late=late,
+            judged=len(subgraphs),
+            seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds or [0.0])),
         )
 
-    def test(self, checkpoint: Checkpoint, fits: list[tuple[Entry, FitResult]]) -> _TestScores:
-        """Score test, only once for the final answer; simple candidates that are no members are fitted again."""
-        given = self.dataset.subgraphs
+    def test(self, answer: _Ensemble, checkpoint: Checkpoint, members: list[tuple[Entry, FitResult]]) -> _TestScores:
+        """Score test, only once for the final answer."""
+        given, spec, metric = self.dataset.subgraphs, checkpoint.spec, self.scores.metric_name
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
             return _TestScores()
-        test, graph, metric = given.take(held_out), self.fits.graph, self.scores.metric_name
-        device = torch.device("cpu")
-        context = LoadContext(device, tables=_tables(fits), cache=self.fits.cache)
-        fitted, spec = open_checkpoint(checkpoint, graph, context), checkpoint.spec
-        outputs, targets = fitted.outputs(test.nodes), target_tensor(test, spec.standards)
-        members = {row.name: fit for row, fit in fits}
-        simple = {}
-        for row in self.finished:
-            if trainable_model_of(row.recipe).is_fitted_in_one_go and (
-                row.name in members or self.budget.left > row.refit
-            ):
-                found = (members.get(row.name) or self._fit(row)).checkpoint
-                of_row = open_checkpoint(found, graph, LoadContext(device)).outputs(test.nodes)
-                simple[row.name] = output_metrics(of_row, test, found.spec, select_by=metric)[metric]
+        test = given.take(held_out)
+        mixed = mean_scores([fit.predictions for _, fit in members], [weight for _, weight in answer.members])
+        outputs = answer.calibration.apply(mixed, test.task, spec.standards.get("target")).astype(np.float32)
+        thresholds = answer.calibration.decision_thresholds
         counts = {}
         if spec.decision is not None:
-            counts["test"] = spec.decision.counts(
-                task_of(test.task).scores(outputs), np.asarray(test.targets), spec.classes
-            )
+            thresholds, scores = spec.decision.thresholds(spec.classes), task_of(test.task).scores(outputs)
+            counts["test"] = spec.decision.counts(scores, np.asarray(test.targets), spec.classes)
+        targets = target_tensor(test, spec.standards)
         return _TestScores(
             outputs,
-            output_metrics(outputs, test, spec, fitted.thresholds, select_by=metric),
-            {"test": headline_interval([torch.from_numpy(outputs)], targets, test, thresholds=fitted.thresholds)},
+            output_metrics(outputs, test, spec, thresholds, select_by=metric),
+            {"test": headline_interval([torch.from_numpy(outputs)], targets, test, thresholds=thresholds)},
             counts,
-            simple,
+            {
+                row.name: output_metrics(fit.outputs["test"], test, fit.checkpoint.spec, select_by=metric)[metric]
+                for row, fit in members
+            },
         )

@@ -26,11 +26,11 @@ from subgnn.result import CorrectedBaseline, RunResult, read_result
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
 from subgnn.task import TaskName, task_of
+from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
 from subgnn.training.logs import RunLoggers, check_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
-from subgnn.training.portfolio import CrossValidation, Entry, FoldFits, judge
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import Recorder
 from subgnn.training.run_dir import (
@@ -44,6 +44,7 @@ from subgnn.training.run_dir import (
     keep_subgraph_keys,
     result_fields,
 )
+from subgnn.training.search import out_of_fold
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
@@ -218,10 +219,9 @@ def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> Fi
     if settings.threshold_folds:
         # With the choices that the recipe left open made as in the model, so that fits to folds are like it.
         plain = replace(found.recipe, training=replace(found.recipe.training, threshold=NONE, threshold_folds=0))
-        auto = AutoSettings(folds=settings.threshold_folds, repeats=1)
-        pool, row = CrossValidation.of(dataset, auto, options.seed), Entry(plain.name, plain, repeats=1)
-        judge(row, auto, FoldFits(pool, options.device, options.cache), lambda rest, rows, predictions: None)
-        scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
+        pool = CrossValidation.of(dataset, AutoSettings(), options.seed)
+        scores = out_of_fold(plain, pool, settings.threshold_folds, options)
+        truth, chosen_on = np.asarray(pool.subgraphs.targets), "out-of-fold"
     else:
         scores = task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy()
         truth, chosen_on = targets[subgraphs.indices("val")], "validation"

@@ -21,8 +21,8 @@ from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
 from subgnn.task import task_of
+from subgnn.training.cross_validation import UNUSED, CrossValidation
 from subgnn.training.options import Callbacks
-from subgnn.training.portfolio import CrossValidation
 
 Splitting = Literal["stored", "random"]
 FOLDS = AutoSettings().folds
@@ -95,7 +95,9 @@ def _trainings(dataset: Dataset, seeds: int, folds: int, split: Splitting) -> It
         if folds:
             pool = CrossValidation.of(dataset, AutoSettings(), 0)
             for splits in pool.folds(seed, folds):
-                yield seed, replace(pool.dataset, subgraphs=replace(pool.dataset.subgraphs, splits=splits))
+                used = np.flatnonzero(splits != UNUSED)
+                subgraphs = replace(pool.dataset.subgraphs.take(used), splits=splits[used])
+                yield seed, replace(pool.dataset, subgraphs=subgraphs)
         else:
             yield seed, dataset if split == "stored" else split_at_random(dataset, seed)
 

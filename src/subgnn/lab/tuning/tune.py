@@ -55,7 +55,7 @@ from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.storage.files import atomic_write, json_digest, read_json, write_json
 from subgnn.task import metric_name, task_of
-from subgnn.training.portfolio import CrossValidation
+from subgnn.training.cross_validation import CrossValidation
 
 if TYPE_CHECKING:
     import optuna

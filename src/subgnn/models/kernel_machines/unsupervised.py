@@ -33,7 +33,7 @@ from subgnn.config.files import Bounds
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, View
+from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import (
     Reference,
     draw_landmarks,
@@ -234,11 +234,6 @@ class UnsupervisedModel(TensorModel):
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return used_by_views(recipe.of(DiffusionSettings))
-
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        references = min(sizes.subgraphs, REFERENCES)
-        each = 2e-3 + min(3e-9 * sizes.edges, 0.05)
-        return Cost(0.1 + 1e-4 * sizes.subgraphs, (sizes.subgraphs + references) * each + 1e-10 * references**3)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights

@@ -39,7 +39,7 @@ from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
-from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.interface import Settings, TrainingData, View
 from subgnn.models.peers.whole_graph import NodeSetBatch, NodeSetSource, WholeGraph
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import TensorModel
@@ -344,11 +344,6 @@ class MessagePassingModel(TensorModel):
 
     def sees(self, settings: Settings) -> View:
         return "everything" if self.uses_embeddings(settings) else "shape"
-
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        one_pass = recipe.model.layers * recipe.embeddings.dim * (6e-8 * sizes.nodes + 1.5e-9 * sizes.edges)
-        passes = 2 + -(-recipe.training.repeats * sizes.subgraphs // recipe.training.batch_size)
-        return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * (0.01 + passes * one_pass))
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         if not recipe.model.layers:

@@ -38,7 +38,7 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
-from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
+from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.peers.subgraph_graph import (
     Adjacency,
     S2NSettings,
@@ -118,11 +118,6 @@ class S2NModel(NodePooling):
 
     def sees(self, settings: Settings) -> View:
         return "everything" if settings.of(S2NSettings).sub_layers else "surroundings"
-
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        inside = 5e-9 * (1 + 4 * recipe.of(S2NSettings).sub_layers) * recipe.embeddings.dim * sizes.memberships
-        epoch = 0.005 + 5e-6 * recipe.model.layers * sizes.subgraphs + inside
-        return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * epoch)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         yield from super().problems(checkpoint, graph)

@@ -44,7 +44,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.interface import Settings, TrainingData, View
 from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.models.peers.support_vectors import Fit, machine_scores
 from subgnn.models.spec import Checkpoint, Weights
@@ -194,11 +194,6 @@ class WLKSModel(TensorModel):
 
     def sees(self, settings: Settings) -> View:
         return "everything" if max(settings.of(WLKSSettings).mix) > 0 else "shape"
-
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships
-        rows = min(sizes.subgraphs, _LARGEST_MATRIX)
-        return Cost(0.05 + colours + (1 + self.num_fits(recipe)) * 5e-7 * rows * sizes.subgraphs)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         for name, tensor in checkpoint.weights.items():

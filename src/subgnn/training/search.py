@@ -1,0 +1,527 @@
+"""Fit the candidates of a portfolio to the folds of a cross-validation: on all cores, and within a time limit.
+
+A job is one fit: of one candidate, to all folds but one. Jobs are independent, so they run in any order, in processes
+of this machine or on a Ray cluster, and the result is the same: each fit uses one thread, and decisions about a
+candidate depend on the predictions of others, never on the time at which they arrive.
+
+1. *First folds.* Every candidate that is fitted in one go predicts the first fold. That measures its cost, and what it
+   gains over always predicting the most frequent class.
+2. *Other folds.* If there is time for all, the slowest come first, which ends soonest. If not, those of the highest
+   gain for their cost come first, and candidates that would not be finished are left out.
+3. *Networks*, one after the other, as what the candidates before have scored decides whether a network may still win.
+   A network that would take too long is stopped as soon as its first epochs show it.
+4. *Repeats.* Small sets are dealt into folds several times, for candidates that are fitted in one go.
+
+With enough time, what is found is a function of the data, the settings and the seed alone. Time ends a fit in a
+process of its own between any two instructions, and one in this process after it or after an epoch.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.embeddings.sources import source_vectors
+from subgnn.errors import DataWarning
+from subgnn.models.interface import Vectors
+from subgnn.models.registry import model_of, trainable_model_of
+from subgnn.parallel.cluster import open_engine
+from subgnn.parallel.engine import TOO_LONG, Engine, Failure, LocalEngine, Shared, Stop, never
+from subgnn.parallel.memory import LEAST, limit
+from subgnn.prepare.distributed import place_graph
+from subgnn.storage.files import json_digest
+from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.devices import make_fabric
+from subgnn.training.fit import HELD_OUT, FitHooks, FitResult, Stopped, fit
+from subgnn.training.options import TrainOptions
+
+_REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
+_END_SECONDS, _END_SHARE = 3.0, 0.05  # kept for the scores and the page of a run
+_FEW_SUBGRAPHS, _FEW_EDGES = 300, 100_000  # up to these, fits run in this process
+_EPOCHS_BEFORE_ESTIMATE = 2
+OUT_OF_TIME = "stopped: out of time"
+
+
+@dataclass(slots=True)
+class Budget:
+    """Seconds that a search may take, and what is left of them."""
+
+    seconds: float
+    begin: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.begin + self.seconds - time.monotonic()
+
+    @property
+    def end(self) -> float:
+        """Seconds that the scores and the page of the run will take."""
+        return min(_END_SECONDS, _END_SHARE * self.seconds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """Predictions of one fit for the subgraphs it held out (n, outputs); None if it was stopped, and ``why``."""
+
+    predictions: NDArray[np.float32] | None
+    seconds: float
+    why: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A candidate: its recipe and, once it was judged, its out-of-fold predictions (repeats, n, outputs).
+
+    ``seconds`` are those of each fit. ``dropped`` says why it was not judged, or failed; ``late``, that there was no
+    time for it; ``behind``, that it was stopped because it is clearly behind the best.
+    """
+
+    name: str
+    recipe: Recipe
+    repeats: int = 1
+    predictions: NDArray[np.float32] | None = None
+    seconds: list[float] = field(default_factory=list)
+    dropped: str = ""
+    late: bool = False
+    behind: bool = False
+    note: str = ""
+    folds: dict[tuple[int, int], Fold] = field(default_factory=dict)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is fitted in one go."""
+        return trainable_model_of(self.recipe).is_fitted_in_one_go
+
+    @property
+    def fit_seconds(self) -> float:
+        """Seconds of one fit; the first one also prepares what the others share."""
+        return float(np.median(self.seconds[1:] or self.seconds)) if self.seconds else 0.0
+
+    def leave_out(self, why: str) -> None:
+        """Record that there was no time for it."""
+        self.dropped, self.late = why, True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Common:
+    """What the fits of a search share; ``folder`` is where processes of one machine share what they prepare."""
+
+    graph: Shared[Graph]
+    dataset: Dataset
+    seed: int
+    join: bool
+    cache: bool
+    folder: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitJob:
+    """One fit; ``fold`` is -1 for the final fit of a member, whose whole result is wanted.
+
+    ``seconds`` is the most that a fit by epochs may take. ``vectors`` names a file of node embeddings.
+    """
+
+    common: Shared[_Common]
+    name: str
+    recipe: Recipe
+    splits: NDArray[np.int8]
+    device: str
+    repeat: int = 0
+    fold: int = -1
+    seconds: float = math.inf
+    vectors: str = ""
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it trains on a GPU."""
+        return self.device == "cuda"
+
+    def __str__(self) -> str:
+        return self.name if self.fold < 0 else f"{self.name} fold {self.fold + 1}"
+
+
+def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
+    """Do one fit, in whichever process this is."""
+    common, begin, epochs = job.common.get(), time.monotonic(), 0
+    dataset = replace(common.dataset, graph=common.graph.get())
+    planned = trainable_model_of(job.recipe).num_fits(job.recipe) * job.recipe.training.epochs
+
+    def after_epoch(record: dict[str, Any], _: Any) -> None:
+        nonlocal epochs
+        epochs += 1
+        if stop is not None and stop():
+            raise Stopped("interrupted")
+        needed = (time.monotonic() - begin) / epochs * planned
+        if epochs >= _EPOCHS_BEFORE_ESTIMATE and needed > job.seconds:
+            raise Stopped(f"a fit takes about {needed:.0f} s, and {max(0.0, job.seconds):.0f} s were left for one")
+
+    try:
+        with warnings.catch_warnings():
+            # The whole set was checked before; a fold may well lack a class.
+            warnings.simplefilter("ignore", DataWarning)
+            found = fit(
+                job.recipe,
+                dataset,
+                job.splits,
+                seed=common.seed,
+                device=job.device,
+                cache=common.cache,
+                vectors=np.load(job.vectors, mmap_mode="c") if job.vectors else None,
+                join=common.join,
+                outputs=("test",),
+                hooks=FitHooks(after_epoch=after_epoch),
+            )
+    except Stopped as why:
+        return Fold(None, time.monotonic() - begin, str(why))
+    if job.fold < 0:
+        return replace(found, vectors=None)
+    return Fold(found.predictions.astype(np.float32), time.monotonic() - begin)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _VectorsJob:
+    """Node embeddings to compute, or to find in the cache, and to write to a file."""
+
+    common: Shared[_Common]
+    name: str
+    recipe: Recipe
+    device: str
+    path: str
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device == "cuda"
+
+    def __str__(self) -> str:
+        return f"embeddings of {self.name}"
+
+
+def _run_vectors(job: _VectorsJob) -> str:
+    common = job.common.get()
+    vectors = source_vectors(job.recipe, common.graph.get(), device=job.device, cache=common.cache)
+    np.save(job.path, np.asarray(vectors, np.float32))
+    return job.path
+
+
+@dataclass(slots=True, eq=False)
+class Fits:
+    """Runs the fits of a search on an engine; ``stop`` ends them all. Made by :func:`open_fits`."""
+
+    engine: Engine
+    pool: CrossValidation
+    folder: Path
+    part: Shared[_Common]
+    whole: Shared[_Common]
+    device: str
+    stop: Stop = never
+    _vectors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def slots(self) -> int:
+        """Fits that run at once."""
+        return self.engine.slots
+
+    def job(self, entry: Entry, splits: NDArray[np.int8], **options: Any) -> FitJob:
+        """A fit of a candidate; the final one is to the whole dataset."""
+        common = self.part if "fold" in options else self.whole
+        device = "cpu" if entry.is_simple else self.device
+        return FitJob(common, entry.name, entry.recipe, splits, device, vectors=self._file(entry), **options)
+
+    def map(self, jobs: Sequence[Any], *, seconds: float = math.inf) -> Iterator[tuple[Any, Any]]:
+        """Yield each job with its result, in the order in which they end; a job has at most ``seconds``."""
+        end = self.stop
+        function: Callable[[Any], Any] = _run
+        if isinstance(self.engine, LocalEngine) and not self.engine.has_workers:
+            function = lambda job: _run(job, end)  # noqa: E731 (it stays in this process)
+        yield from self.engine.map(function, jobs, stop=end, seconds=seconds)
+
+    def vectors(self, entry: Entry) -> Vectors:
+        """The node embeddings that a candidate starts from; None for random ones, and models without."""
+        path = self._file(entry)
+        return np.load(path, mmap_mode="c") if path else None
+
+    def prepare_vectors(self, entry: Entry) -> None:
+        """Compute the node embeddings of a candidate, for all of its fits."""
+        key = _vectors_key(entry.recipe)
+        if not key or key in self._vectors:
+            return
+        job = _VectorsJob(self.part, entry.name, entry.recipe, self.device, str(self.folder / f"{key}.npy"))
+        for _, found in self.map([job]):
+            if isinstance(found, Failure):
+                found.throw()
+            self._vectors[key] = found
+
+    def _file(self, entry: Entry) -> str:
+        return self._vectors.get(_vectors_key(entry.recipe), "")
+
+
+def _run(job: FitJob | _VectorsJob, stop: Stop | None = None) -> Any:
+    return _run_vectors(job) if isinstance(job, _VectorsJob) else run_fit(job, stop)
+
+
+def _vectors_key(recipe: Recipe) -> str:
+    """A hash of how a recipe makes node embeddings; empty for random ones, and for models without."""
+    if not model_of(recipe).uses_embeddings(recipe) or recipe.embeddings.source == "random":
+        return ""
+    return json_digest({"embeddings": asdict(recipe.embeddings), "pretrain": asdict(recipe.pretrain)})
+
+
+@contextmanager
+def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "", here: bool = False) -> Iterator[Fits]:
+    """Processes to fit candidates in, until the end of the block; few subgraphs are fitted in this process.
+
+    ``here`` fits all in this process. ``source`` names the file of the dataset, which processes map if it is a bundle.
+    """
+    subgraphs, graph = pool.dataset.subgraphs, pool.dataset.graph
+    device = make_fabric(options.device).device.type
+    small = here or (len(subgraphs) <= _FEW_SUBGRAPHS and graph.num_edges <= _FEW_EDGES)
+    engine: Any
+    if options.engine == "ray":
+        engine = open_engine("ray", address=options.address, processes=options.processes)
+    else:
+        count = options.processes or usable_processes()
+        engine = LocalEngine(1 if small else count, apart=not small)
+    with engine, tempfile.TemporaryDirectory(prefix="subgnn-") as folder, one_thread():
+        placed = place_graph(engine, graph, source=Path(source) if source else None)
+
+        def common(dataset: Dataset) -> Shared[_Common]:
+            bare = replace(dataset, graph=_no_graph(graph.num_nodes), card={})
+            shared: Shared[_Common] = engine.share(
+                _Common(placed, bare, pool.seed, not pool.has_validation, options.cache, folder)
+            )
+            return shared
+
+        part = common(pool.dataset)
+        whole = part if pool.dataset is pool.given else common(pool.given)
+        yield Fits(engine, pool, Path(folder), part, whole, device)
+
+
+def _no_graph(num_nodes: int) -> Graph:
+    return Graph.from_edges([], [], num_nodes=num_nodes)
+
+
+def usable_processes() -> int:
+    """Cores that this process may use, as far as the memory limit gives each of them what a process needs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, limit() // LEAST))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread until the end of the block, as the workers do, so that sums are added in one order."""
+    import numba
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads(), torch.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        numba.set_num_threads(before[0])
+        torch.set_num_threads(before[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the predictions of other candidates decide about one.
+
+    ``gain`` is what the predictions of a fold, for places among the judged subgraphs, gain over a constant guess.
+    ``cannot_win`` says why a network is left out, ``behind`` why it is stopped after some folds; both may be empty.
+    """
+
+    gain: Callable[[NDArray[np.int64], NDArray[np.float32]], float]
+    cannot_win: Callable[[Entry], str]
+    behind: Callable[[NDArray[np.int64], NDArray[np.float32]], str]
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    """Judges candidates; ``on_judged`` is called with each that is finished, ``on_change`` with what is being done."""
+
+    fits: Fits
+    entries: Sequence[Entry]
+    num_folds: int
+    budget: Budget
+    rules: Rules
+    on_judged: Callable[[Entry], None]
+    on_change: Callable[[str], None]
+    interrupted: Stop = never
+    _splits: dict[int, list[NDArray[np.int8]]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Judge all candidates that there is time for; those that are judged already have their predictions."""
+        self.fits.stop = lambda: self.interrupted() or self.budget.left < self.reserve()
+        simple = [entry for entry in self._open() if entry.is_simple]
+        self._fit_folds([(entry, 0, 0) for entry in simple])
+        planned = self._plan([entry for entry in simple if (0, 0) in entry.folds and not entry.dropped])
+        self._fit_folds(planned)
+        for entry in [entry for entry in self._open() if not entry.is_simple]:
+            self._judge_network(entry)
+        judged = [entry for entry in simple if entry.predictions is not None]
+        most = max((entry.repeats for entry in judged), default=1)
+        for repeat in range(1, most):
+            some = [entry for entry in judged if repeat < entry.repeats]
+            self._fit_folds([(entry, repeat, fold) for entry in some for fold in range(len(self._of(repeat)))])
+        for entry in self._open():
+            entry.leave_out("interrupted" if self.interrupted() else OUT_OF_TIME)
+
+    def reserve(self) -> float:
+        """Seconds needed to fit the members again once they are chosen, and for the end of the run."""
+        each = [self.refit_seconds(entry) for entry in self.entries if entry.predictions is not None]
+        return max([sum(each) / self.fits.slots, *each]) + self.budget.end
+
+    def refit_seconds(self, entry: Entry) -> float:
+        """Seconds of a fit to all subgraphs."""
+        pool = self.fits.pool
+        size = len(pool.given.subgraphs) / max(1, len(pool.dataset.subgraphs))
+        return _REFIT * size * entry.fit_seconds
+
+    def _open(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.predictions is None and not entry.dropped]
+
+    def _of(self, repeat: int) -> list[NDArray[np.int8]]:
+        if repeat not in self._splits:
+            self._splits[repeat] = self.fits.pool.folds(repeat, self.num_folds)
+        return self._splits[repeat]
+
+    def _plan(self, entries: Sequence[Entry]) -> list[tuple[Entry, int, int]]:
+        """The other folds of the first repeat, in the order in which they are fitted."""
+        rest = range(1, len(self._of(0)))
+        left = (self.budget.left - self.reserve()) * self.fits.slots
+        cost = {entry.name: len(rest) * entry.fit_seconds + self.refit_seconds(entry) for entry in entries}
+        if sum(cost.values()) <= left:
+            ordered = sorted(entries, key=lambda entry: -entry.fit_seconds)
+            return [(entry, 0, fold) for entry in ordered for fold in rest]
+        gains = {entry.name: self.rules.gain(*self.predicted(entry, 1)) for entry in entries}
+        planned = []
+        for entry in sorted(entries, key=lambda entry: -gains[entry.name] / max(1e-3, cost[entry.name])):
+            if cost[entry.name] <= left:
+                left -= cost[entry.name]
+                planned += [(entry, 0, fold) for fold in rest]
+            else:
+                needs, has = cost[entry.name] / self.fits.slots, max(0.0, left) / self.fits.slots
+                entry.leave_out(f"left out: needs about {needs:.0f} s more, and {has:.0f} s were left")
+        return planned
+
+    def _fit_folds(self, wanted: Sequence[tuple[Entry, int, int]]) -> None:
+        by_name = {entry.name: entry for entry, _, _ in wanted}
+        jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
+        # One that takes more than this could not be finished on all folds.
+        longest = self.budget.seconds * self.fits.slots / (self.num_folds + 2)
+        for job, found in self.fits.map(jobs, seconds=longest):
+            self._receive(by_name[job.name], job, found)
+            self._show()
+
+    def _receive(self, entry: Entry, job: FitJob, found: Fold | Failure) -> None:
+        if isinstance(found, Failure):
+            if found.message == TOO_LONG:
+                entry.leave_out("stopped: one of its fits took too long")
+            else:
+                entry.dropped = f"failed: {found.message}"[:300]
+            return
+        if found.predictions is None:
+            entry.leave_out(found.why)
+            return
+        entry.folds[job.repeat, job.fold] = found
+        entry.seconds.append(found.seconds)
+        if all((job.repeat, i) in entry.folds for i in range(len(self._of(job.repeat)))):
+            self._finish(entry)
+
+    def _finish(self, entry: Entry) -> None:
+        """Put the predictions of all complete repeats together."""
+        pool = self.fits.pool
+        place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
+        place[pool.judged] = np.arange(len(pool.judged))
+        repeats = []
+        for repeat, splits in self._splits.items():
+            folds = [entry.folds.get((repeat, i)) for i in range(len(splits))]
+            if any(fold is None for fold in folds):
+                continue
+            rows = np.zeros((len(pool.judged), max(1, pool.subgraphs.num_classes)), np.float32)
+            for split, fold in zip(splits, folds, strict=True):
+                rows[place[split == HELD_OUT]] = fold.predictions  # type: ignore[union-attr]
+            repeats.append(rows)
+        found = np.stack(repeats)
+        if not np.isfinite(found).all():
+            entry.dropped, entry.predictions = "failed: a prediction is not a finite number", None
+            return
+        entry.predictions = found
+        self.on_judged(entry)
+
+    def predicted(self, entry: Entry, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The judged subgraphs of the first folds, by their places, and what a candidate predicts for them."""
+        pool, splits = self.fits.pool, self._of(0)[:count]
+        rows = np.concatenate([np.flatnonzero(one == HELD_OUT) for one in splits])
+        found = np.concatenate([np.asarray(entry.folds[0, i].predictions) for i in range(len(splits))])
+        places = np.searchsorted(pool.judged, rows)
+        order = np.argsort(places)
+        return places[order], found[order]
+
+    def _judge_network(self, entry: Entry) -> None:
+        """Judge a network, unless it cannot win; after each fold, in their order, it may turn out to be behind."""
+        entry.dropped = self.rules.cannot_win(entry)
+        if entry.dropped or self.fits.stop():
+            return
+        try:
+            self.fits.prepare_vectors(entry)
+        except Exception as error:
+            entry.dropped = " ".join(f"failed: {error}".split())[:300]
+            return
+        splits = self._of(0)
+        left = (self.budget.left - self.reserve()) * min(self.fits.slots, len(splits))
+        seconds = left / (len(splits) + _REFIT)
+        jobs = [self.fits.job(entry, one, repeat=0, fold=i, seconds=seconds) for i, one in enumerate(splits)]
+        checked = 0
+        for job, found in self.fits.map(jobs):
+            self._receive(entry, job, found)
+            self._show()
+            if entry.dropped:
+                break
+            while (0, checked) in entry.folds and checked < len(splits) - 1:
+                checked += 1
+                if why := self.rules.behind(*self.predicted(entry, checked)):
+                    entry.dropped, entry.behind, entry.predictions = f"stopped: {why}", True, None
+                    break
+            if entry.behind:
+                break
+
+    def _show(self) -> None:
+        self.on_change(", ".join(map(str, self.fits.engine.running)))
+
+
+def refit(fits: Fits, entries: Iterable[Entry], splits: NDArray[np.int8]) -> dict[str, FitResult | Failure]:
+    """Fit members to all subgraphs, as many at once as possible; those that are missing were stopped."""
+    found = {}
+    for job, result in fits.map([fits.job(entry, splits) for entry in entries]):
+        vectors = np.load(job.vectors, mmap_mode="c") if job.vectors else None
+        found[job.name] = replace(result, vectors=vectors) if isinstance(result, FitResult) else result
+    return found
+
+
+def out_of_fold(recipe: Recipe, pool: CrossValidation, folds: int, options: TrainOptions) -> NDArray[np.float32]:
+    """Out-of-fold predictions of one recipe (1, n, outputs), fitted in this process, however long it takes."""
+    entry = Entry(recipe.name, recipe)
+    rules = Rules(gain=lambda *_: 0.0, cannot_win=lambda _: "", behind=lambda *_: "")
+    with open_fits(pool, options, here=True) as fits:
+        Search(fits, [entry], folds, Budget(math.inf), rules, on_judged=lambda _: None, on_change=lambda _: None).run()
+    if entry.predictions is None:
+        Failure(entry.dropped).throw()
+    return entry.predictions
