@@ -101,7 +101,11 @@ class ThresholdReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``judged``."""
+    """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``judged``.
+
+    ``late`` names the candidates that there was no time for, and ``judged`` how many subgraphs candidates were compared
+    on, where that was a sample.
+    """
 
     run: str
     dataset: str

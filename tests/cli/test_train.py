@@ -127,7 +127,7 @@ def test_auto_prints_a_table_and_the_next_command(run, tmp_path):
     called = call("train", run[0] / "data", "--out", tmp_path / "run", "--time", "2m", *AUTO_OPTIONS)
     assert (called.code, called.err) == (0, "")
     lines = called.out.splitlines()
-    assert lines[1].startswith("candidates, with rough estimates: bag (")
+    assert lines[1].startswith("candidates: bag")
     assert any(line.startswith("chosen: ") for line in lines)
     assert any(line.startswith("The labels depend on which nodes") for line in lines)
     assert lines[-1] == f"next: subgnn predict {tmp_path / 'run'} --subgraphs FILE --out predictions.tsv"

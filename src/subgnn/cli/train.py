@@ -104,6 +104,9 @@ def train_run(
         print_line(
             f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
         )
+    elif result.late:
+        longer = f"{continuing_command(context.obj)} --time {2 * (options.time or chosen.auto.time):.0f}s"
+        print_line(f"out of time: {', '.join(result.late)}; to add what is missing, run: {longer}")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
@@ -116,6 +119,8 @@ def print_leaderboard(result: RunResult) -> None:
     for row in result.leaderboard:
         if row.score is None:
             print_line(f"no score: {row.name} ({row.note})")
+    if result.judged:
+        print_line(f"candidates were compared on {result.judged:,} of the subgraphs, and the chosen fitted to all")
     members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
     print_line(f"chosen: {result.chosen} ({', '.join(members)})")
     print_line(result.signal)

@@ -43,6 +43,7 @@ Stop = Callable[[], bool]
 """Asked a few times a second whether to end."""
 _GRACE_SECONDS = 10.0  # for a worker to end in an orderly way
 _LOOK_SECONDS = 0.2  # between two questions whether to end
+_ON_GPU = 2  # jobs that share a GPU: one alone leaves it idle between its steps
 
 
 TOO_LONG = "it took too long"
@@ -152,8 +153,8 @@ class LocalEngine:
     """Processes of this machine, each with one job at a time.
 
     With one process, jobs run in this process, without any start, unless they are to run ``apart``, where they can be
-    killed. Jobs with a true attribute ``on_gpu`` run one after the other, beside the others. A worker that is killed
-    fails its job only, and another takes its place. Workers stay for the next ``map``, with what they have loaded; they
+    killed. Jobs with a true attribute ``on_gpu`` run beside the others, two at a time. A worker that is killed fails
+    its job only, and another takes its place. Workers stay for the next ``map``, with what they have loaded; they
     end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
     (:mod:`subgnn.parallel.memory`) that was in force when it was started, and ``threads`` threads.
     """
@@ -209,7 +210,7 @@ class LocalEngine:
         busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
         try:
             while (any(waiting.values()) or busy) and not stop():
-                for on_gpu, most in ((True, 1), (False, self.processes)):
+                for on_gpu, most in ((True, _ON_GPU), (False, self.processes)):
                     free = most - sum(_on_gpu(job) is on_gpu for _, job, _ in busy.values())
                     for _ in range(min(free, len(waiting[on_gpu]))):
                         worker, job = self._worker(), waiting[on_gpu].pop()

@@ -33,7 +33,7 @@ from subgnn.task import task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
-from subgnn.training.fit import FitResult, check_labels
+from subgnn.training.fit import HELD_OUT, FitResult, check_labels
 from subgnn.training.label_signal import CandidateScore, signal_of
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
@@ -406,7 +406,7 @@ class _Training:
             signals=verdict.signals,
             interrupted=interrupted,
             late=late,
-            judged=len(subgraphs),
+            judged=len(subgraphs) if len(subgraphs) < (self.pool.whole() < HELD_OUT).sum() - len(self.pool.val) else 0,
             seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds or [0.0])),
         )
 

@@ -149,8 +149,8 @@ def _existing(out: Path) -> DataError:
 
 
 def is_finished(out: Path) -> bool:
-    """Whether a run has final results, rather than those of an interrupted portfolio that can resume."""
-    return (out / RESULTS).is_file() and not read_result(out).interrupted
+    """Whether a run has final results, not those of an interrupted or late portfolio, which can resume."""
+    return (out / RESULTS).is_file() and not (found := read_result(out)).interrupted and not found.late
 
 
 def find_runs(folder: Path) -> list[Path]:

@@ -297,6 +297,8 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
         count = options.processes or usable_processes()
         engine = LocalEngine(1 if small else count, apart=not small)
     with engine, tempfile.TemporaryDirectory(prefix="subgnn-") as folder, one_thread():
+        for _ in engine.map(_is_ready, range(engine.slots)):
+            pass  # the start of processes is not part of the time limit
         placed = place_graph(engine, graph, source=Path(source) if source else None)
 
         def common(dataset: Dataset) -> Shared[_Common]:
@@ -309,6 +311,10 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
         part = common(pool.dataset)
         whole = part if pool.dataset is pool.given else common(pool.given)
         yield Fits(engine, pool, Path(folder), part, whole, device)
+
+
+def _is_ready(_: int) -> bool:
+    return True
 
 
 def _no_graph(num_nodes: int) -> Graph:
@@ -370,11 +376,15 @@ class Search:
         """Judge all candidates that there is time for; those that are judged already have their predictions."""
         self.fits.stop = lambda: self.interrupted() or self.budget.left < self.reserve()
         simple = [entry for entry in self._open() if entry.is_simple]
+        networks = [entry for entry in self._open() if not entry.is_simple]
         self._fit_folds([(entry, 0, 0) for entry in simple])
         planned = self._plan([entry for entry in simple if (0, 0) in entry.folds and not entry.dropped])
-        self._fit_folds(planned)
-        for entry in [entry for entry in self._open() if not entry.is_simple]:
-            self._judge_network(entry)
+        # On a GPU, the first network trains beside the others; whether it is left out is decided as if it came later.
+        early = [entry for entry in networks[:1] if self.fits.device == "cuda" and not _vectors_key(entry.recipe)]
+        self._fit_folds([*planned, *((entry, 0, fold) for entry in early for fold in range(len(self._of(0))))])
+        for entry in networks:
+            if not entry.dropped:
+                self._judge_network(entry)
         judged = [entry for entry in simple if entry.predictions is not None]
         most = max((entry.repeats for entry in judged), default=1)
         for repeat in range(1, most):
@@ -425,7 +435,7 @@ class Search:
         by_name = {entry.name: entry for entry, _, _ in wanted}
         jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
         # One that takes more than this could not be finished on all folds.
-        longest = self.budget.seconds * self.fits.slots / (self.num_folds + 2)
+        longest = self.budget.seconds * min(0.5, self.fits.slots / (self.num_folds + 2))
         for job, found in self.fits.map(jobs, seconds=longest):
             self._receive(by_name[job.name], job, found)
             self._show()
@@ -442,11 +452,13 @@ class Search:
             return
         entry.folds[job.repeat, job.fold] = found
         entry.seconds.append(found.seconds)
-        if all((job.repeat, i) in entry.folds for i in range(len(self._of(job.repeat)))):
-            self._finish(entry)
+        if entry.is_simple:
+            self._finish(entry, job.repeat)
 
-    def _finish(self, entry: Entry) -> None:
-        """Put the predictions of all complete repeats together."""
+    def _finish(self, entry: Entry, repeat: int = 0) -> None:
+        """Put the predictions of all complete repeats together, if the last one is complete."""
+        if not all((repeat, i) in entry.folds for i in range(len(self._of(repeat)))):
+            return
         pool = self.fits.pool
         place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
         place[pool.judged] = np.arange(len(pool.judged))
@@ -487,21 +499,25 @@ class Search:
             return
         splits = self._of(0)
         left = (self.budget.left - self.reserve()) * min(self.fits.slots, len(splits))
-        seconds = left / (len(splits) + _REFIT)
-        jobs = [self.fits.job(entry, one, repeat=0, fold=i, seconds=seconds) for i, one in enumerate(splits)]
-        checked = 0
-        for job, found in self.fits.map(jobs):
-            self._receive(entry, job, found)
-            self._show()
+        options: dict[str, Any] = {"repeat": 0, "seconds": left / (len(splits) + _REFIT)}
+        missing = [i for i in range(len(splits)) if (0, i) not in entry.folds]
+        checked = self._check(entry, 0)
+        for job, found in self.fits.map([self.fits.job(entry, splits[i], fold=i, **options) for i in missing]):
             if entry.dropped:
                 break
-            while (0, checked) in entry.folds and checked < len(splits) - 1:
-                checked += 1
-                if why := self.rules.behind(*self.predicted(entry, checked)):
-                    entry.dropped, entry.behind, entry.predictions = f"stopped: {why}", True, None
-                    break
-            if entry.behind:
-                break
+            self._receive(entry, job, found)
+            checked = self._check(entry, checked)
+            self._show()
+        if not entry.dropped:
+            self._finish(entry)
+
+    def _check(self, entry: Entry, checked: int) -> int:
+        """Compare a network after each of its folds, in their order; returns how many folds were looked at."""
+        while (0, checked) in entry.folds and checked < len(self._of(0)) - 1 and not entry.dropped:
+            checked += 1
+            if why := self.rules.behind(*self.predicted(entry, checked)):
+                entry.dropped, entry.behind = f"stopped: {why}", True
+        return checked
 
     def _show(self) -> None:
         self.on_change(", ".join(map(str, self.fits.engine.running)))
