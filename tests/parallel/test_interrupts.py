@@ -160,7 +160,7 @@ def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     options = [word for setting in settings for word in ("--set", setting)]
     arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", *options, "--no-cache"]
     process = start(PORTFOLIO, *arguments)
-    assert [process.stdout.readline().split()[0] for _ in range(3)] == ["task:", "candidates,", "bag"]
+    assert [process.stdout.readline().split()[0] for _ in range(3)] == ["task:", "candidates:", "bag"]
     process.send_signal(signal.SIGTERM)
     # No other candidate is judged, and no answer is fitted.
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])

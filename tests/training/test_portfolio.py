@@ -288,6 +288,7 @@ def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_pat
     assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
 
 
+@pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")  # of equal subgraphs in train and test
 def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, monkeypatch):
     monkeypatch.setattr(cross_validation, "MOST_JUDGED", 30)
     monkeypatch.setattr(cross_validation, "_PILES", 5)

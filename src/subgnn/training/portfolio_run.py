@@ -52,13 +52,12 @@ _CONSTANT = "constant"
 _OVERTIME = 0.1  # the part of the time limit by which the final fits may exceed it
 
 
-def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
+def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation) -> RunResult:
     """Train a portfolio into a folder that belongs to the run.
 
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
     closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
     """
-    pool = CrossValidation.of(dataset, options.recipe.auto, options.seed)
     with (
         noted_interrupt([signal.SIGINT]) as interrupt,
         open_fits(pool, options, source=options.source) as fits,

@@ -67,9 +67,9 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     if model.uses_embeddings(recipe):
         check_source(recipe)
     check_threshold(recipe.training, dataset.subgraphs.task, devices=fabric.world_size)
-    if recipe.is_portfolio:
-        CrossValidation.of(dataset, recipe.auto, options.seed)  # refuses too few subgraphs before any work
-    else:
+    # Too few subgraphs are refused before any work.
+    pool = CrossValidation.of(dataset, recipe.auto, options.seed) if recipe.is_portfolio else None
+    if pool is None:
         check_labels(dataset.subgraphs)
     with claim_run(options) if first else nullcontext():
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
@@ -80,8 +80,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
             keep_subgraph_keys(dataset.subgraphs, out)
         with RunLoggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
-            portfolio = recipe.is_portfolio
-            result = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
+            result = _train(dataset, logged, fabric, ranks) if pool is None else train_portfolio(dataset, logged, pool)
             loggers.log_result(result)
     if ranks is not None:
         disconnect(fabric)

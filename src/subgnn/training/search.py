@@ -418,7 +418,7 @@ class Search:
         left = (self.budget.left - self.reserve()) * self.fits.slots
         cost = {entry.name: len(rest) * entry.fit_seconds + self.refit_seconds(entry) for entry in entries}
         if sum(cost.values()) <= left:
-            ordered = sorted(entries, key=lambda entry: -entry.fit_seconds)
+            ordered = sorted(entries, key=lambda entry: -entry.fit_seconds) if self.fits.slots > 1 else entries
             return [(entry, 0, fold) for entry in ordered for fold in rest]
         gains = {entry.name: self.rules.gain(*self.predicted(entry, 1)) for entry in entries}
         planned = []
