@@ -185,7 +185,8 @@ def test_a_killed_run_is_continued_from_its_candidates(tmp_path, monkeypatch, lo
     with pytest.raises(SystemExit):
         fit(dataset(), tmp_path / "run")
     assert not (tmp_path / "run" / RESULTS).exists()
-    kept = {path.stem for path in (tmp_path / "run" / CANDIDATES).iterdir()} if lost == "surroundings" else set()
+    kept = {path.stem for path in (tmp_path / "run" / CANDIDATES).iterdir()}
+    assert kept == ({"bag"} if lost == "topology" else {"bag", "topology"})
     calls = watch(monkeypatch)
     # The budget may be another one.
     found = fit(dataset(), tmp_path / "run", resume=True, time="20m")
