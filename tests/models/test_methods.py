@@ -68,7 +68,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.* the same nodes as one in another split")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "constant"])
 def test_it_overfits_twenty_subgraphs(tmp_path, name):
     fast = ("training.epochs=80", "model.dropout=0.0", "training.patience=30")
     results = train(shapes_and_homes(), recipe(name, *fast), tmp_path / "run")
