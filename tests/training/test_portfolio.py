@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn import Dataset, Graph, SubgraphSet
+from subgnn import Dataset, Graph, NodeNames, SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
@@ -308,11 +308,13 @@ def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, monke
 
 
 def test_processes_change_nothing(tmp_path, monkeypatch):
-    here = fit(dataset(), tmp_path / "here")
+    data = replace(dataset(), graph=replace(dataset().graph, names=NodeNames.of(f"n{i}" for i in range(24))))
+    here = fit(data, tmp_path / "here")
     monkeypatch.setattr(search, "_FEW_SUBGRAPHS", 0)
-    apart = fit(dataset(), tmp_path / "apart", processes=2)
+    apart = fit(data, tmp_path / "apart", processes=2)
     assert stable(apart) == stable(here)
     one, two = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("here", "apart"))
+    assert open_run_of(tmp_path / "apart", data).probabilities(data.subgraphs.nodes).shape == (30, 3)
     for name, part in one.parts.items():
         assert all((weight == two.parts[name].weights[key]).all() for key, weight in part.weights.items())
 

@@ -60,18 +60,18 @@ def _mapped(path: str, graph_hash: str) -> Graph:
     return graph
 
 
-def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None) -> Shared[Graph]:
+def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None, with_names: bool = False) -> Shared[Graph]:
     """Make an undirected graph available to an engine's workers, once on each machine.
 
     A bundle of an undirected graph, read from ``source``, is mapped by each worker at the same path; any other graph is
-    sent through the engine.
+    sent through the engine, without the names of nodes unless they are wanted.
     """
     if source is not None and source.is_file() and is_bundle(source) and graph.oriented is None:
         return MappedGraph(str(source.resolve()), graph.content_hash)
 
     def bare(one: Graph) -> Graph:
-        # Workers need no names, and need not compute the hash again.
-        return replace(one, names=None, known_hash=one.content_hash)
+        # Workers need not compute the hash again.
+        return replace(one, names=one.names if with_names else None, known_hash=one.content_hash)
 
     oriented = None if graph.oriented is None else bare(graph.oriented)
     return engine.share(replace(bare(graph), oriented=oriented))

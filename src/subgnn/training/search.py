@@ -299,7 +299,7 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
     with engine, tempfile.TemporaryDirectory(prefix="subgnn-") as folder, one_thread():
         for _ in engine.map(_is_ready, range(engine.slots)):
             pass  # the start of processes is not part of the time limit
-        placed = place_graph(engine, graph, source=Path(source) if source else None)
+        placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)
 
         def common(dataset: Dataset) -> Shared[_Common]:
             bare = replace(dataset, graph=_no_graph(graph.num_nodes), card={})
