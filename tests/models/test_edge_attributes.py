@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,11 +13,9 @@ from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
 from subgnn.api.train_recipe import train
-from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
-from subgnn.channels.table import channel_of
 from subgnn.channels.topology import direction_statistics, num_statistics, subgraph_statistics, weight_statistics
-from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
+from subgnn.config.settings import PretrainSettings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
@@ -198,44 +195,6 @@ def test_a_settled_checkpoint_with_views_along_edges_needs_the_direction(tmp_pat
         Predictor(checkpoint, replace(data.graph.undirected(), oriented=None))
 
 
-def anchors(graph: Graph, side: str, **settings):
-    channel = ChannelSettings("structure", side, 6)
-    chosen = PrepareSettings(patch_length=8, walk_length=6, **settings)
-    work = Work(graph, chosen, channel, 2, 3)
-    return channel_of(channel).sample_shared(work)
-
-
-@pytest.mark.parametrize("side", ["internal", "border"])
-def test_walks_of_patches_follow_weights_and_direction(side):
-    rng = np.random.default_rng(0)
-    ends = rng.integers(0, 40, (160, 2))
-    ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
-    weights = rng.choice([0.0, 1.0, 2.0], len(ends))
-    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=40, weights=weights, directed=True).undirected()
-    heavy, arrows = dense(graph) > 0, dense(graph.oriented, weighted=False) > 0
-    for given_settings, allowed in (
-        ({"weighted_walks": True}, heavy),
-        ({"directed_walks": True}, arrows),
-        ({"weighted_walks": True, "directed_walks": True}, dense(graph.oriented) > 0),
-    ):
-        for one in anchors(graph, side, **given_settings):
-            steps = [pair for row in one.walks for pair in pairwise(row.tolist())]
-            assert steps
-            assert all(allowed[pair] for pair in steps)
-            inside = {node for row in one.patches for node in row.tolist()}
-            assert side == "border" or {node for pair in steps for node in pair} <= inside
-
-
-def test_walks_over_a_graph_without_attributes_are_what_they_were():
-    plain = planted("weight-planted").graph
-    plain = replace(plain, weights=None)
-    for side in ("internal", "border"):
-        before = anchors(plain, side)
-        for one, two in zip(before, anchors(plain, side, weighted_walks=True, directed_walks=True), strict=True):
-            np.testing.assert_array_equal(one.walks.values, two.walks.values)
-            np.testing.assert_array_equal(one.patches.values, two.patches.values)
-
-
 def weighted_graph(seed: int = 0, n: int = 9) -> Graph:
     """A graph with signs and zeros among its weights, and a node without edges."""
     rng = np.random.default_rng(seed)
@@ -288,7 +247,6 @@ OPENED = [
     ("weight-planted", "glass", ("message_passing.weighted=true",)),
     ("weight-planted", "ssnp", ("message_passing.weighted=true",)),
     ("weight-planted", "gc", ("baseline.weighted=true",)),
-    ("weight-planted", "subgnn", ("prepare.weighted_walks=true", "prepare.edge_length=inverse weight")),
     ("weight-planted", "topology", BOOSTED),
     ("direction-planted", "topology", (*BOOSTED, "topology.directed=true")),
     ("direction-planted", "diffusion-directed", ()),

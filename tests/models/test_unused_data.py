@@ -81,16 +81,6 @@ def test_the_verbs_say_it(tmp_path):
     assert made.json["unused"] == ["edge weights", "direction of edges"]
 
 
-@pytest.mark.parametrize("given", ["prepare.border_anchors=lift", None])
-def test_channels_by_diffusion_look_at_weights(given):
-    found = find_recipe("surroundings", [given] if given else [])
-    if given is None:
-        found = replace(found, channels=(ChannelSettings("position", "border", 3, "diffusion"),))
-    graph = rich(directed=False, features=False)
-    assert unused_data(found, graph) == []
-    assert unused_data(replace(found, model=replace(found.model, layers=0)), graph) == ["edge weights"]
-
-
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if getattr(model, "switches", None)])
 def test_switches_have_the_effect_they_are_named_for(name):
     for attribute, switch in MODELS[name].switches.items():
