@@ -24,7 +24,7 @@ from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
-from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_data
+from subgnn.models.recipes import check_recipe, find_recipe, unused_data
 from tests.models.dense import dense_adjacency
 
 
@@ -129,15 +129,6 @@ def test_statistics_of_weights_and_of_direction(case):
         assert found.shape[1] == num_statistics(weighted=weighted, directed=directed)
 
 
-def test_statistics_are_the_same_in_pieces(monkeypatch):
-    graph = planted("direction-planted").graph.undirected()
-    rows = planted("direction-planted").subgraphs.nodes
-    whole = weight_statistics(graph, rows), direction_statistics(graph, rows)
-    monkeypatch.setattr("subgnn.channels.topology._ENTRIES_AT_ONCE", 100)
-    np.testing.assert_array_equal(whole[0], weight_statistics(graph, rows))
-    np.testing.assert_array_equal(whole[1], direction_statistics(graph, rows))
-
-
 def test_an_undirected_graph_has_no_views_along_edges():
     graph = Graph.from_edges([0, 1], [1, 2])
     with pytest.raises(UserError, match="lift-out, but the graph is undirected"):
@@ -176,15 +167,6 @@ def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(n
         assert len(unused_data(chosen, data.graph)) == 1
         found = train(data, chosen, tmp_path / recipe, device="cpu", report=False)
         assert found.test["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
-
-
-def test_the_portfolio_has_candidates_for_weights_and_direction_alone():
-    auto = find_recipe("auto")
-    plain = set(portfolio(auto, ()))
-    assert set(portfolio(auto, ("weights",))) - plain == {"topology-weighted"}
-    assert set(portfolio(auto, ("direction",))) - plain == {"diffusion-directed", "topology-directed"}
-    with pytest.raises(UserError, match="diffusion-directed: made for graphs with direction, but this one has none"):
-        portfolio(find_recipe("auto", ['auto.only=["diffusion-directed"]']), ("weights",))
 
 
 def test_a_settled_checkpoint_with_views_along_edges_needs_the_direction(tmp_path):

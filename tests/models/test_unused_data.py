@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from subgnn import DataWarning, Graph, train
-from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.recipes import find_recipe, unused_data, unused_line
@@ -47,19 +46,6 @@ def rich(*, weights: bool = True, directed: bool = True, features: bool = True) 
 )
 def test_settings_that_use_more(settings, told):
     assert unused_data(find_recipe("subgnn", settings), rich(weights=False)) == told
-
-
-@pytest.mark.parametrize("name", recipe_names())
-def test_diffusion_alone_looks_at_weights(name):
-    unused = [] if name == "auto" or name.startswith(("diffusion", "profiles", "unsupervised")) else ["edge weights"]
-    assert unused_data(find_recipe(name), rich(directed=False, features=False)) == unused
-
-
-@pytest.mark.parametrize("name", ["bag", "topology", "gc", "mn-gin", "s2v-n"])
-def test_baselines_look_at_neither_direction_nor_features(name):
-    assert unused_data(find_recipe(name), rich(weights=False)) == [DIRECTION, "node features"]
-    pretrained = find_recipe(name, ["embeddings.source=gin"])
-    assert ("node features" in unused_data(pretrained, rich())) == (name != "gc")  # which starts from embeddings
 
 
 @pytest.mark.slow

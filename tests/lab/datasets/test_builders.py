@@ -10,7 +10,6 @@ import pytest
 from subgnn.errors import DataError, UserError
 from subgnn.lab.datasets.build import BUILDERS, build
 from subgnn.lab.datasets.builder import read_labels, read_settings
-from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.lab.datasets.ppi_bp import PpiBpSettings
 from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings
 
@@ -74,20 +73,3 @@ def test_a_missing_source_says_where_it_is_published(name: str) -> None:
 def test_unknown_names_and_foreign_sources_are_refused(name: str, given: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         build(name, **{"files": {"records": Path()}, **given})
-
-
-def test_the_catalog_has_the_sizes_of_the_paper() -> None:
-    sizes = {
-        name: (entry.num_nodes, entry.num_edges, entry.num_subgraphs, entry.num_labels, entry.task)
-        for name, entry in CATALOG.items()
-    }
-    assert sizes == {
-        "density": (5_000, 29_521, 250, 3, "multi-class"),
-        "cut-ratio": (5_000, 83_969, 250, 3, "multi-class"),
-        "coreness": (5_000, 118_785, 221, 3, "multi-class"),
-        "component": (19_555, 43_701, 250, 2, "binary"),
-        "ppi-bp": (17_080, 316_951, 1_591, 6, "multi-class"),
-        "hpo-metab": (14_587, 3_238_174, 2_400, 6, "multi-class"),
-        "hpo-neuro": (14_587, 3_238_174, 4_000, 10, "multi-label"),
-        "em-user": (57_333, 4_573_417, 324, 2, "binary"),
-    }

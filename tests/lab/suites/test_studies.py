@@ -9,7 +9,6 @@ import pytest
 
 from subgnn.lab.suites.job import node_overlap
 from subgnn.lab.suites.results import Group, overlap_bins, random_score, reliability
-from subgnn.lab.suites.tables import change_table, short_table, short_title
 from subgnn.ragged import Ragged
 from tests.lab.suites.examples import MODELS, folder, run, tiny
 
@@ -106,25 +105,6 @@ def test_bins_by_hand(tmp_path):
     assert [(b["begin"], b["end"], b["subgraphs"]) for b in bins] == [(0.0, 0.2, 2), (0.2, 0.4, 1), (0.8, 1.0, 1)]
     assert [b["micro_f1"]["mean"] for b in bins] == [0.75, 0.5, 1.0]
     assert [b["micro_f1"]["std"] for b in bins] == [0.25, 0.5, 0.0]
-
-
-def test_tables_of_a_terminal():
-    nothing = {"mean": None, "std": None}
-    row = {"dataset": "d", "model": "m", "task": "multi-class", "protocol": "stored split", "n": 2, "gap": -0.1}
-    row |= {"score": {"mean": 0.5, "std": 0.25}, "interval": None, "auroc": nothing, "published": {"micro_f1": 0.6}}
-    rows = [{**row, "against": {"model": "bag", "lead": 0.1234, "n": 2, "p": 0.0002}}, {**row, "against": None}]
-    assert short_title(rows) == "d: stored split; lead over bag"
-    assert short_table(rows) == (
-        ["model", "n", "micro-F1", "published", "gap", "lead", "p"],
-        [
-            ["m", "2", "0.500±0.250", "0.600", "-0.100", "+0.123", "<0.001"],
-            ["m", "2", "0.500±0.250", "0.600", "-0.100", "", ""],
-        ],
-    )
-    by_folds = short_table([{**row, "interval": [0.41, 0.6], "against": None}])
-    assert (by_folds[0][3], by_folds[1][0][3]) == ("95 %", "0.410 to 0.600")
-    changes = [{"setting": "a", "matters": True, "change": {"mean": mean}} for mean in (0.1, None, -0.2)]
-    assert change_table(changes)[1] == [["a", "3", "-0.200", "+0.100", "matters"]]
 
 
 def test_damaged_answers_are_none(tmp_path):

@@ -147,33 +147,3 @@ def test_shipped_spaces_fit_every_recipe(name):
         base = find_recipe(given)
         if base.method == "subgnn" or name not in ("paper", "paper_wide", "beyond"):
             assert parameters(space, base)
-
-
-def test_the_papers_ranges():
-    """Appendix on implementation details; and, wide, that on sensitivity."""
-    narrow, wide = find_space("paper"), find_space("paper_wide")
-
-    def ends(space, path):
-        found = space.dimensions.get(path) or space.dimensions[f"channels.{path}.num_anchors"]
-        return found.low, found.high
-
-    for path, in_paper, in_analysis in [
-        ("training.batch_size", (16, 128), (16, 128)),
-        ("training.lr", (1e-4, 1e-3), (1e-6, 5e-2)),
-        ("training.clip", (0, 0.5), (0, 1)),
-        ("model.layers", (1, 4), (1, 4)),
-        ("prepare.hops", (1, 2), (1, 4)),
-        ("position/internal", (25, 75), (1, 100)),
-        ("position/border", (50, 200), (10, 300)),
-        ("neighborhood/internal", (10, 25), (1, 75)),
-        ("neighborhood/border", (25, 75), (1, 150)),
-        ("structure", (15, 45), (1, 120)),
-        ("model.lstm_layers", (1, 2), (1, 4)),
-        ("model.lstm_dropout", (0, 0.4), (0, 0.8)),
-        ("model.head", (32, 64), (8, 256)),
-    ]:
-        assert (ends(narrow, path), ends(wide, path)) == (in_paper, in_analysis), path
-    assert ends(narrow, "model.dropout") == (0, 0.4)
-    assert narrow.dimensions["model.component_init"] == CategoricalDistribution(("sum", "max"))
-    baselines = find_space("paper_baselines")
-    assert [ends(baselines, path) for path in baselines.dimensions] == [(8, 128), (1e-5, 0.1), (5e-6, 5e-5), (8, 256)]
