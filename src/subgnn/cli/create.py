@@ -176,7 +176,7 @@ def download(
     force: Annotated[bool, Option("--force", help="Replace an existing output, and fetch again.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Download a dataset of the paper from its authors; an interrupted download continues where it stopped.
+    """Download a dataset of the paper from its authors.
 
     Example: subgnn data download ppi-bp --out ppi_bp
     """
