@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from subgnn.data.describe import check
 from tests.pages import ROOT
 
 pytestmark = pytest.mark.slow
@@ -57,19 +54,3 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     assert "MADE UP" not in capsys.readouterr().out
     assert again["patient"] == found["patient"]
     assert again["run"].name == "run-2"
-
-
-def test_made_up_diseases_have_the_form_of_real_ones(examples, tmp_path):
-    build = runpy.run_path(str(examples / "made_up_diseases.py"))["build_made_up"]
-    folder, again = build(tmp_path / "a"), build(tmp_path / "b")
-    for name in ("edge_list.txt", "subgraphs.tsv", "nodes.tsv", "subgraph_names.tsv"):
-        assert (folder / name).read_bytes() == (again / name).read_bytes()
-    problems, data = check(folder)
-    assert not problems.errors
-    assert not problems.warnings
-    assert list(data.graph.names.columns) == ["hpo_id", "name"]
-    assert data.subgraphs.task == "multi-class"
-    assert data.card["source"] == "made up, not medical data"
-    assert not re.search("orphanet|human phenotype", json.dumps(data.card), re.IGNORECASE)
-    titles = (folder / "subgraph_names.tsv").read_text(encoding="utf-8").splitlines()
-    assert all("\tMade-up disease " in title for title in titles)

@@ -23,26 +23,12 @@ def test_rows_come_back(rows):
     ragged.validate("here")
 
 
-def test_types():
-    assert Ragged.from_rows([[1]]).values.dtype == np.int32
-    assert Ragged.from_rows([[1]], np.float64).values.dtype == np.float64
-    empty = Ragged.from_rows([], np.uint8)
-    assert empty.values.dtype == np.uint8
-    assert empty.offsets.tolist() == [0]
-    assert empty.offsets.dtype == np.int64
-
-
 @given(ROWS.filter(bool), st.data())
 def test_take(rows, data):
     index = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
     taken = Ragged.from_rows(rows).take(index)
     assert lists(taken) == [rows[i] for i in index]
     assert taken.values.dtype == np.int32
-
-
-def test_take_counts_from_the_end_as_indexing_does():
-    ragged = Ragged.from_rows([[1, 2], [3], [4, 5, 6]])
-    assert lists(ragged.take([-2, -1])) == [[3], [4, 5, 6]]
 
 
 def test_indexing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import subprocess
 import sys
 
@@ -16,7 +15,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.class_weight import compute_class_weight
 
 from subgnn.channels.topology import Standard
-from subgnn.task import TASKS, metric_text, task_of
+from subgnn.task import metric_text, task_of
 
 RNG = np.random.default_rng(0)
 
@@ -34,15 +33,6 @@ def test_losses_by_hand():
     outputs = torch.tensor([[1.0], [3.0]])
     found = task_of("regression").loss(outputs, torch.tensor([0.0, 5.0], dtype=torch.float64))
     assert (float(found), found.dtype) == (pytest.approx(2.5), outputs.dtype)
-
-
-@pytest.mark.parametrize("rare", [0, 1])
-def test_average_precision_is_that_of_the_rarer_class(rare):
-    outputs, truth = torch.from_numpy(RNG.normal(size=(40, 2))), np.where(RNG.random(40) < 0.2, rare, 1 - rare)
-    scores = task_of("binary").probabilities(outputs).numpy()
-    found = task_of("binary").metrics(outputs, torch.from_numpy(truth))["auprc"]
-    assert found == pytest.approx(reference.average_precision_score(truth == rare, scores[:, rare]), abs=1e-6)
-    assert math.isnan(task_of("binary").metrics(outputs, torch.zeros(40, dtype=torch.int64))["auprc"])
 
 
 @pytest.mark.parametrize(("task", "classes"), [("binary", 2), ("multi-class", 4)])
@@ -109,13 +99,6 @@ def test_auroc_counts_every_class_that_can_be_ranked():
     assert math.isnan(task_of("multi-label").metrics(outputs[:, :2], torch.ones(4, 2))["auroc"])
 
 
-def test_a_single_label_by_hand():
-    outputs, truth = torch.tensor([[2.0], [1.0], [-1.0], [-2.0]]), torch.tensor([[1], [0], [1], [1]])
-    # One label of three is found, and one too many.
-    expected = {"micro_f1": 2 / 5, "macro_f1": 2 / 5, "accuracy": 1 / 4, "auroc": 1 / 3, "auprc": 29 / 36}
-    assert task_of("multi-label").metrics(outputs, truth) == pytest.approx(expected)
-
-
 def test_a_label_needs_more_than_one_half():
     assert task_of("multi-label").predictions(torch.tensor([[-0.1, 0.0, 0.1]])).tolist() == [[0, 0, 1]]
 
@@ -139,36 +122,9 @@ LABELS = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 0]])
 VALUES = np.array([0.5, -1.0, 3.0])
 
 
-def test_names_and_objects_belong_together():
-    assert list(TASKS) == ["multi-class", "binary", "multi-label", "regression", "unlabelled"]
-    assert all(task_of(name).name == name for name in TASKS)
-    assert [(t.one_class, t.several, t.real, t.has_classes, t.has_thresholds) for t in TASKS.values()] == [
-        (True, False, False, True, False),
-        (True, False, False, True, True),
-        (False, True, False, True, True),
-        (False, False, True, False, False),
-        (False, False, False, False, False),
-    ]
-    assert pickle.loads(pickle.dumps(task_of("binary"))) == task_of("binary")
-
-
 def test_importing_tasks_imports_no_library_of_networks():
     code = "import sys, subgnn.task; print(*{'torch', 'torchmetrics', 'sklearn', 'scipy'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
-
-
-def test_targets_as_columns_counts_and_words():
-    names = ("a", "b", "c")
-    assert task_of("multi-class").indicators(CLASSES, 3).tolist() == np.eye(3)[CLASSES].tolist()
-    assert task_of("multi-label").indicators(LABELS, 3).tolist() == LABELS.tolist()
-    assert task_of("regression").indicators(VALUES, 1).tolist() == [[0.5], [-1.0], [3.0]]
-    assert task_of("multi-class").counts(CLASSES, 4).tolist() == [1, 1, 3, 0]
-    assert task_of("multi-label").counts(LABELS, 3).tolist() == [3, 3, 1]
-    assert [task_of(name).num_outputs(3) for name in TASKS] == [3, 3, 3, 1, 3]
-    assert [task_of(name).columns(names) for name in ("binary", "regression")] == [names, ("value",)]
-    assert task_of("multi-class").names(CLASSES[0], names) == ["c"]
-    assert task_of("multi-label").names(LABELS[0], names) == ["a", "b"]
-    assert task_of("regression").names(VALUES[0], ()) == ["0.5"]
 
 
 def test_scores_and_outputs_are_inverse():
@@ -246,14 +202,6 @@ def test_the_constant_prediction_is_that_of_a_dummy():
     most = DummyClassifier(strategy="most_frequent").fit(rows, CLASSES).predict(rows[:1])
     assert task_of("multi-class").constant(CLASSES) == most[0]
     assert task_of("regression").constant(VALUES) == DummyRegressor().fit(rows[:3], VALUES).predict(rows[:1])[0]
-
-
-def test_constant_labels_are_the_best_of_the_most_frequent():
-    for train in (LABELS, np.array([[0, 1], [0, 1], [1, 0], [0, 1], [0, 1]]), RNG.integers(0, 2, (9, 4))):
-        order = np.argsort(-train.sum(axis=0), kind="stable")
-        sets = [np.isin(np.arange(train.shape[1]), order[: k + 1]).astype(int) for k in range(train.shape[1])]
-        scores = [reference.f1_score(train, np.tile(one, (len(train), 1)), average="micro") for one in sets]
-        assert task_of("multi-label").constant(train).tolist() == sets[int(np.argmax(scores))].tolist()
 
 
 @pytest.mark.parametrize(("name", "train"), [("multi-class", CLASSES), ("multi-label", LABELS), ("regression", VALUES)])

@@ -202,42 +202,6 @@ def test_the_keyboard_is_enough_to_search(page):
     assert unlabelled == []
 
 
-def test_another_run_on_the_same_graph_keeps_the_nodes(page):
-    page.open("#run=small&nodes=0,1,9")
-    page.settle()
-    page.page.select_option("#run", "value")
-    playwright.expect(page.page.locator("#classes [role=radio]")).to_have_count(0, timeout=WAIT)
-    page.settle()
-    assert page.picked == ["GENE0", "GENE1", "GENE9"]
-    float(page.page.inner_text("#label"))
-    assert page.page.locator("#by-node li").count() == 3
-    assert page.page.url.endswith("#run=value&nodes=0,1,9")
-    page.page.go_back()
-    playwright.expect(page.page.locator("#classes [role=radio]")).to_have_count(3, timeout=WAIT)
-    page.settle()
-    assert page.page.input_value("#run") == "small"
-
-
-def test_the_first_screen_has_examples_of_the_test_split(page):
-    page.open()
-    assert page.page.inner_text("#first-title") == "Start with a subgraph of the test split"
-    buttons = page.page.locator("#examples button")
-    assert buttons.count() == 5
-    assert {text.split("\n")[1] for text in buttons.all_inner_texts()[:3]} == {"clique0", "clique1", "clique2"}
-    name, label = buttons.first.inner_text().split("\n")[:2]
-    buttons.first.click()
-    page.page.wait_for_selector("#by-node li")
-    page.settle()
-    assert page.page.inner_text("#known") == f"{name}, true label: {label}"
-    assert page.page.locator(".first").is_hidden()
-    page.page.click("#picked button >> nth=0")
-    page.settle()
-    assert page.page.locator("#known").is_hidden()
-    page.page.select_option("#run", "value")
-    page.page.click("#clear")
-    assert page.page.locator("#examples button").count() == 5
-
-
 def test_what_is_shown_is_downloaded(page):
     page.open("#run=small&nodes=0,1,9,22")
     page.settle()
@@ -259,28 +223,6 @@ def test_what_is_shown_is_downloaded(page):
     assert (name, content[:8]) == ("small_subgraph.png", b"\x89PNG\r\n\x1a\n")
 
 
-def test_light_and_dark_follow_the_system_until_the_button_is_pressed(browser, address):
-    dark = Page(browser, address, scheme="dark")
-    dark.open("#nodes=0,1")
-    assert dark.contrast > 7
-    theme = "document.documentElement.dataset.theme"
-    background = "getComputedStyle(document.body).backgroundColor"
-    seen = dark.page.evaluate(background)
-    assert (dark.page.evaluate(theme), dark.page.inner_text("#theme")) == ("dark", "Light")
-    dark.page.click("#theme")
-    assert (dark.page.evaluate(theme), dark.page.inner_text("#theme")) == ("light", "Dark")
-    assert dark.page.evaluate(background) != seen
-    assert dark.contrast > 7
-    dark.open("#nodes=0")
-    assert dark.page.evaluate(theme) == "light"
-    dark.page.click("#theme")
-    dark.page.emulate_media(color_scheme="light")
-    dark.page.wait_for_selector(":root[data-theme=light]")
-    assert dark.page.evaluate("localStorage.length") == 0
-    dark.settle()
-    dark.close()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_all_of_it(browser, address, scheme):
     narrow = Page(browser, address, width=390, scheme=scheme)
@@ -299,17 +241,6 @@ def test_a_phone_shows_all_of_it(browser, address, scheme):
     assert len(shown) == 10
     assert all(box["x"] + box["width"] <= 390 for box in shown)
     narrow.close()
-
-
-def test_a_click_shows_a_similar_subgraph(page):
-    page.open("#nodes=0,1,9,22")
-    page.settle()
-    row = page.page.locator("#similar tr").first
-    size = int(row.locator("td").last.inner_text())
-    row.locator("button").click()
-    playwright.expect(page.page.locator("#picked button")).to_have_count(size, timeout=WAIT)
-    page.settle()
-    assert float(page.page.locator("#similar tr").first.locator("td").nth(2).inner_text()) == 0  # it is known
 
 
 def test_errors_of_the_server_are_shown(page):

@@ -99,7 +99,7 @@ def test_a_channel_that_is_not_there_is_refused_with_the_nearest():
             {"similarity": "hop"},
             r"channels\[0\]: .* position/border does not support the similarity 'hop'; .* 'hops'\?",
         ),
-        ({"similarity": "warping"}, r"similarity 'warping'; accepted: hops, constant, diffusion, adjacency"),
+        ({"similarity": "warping"}, r"similarity 'warping'; accepted: hops, constant, adjacency"),
     ):
         content = {"kind": "position", "side": "border", "num_anchors": 3} | entry
         found = parse_recipe({"channels": [content]}, "recipe.toml")
@@ -111,7 +111,7 @@ def test_weights_need_the_heaviest_of_borders():
     channel = ChannelSettings("neighborhood", "border", 3, "weight")
     options = {"channels": (channel,), "layers": 1, "seed": 0}
     with pytest.raises(
-        UserError, match=r"neighborhood/border have no weights; set prepare.border_anchors to .heaviest. or .lift."
+        UserError, match=r"neighborhood/border have no weights; set prepare.border_anchors to .heaviest."
     ):
         prepare(random_graph(0), random_subgraphs(0), Plan(**options, settings=SMALL))
     heavy = PrepareSettings(border_anchors="heaviest")

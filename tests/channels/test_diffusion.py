@@ -8,20 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged
-from subgnn.channels import diffusion
-from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import (
     Walks,
     coefficients,
     diffuse,
     diffuse_nearby,
-    largest_lifts,
-    lifts_at,
     push_bound,
 )
-from subgnn.channels.neighborhood import sample_border
-from subgnn.config.settings import ChannelSettings, PrepareSettings
-from subgnn.kernels.induced import induced_components
 from subgnn.parallel.memory import memory_limit
 
 
@@ -110,49 +103,3 @@ def test_the_series_is_the_function(damping):
     x = np.linspace(-1, 1, 21)
     found = np.polynomial.chebyshev.chebval(x, coefficients(damping))
     np.testing.assert_allclose(found, (1 - damping) / (1 - damping * x), atol=1e-7)
-
-
-def work(graph, anchors, **settings):
-    return Work(graph, PrepareSettings(**settings), ChannelSettings("neighborhood", "border", anchors), 2, 0)
-
-
-@pytest.mark.parametrize("exact", [True, False])
-@settings(max_examples=20)
-@given(case=cases())
-def test_similarities_are_lifts_over_the_largest(exact, case):
-    graph, sets = case
-    expected = np.log1p(dense_ratios(graph, sets, 0.6))
-    expected = expected / expected.max(axis=1, keepdims=True)
-    n = graph.num_nodes
-    own = np.random.default_rng(0).integers(0, n, (len(sets), 3)).astype(np.int32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diffusion, "EXACT_NODES", 2**17 if exact else 0)
-        patch.setattr(diffusion, "PUSH_EDGES", 10**8)
-        shared = lifts_at(work(graph, n), sets, np.arange(n, dtype=np.int32))
-        at_own = lifts_at(work(graph, 3), sets, own)
-    np.testing.assert_allclose(shared, expected, atol=1e-3)
-    np.testing.assert_allclose(at_own, np.take_along_axis(expected, own.astype(int), axis=1), atol=1e-3)
-    assert shared.max() <= 1
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_anchors_are_the_nodes_outside_with_the_largest_lifts(monkeypatch, exact):
-    monkeypatch.setattr(diffusion, "EXACT_NODES", 2**17 if exact else 0)
-    graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 4, 2], num_nodes=7)
-    sets = Ragged.from_rows([[0, 1], [5], [6]])
-    nodes, weights = largest_lifts(work(graph, 4), sets, 4)
-    lift = np.log1p(dense_ratios(graph, sets, 0.6))[0]
-    order = [2, 3, 4]  # by distance; 5 and 6 are elsewhere
-    assert nodes[0].tolist() == [*order, 4]
-    np.testing.assert_allclose(weights[0], [*(lift[order] / np.linalg.norm(lift[order])), 0], atol=1e-3)
-    assert not weights[1:].any()
-
-
-def test_a_component_that_reaches_nothing_has_no_anchors():
-    graph = Graph.from_edges([0], [1], num_nodes=3)
-    subgraphs = Ragged.from_rows([[2], [0]])
-    components = induced_components(*graph.csr, subgraphs)
-    found = sample_border(work(graph, 2, border_anchors="lift"), subgraphs, components)
-    assert found[0].present.tolist() == [False, True]
-    assert found[0].nodes[1].tolist() == [1, 1]
-    assert len(found) == 2

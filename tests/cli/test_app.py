@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-import warnings
 from contextlib import contextmanager
 
 import numba
@@ -27,24 +26,12 @@ def _no_debug(monkeypatch):
     monkeypatch.delenv("SUBGNN_DEBUG", raising=False)
 
 
-def test_version():
-    called = call("--version")
-    assert (called.code, called.out, called.err) == (0, f"subgnn {__version__}\n", "")
-
-
 @pytest.mark.parametrize("verb", [(), ("data",), ("data", "describe"), ("train",), ("predict",)])
 def test_help(verb):
     called = call(*verb, "--help")
     assert (called.code, called.err) == (0, "")
     assert " ".join(("subgnn", *verb)) in called.out
     assert "--json" in called.out or verb in ((), ("data",))
-
-
-@pytest.mark.parametrize("arguments", [(), ("data",)])
-def test_without_a_verb_there_is_help(arguments):
-    called = call(*arguments)
-    assert (called.code, called.err) == (2, "")
-    assert "Usage" in called.out
 
 
 @pytest.mark.parametrize(
@@ -115,13 +102,6 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
     called = call("data", "convert", folder, "--to", "folder", "--out", tmp_path / "out")
     assert (called.code, called.error) == (130, "interrupted")
     assert tree(tmp_path) == before
-
-
-def test_warnings_are_lines_and_filters_come_back(tmp_path):
-    before = (list(warnings.filters), warnings.showwarning)
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 1\n3 4\n"})
-    assert call("data", "describe", folder).error.startswith("warning: ")
-    assert (list(warnings.filters), warnings.showwarning) == before
 
 
 def subgnn(*arguments):

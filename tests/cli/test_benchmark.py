@@ -64,42 +64,6 @@ def test_a_suite_of_ones_own(suite):
     assert called.err.count("\n") == 1
 
 
-def test_where_every_run_fails_the_command_does(folder, tmp_path):
-    (tmp_path / "suite.toml").write_text(SUITE)
-    given = ["benchmark", "run", tmp_path / "suite.toml", "--data", f"my_data={folder / 'data'}", "--seeds", 2]
-    called = call(*given, "--models", "broken", "--out", tmp_path / "out", "--device", "cpu")
-    assert called.code == 2
-    assert called.err.startswith(
-        "benchmark run: 2 of 2 runs failed; the first: broken on my-data, seed 0: nowhere.npy:"
-    )
-
-
-HEAD = 'title = "t"\n[[datasets]]\nname = "d"\n[[models]]\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (HEAD + 'label = "x"', "models[0] ('x') has no 'recipe'; needed: label, recipe"),
-        (HEAD, "models[0] has no 'label' and no 'recipe'; needed: label, recipe"),
-        (HEAD + 'label = "x"\nrecipe = "bag"\nrecipes = 1', "unknown setting 'models[0].recipes'"),
-        (
-            HEAD + 'label = "x"\nrecipe = "bag"\npublished.micro_f1.d = "high"',
-            "models[0].published.micro_f1.d is 'high'; accepted: a number",
-        ),
-        ("", "the file has no 'title' and no 'datasets' and no 'models'"),
-        ('title = "t"\nmodels = []\n[[datasets]]\ngenerate = "density"', "datasets[0] has no 'name'; needed: name"),
-        ('title = "t"\nprotocol = 3\ndatasets = []\nmodels = []', "protocol is '3'; a table is accepted"),
-    ],
-)
-def test_a_suite_file_says_which_key_of_which_entry_is_wrong(tmp_path, text, told):
-    (tmp_path / "mine.toml").write_text(text)
-    called = call("benchmark", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
-    assert (called.code, called.err.count("\n")) == (2, 1)
-    assert called.err.startswith(f"{tmp_path / 'mine.toml'}: {told}")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_suite_as_json_and_its_report(suite):
     folder, command, _ = suite
     found = call(*command, "--json").json

@@ -13,7 +13,7 @@ import pytest
 from subgnn import read_dataset
 from subgnn.data.splits import split_warnings
 from tests.cli.command import call
-from tests.lab.datasets.samples import fitness_records, workout, write_hpo, write_ppi, write_records
+from tests.lab.datasets.samples import write_ppi
 
 SMALL = ("--num-nodes", 500, "--num-subgraphs", 24, "--subgraph-size", 10)
 
@@ -99,25 +99,14 @@ def test_ppi_bp_as_json_with_labels_and_settings(ppi, tmp_path):
     assert (counts["labels"], counts["splits"]) == ({"one": 10}, {"train": 5, "val": 3, "test": 2})
 
 
-def test_simulated_patients_and_a_bad_record(tmp_path):
-    hpo, orpha = write_hpo(tmp_path)
-    given = ("--orphapacket", orpha, "--hpo", hpo, "--patients", 2, "--set", "noise=0", "--out", tmp_path / "made")
-    found = call("data", "build", "hpo-metab", *given, "--json").json
-    assert found["settings"]["patients"]["per_disease"] == 2
-    assert len(set(found["counts"]["labels"].values())) == 1
-    records = write_records(tmp_path / "r", [*fitness_records(), workout(40, 1, sport=None)])
-    refused(tmp_path, ("data", "build", "em-user", "--records", records), f"{records}: record 101: no field 'sport'")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("ppi-pb",), "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro, em-user; did you mean"),
+        (("ppi-pb",), "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro; did you mean"),
         (("hpo-neuro",), "hpo-neuro: --orphapacket is missing: Orphanet's rare diseases as ORPHApacket JSON; it is"),
-        (("em-user", "--go", "x"), "em-user: --go is not one of its sources"),
-        (("em-user", "--records", "none"), "none: no such file"),
-        (("em-user", "--records", "none", "--set", "kep=1"), "em-user: no option 'kep'; accepted: .*'keep'"),
-        (("em-user", "--records", "none", "--patients", "2"), "em-user: no option 'patients'"),
+        (("hpo-metab", "--go", "x"), "hpo-metab: --go is not one of its sources"),
+        (("hpo-metab", "--orphapacket", "none", "--hpo", "none"), "none"),
+        (("hpo-metab", "--orphapacket", "none", "--set", "min_phenotype=1"), "hpo-metab: no option 'min_phenotype'; "),
     ],
 )
 def test_build_refuses(tmp_path, words, message):
@@ -186,15 +175,6 @@ def test_split_writes_the_same_subgraphs_under_a_new_split(chain, tmp_path):
     assert not any("same nodes" in what for what, _ in split_warnings(after))
     assert call("data", "split", chain, "--out", tmp_path / "out.subgnn").code == 0
     assert len(read_dataset(tmp_path / "out.subgnn").subgraphs.indices("train")) == 10
-
-
-def test_the_seed_decides_a_split(chain, tmp_path):
-    found = []
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        words = ("--method", "random", "--fractions", "0.8,0.1,0.1", "--seed", seed, "--out", tmp_path / name, "--json")
-        assert call("data", "split", chain, *words).json["splits"] == {"train": 16, "val": 2, "test": 2}
-        found.append((tmp_path / name / "subgraphs.tsv").read_text())
-    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
 from subgnn import read_dataset, write_bundle, write_folder
 from subgnn.lab.datasets.catalog import CATALOG
 from tests.cli.command import call
-from tests.data.samples import WHOLE, assert_same, tree, whole_dataset, write_files, write_sample
+from tests.data.samples import WHOLE, assert_same, tree, whole_dataset, write_files
 
 
 @pytest.fixture
@@ -48,16 +46,6 @@ def test_describe(folder):
     assert (found["num_features"], found["weighted"], found["directed"]) == (2, False, False)
 
 
-def test_describe_notes(tmp_path):
-    folder = write_sample(
-        tmp_path / "x", {"edge_list.txt": "", "subgraphs.tsv": "0\ta\ttrain\n1\ta\tval\n2\tb\ttest\n3\tb\ttest\n"}
-    )
-    notes = [line for line in call("data", "describe", folder).out.splitlines() if line.startswith("note: ")]
-    assert len(notes) == len(call("data", "describe", folder, "--json").json["notes"]) == 2
-    assert "val is smaller than test" in notes[0]
-    assert "no edges" in notes[1]
-
-
 def test_describe_a_bundle_and_a_file_of_subgraphs(tmp_path, folder):
     write_folder(whole_dataset(), tmp_path / "x")
     write_bundle(whole_dataset(), tmp_path / "x.subgnn")
@@ -66,18 +54,6 @@ def test_describe_a_bundle_and_a_file_of_subgraphs(tmp_path, folder):
     assert found["weighted"]
     found = call("data", "describe", folder / "subgraphs.tsv", "--json").json
     assert (found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == (5, 0, 6)
-
-
-def test_words_of_other_alphabets(tmp_path):
-    files = {
-        "subgraphs.tsv": "0\tдa\ttrain\n1\t日本\tval\n2\tдa\ttest\n",
-        "dataset.json": '{"name": "Größe [bold]x[/bold]"}',
-    }
-    folder = write_sample(tmp_path / "x", files)
-    assert "Größe [bold]x[/bold]" in call("data", "describe", folder).out
-    found = call("data", "describe", folder, "--json")
-    assert found.json["label_counts"] == {"日本": 1, "дa": 2}
-    assert "日本" in found.out
 
 
 def test_id_base(tmp_path):
@@ -122,26 +98,6 @@ def test_convert_as_json(tmp_path, folder):
     }
 
 
-@pytest.mark.parametrize("name", ["out", "out.subgnn"])
-@pytest.mark.parametrize(("options", "layout"), [((), "bundle"), (("--to", "folder"), "folder")])
-def test_layouts(tmp_path, folder, name, options, layout):
-    called = call("data", "convert", folder, "--out", tmp_path / name, *options, "--json")
-    assert called.json["layout"] == layout
-    assert (tmp_path / name).is_dir() == (layout == "folder")
-    assert_same(read_dataset(folder), read_dataset(tmp_path / name))
-
-
-def test_converting_twice_gives_the_same_bytes(tmp_path, folder):
-    for name in ("a", "b"):
-        assert call("data", "convert", folder, "--to", "folder", "--gzip", "--out", tmp_path / name).code == 0
-        assert call("data", "convert", folder, "--out", tmp_path / f"{name}.subgnn").code == 0
-    files = tree(tmp_path / "a")
-    assert files == tree(tmp_path / "b")
-    assert "edge_list.txt" not in files
-    assert gzip.decompress(files["edge_list.txt.gz"]) == b"0 1\n0 4\n1 2\n2 3\n3 4\n"
-    assert (tmp_path / "a.subgnn").read_bytes() == (tmp_path / "b.subgnn").read_bytes()
-
-
 @pytest.mark.parametrize("layout", ["folder", "bundle"])
 def test_an_existing_output_stays_without_force(tmp_path, folder, layout):
     target = write_files(tmp_path / "out", {"mine.txt": "precious"})
@@ -152,13 +108,3 @@ def test_an_existing_output_stays_without_force(tmp_path, folder, layout):
     assert call("data", "convert", folder, "--to", layout, "--out", target, "--force").code == 0
     assert_same(read_dataset(folder), read_dataset(target))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["five", "out"]
-
-
-def test_convert_in_place_and_with_a_warning(tmp_path, folder):
-    before = read_dataset(folder)
-    assert call("data", "convert", folder, "--to", "folder", "--force", "--out", folder).code == 0
-    assert_same(before, read_dataset(folder))
-    source = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 1\n3 4\n"})
-    called = call("data", "convert", source, "--out", tmp_path / "out", "--json")
-    assert called.json["dropped"] == {"self_loops": 1, "duplicates": 0}
-    assert called.error == f"warning: {source}/edge_list.txt: dropped 1 self loop"

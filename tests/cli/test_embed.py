@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import subgnn
-from subgnn import NodeNames, UserError, write_bundle, write_folder
+from subgnn import NodeNames, write_bundle, write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -75,22 +75,6 @@ def test_the_model_is_kept_for_further_subgraphs_which_may_lack_nodes(folder, tm
         assert not (tmp_path / out).exists()
 
 
-def test_a_run_of_the_recipe_has_the_same_vectors_whatever_the_labels_are(folder, tmp_path):
-    given = ("--recipe", "unsupervised", *SMALL, "--set", "diffusion.inverse_penalty=10")
-    lines = (folder / "data" / "subgraphs.tsv").read_text().splitlines()
-    labels = [line.split("\t")[1] for line in lines]
-    found = []
-    for name, order in (("as they are", labels), ("turned", labels[1:] + labels[:1])):
-        write_folder(subgnn.read_dataset(folder / "data"), tmp_path / name)
-        texts = ["\t".join([a, label, c]) for (a, _, c), label in zip(map(str.split, lines), order, strict=True)]
-        (tmp_path / name / "subgraphs.tsv").write_text("\n".join(texts) + "\n")
-        assert call("train", tmp_path / name, *given, "--out", tmp_path / f"{name} run", "--json").code == 0
-        out = tmp_path / f"{name}.npy"
-        call("embed", tmp_path / f"{name} run", "--subgraphs", folder / "sets.csv", "--out", out)
-        found.append(np.load(out))
-    np.testing.assert_array_equal(*found)
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -110,12 +94,3 @@ def test_what_does_not_fit_is_refused_in_one_line(folder, tmp_path, options, err
     assert done.code == 2
     assert error in done.error
     assert not list(tmp_path.iterdir())
-
-
-def test_a_graph_that_is_not_there_and_subgraphs_of_another_one_are_refused(folder, tmp_path):
-    given = ("--recipe", "unsupervised", "--subgraphs", folder / "sets.csv", "--out", tmp_path / "out.npy")
-    assert "no such" in call("embed", tmp_path / "nothing", *given).error
-    (tmp_path / "other.csv").write_text("source,target\na,b\n")
-    assert "not in the graph" in call("embed", tmp_path / "other.csv", *given).error
-    with pytest.raises(UserError, match="learns its vectors from labels"):
-        subgnn.embed_subgraphs(folder / "data", folder / "sets.csv", recipe="topology")

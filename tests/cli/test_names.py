@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from subgnn import DataError, Ragged, SubgraphSet, read_dataset
-from subgnn.api.estimator import SubgraphClassifier
+from subgnn import SubgraphSet, read_dataset
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -98,19 +97,6 @@ def test_an_unknown_name_is_refused(made, tmp_path, line, start, end):
     assert (called.code, (tmp_path / "out").exists()) == (2, False)
     assert called.error.startswith(f"{tmp_path / 'new.tsv'}: {start}")
     assert called.error.endswith(end)
-
-
-def test_explain_and_embed_read_names_and_explain_writes_them(made):
-    folder, _, _ = made
-    (folder / "some.tsv").write_text("7-3\n#0-#1\n")
-    for verb, out in (("embed", "some.npy"), ("explain", "some.json")):
-        assert call(verb, folder / "run", "--subgraphs", folder / "some.tsv", "--out", folder / out).code == 0
-    first, second = json.loads((folder / "some.json").read_text())["explanations"]
-    data = read_dataset(folder / "data")
-    assert sorted(first["names"]) == ["3", "7"]
-    assert second["names"] == [data.graph.names[0], data.graph.names[1]]
-    again = answers(folder, ["-".join(first["names"])], "again")
-    assert float(again[1][2]) == pytest.approx(first["probabilities"][LABELS[0]], abs=1e-5)
 
 
 def test_the_server_answers_the_same(made):
@@ -223,57 +209,3 @@ def test_a_task_that_does_not_fit_is_refused(tmp_path, labels, options, message)
     called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "data", *options)
     assert (called.code, (tmp_path / "data").exists()) == (2, False)
     assert message in called.error
-
-
-@pytest.mark.parametrize("written", ["{}", "{}.0", "{}e0"])
-def test_many_whole_numbers_are_classes_with_a_hint(tmp_path, written):
-    edges, members = with_labels(tmp_path, [written.format(3 * i) for i in range(12)])
-    hint = "12 classes read from whole numbers; for numbers to predict pass --task regression"
-    converted = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "data")
-    for called in (converted, call("data", "describe", tmp_path / "data"), call("data", "check", tmp_path / "data")):
-        assert hint in called.out
-    trained = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "run", "--json")
-    assert f"warning: {hint}" in trained.err
-    assert trained.json["task"] == "multi-class"
-    regression = ("--task", "regression", "--out", tmp_path / "real")
-    converted = call("data", "convert", edges, "--subgraphs", members, *regression)
-    assert "task: regression, values from 0 to 33, mean 16.5" in converted.out
-    assert "classes read" not in converted.out
-
-
-def test_subgraphs_written_into_a_converted_graph_keep_their_labels(tmp_path):
-    edges, _ = tables(tmp_path)
-    assert call("data", "convert", edges, "--out", tmp_path / "data").code == 0
-    (tmp_path / "data/subgraphs.tsv").write_text("0\ta\ttrain\n1\tb\tval\n2\ta\ttest\n")
-    assert read_dataset(tmp_path / "data").subgraphs.classes == ("a", "b")
-
-
-def test_ids_from_one_are_names(tmp_path):
-    folder, run = tmp_path / "data", tmp_path / "run"
-    folder.mkdir()
-    (folder / "edge_list.txt").write_text("1 2\n2 3\n3 4\n")
-    (folder / "subgraphs.tsv").write_text("1-2\ta\ttrain\n3-4\tb\ttrain\n1\ta\tval\n4\tb\ttest\n")
-    (folder / "dataset.json").write_text('{"id_base": 1}')
-    assert list(read_dataset(folder).graph.names.primary) == ["1", "2", "3", "4"]
-    assert call("train", folder, "--recipe", "bag", "--out", run).code == 0
-    (tmp_path / "new.tsv").write_text("4\n0\n")
-    called = call("predict", run, "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / "out")
-    assert (called.code, "new.tsv:2: node '0' is not in the graph" in called.error) == (2, True)
-    assert call("predict", run, "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "own").code == 0
-
-
-def test_an_estimator_keeps_labels_whole(made):
-    data = read_dataset(made[0] / "data")
-    subgraphs = SubgraphSet.from_lists(
-        list(data.subgraphs.nodes),
-        num_nodes=data.graph.num_nodes,
-        labels=[data.subgraphs.label_text(i) for i in range(len(data.subgraphs))],
-    )
-    fitted = SubgraphClassifier(data.graph, recipe="bag", device="cpu").fit(subgraphs)
-    assert tuple(fitted.classes_) == LABELS
-    assert set(fitted.predict(data.subgraphs)) <= set(LABELS)
-    by_name = fitted.predict_proba([[str(node) for node in nodes] for nodes in SETS])
-    by_row = fitted.predict_proba(Ragged.from_rows([rows_of(made[0] / "data", nodes) for nodes in SETS]))
-    assert np.array_equal(by_name, by_row)
-    with pytest.raises(DataError, match=r"subgraphs: node '1' is not in the graph.*write row 1 as #1"):
-        fitted.predict([["1"]])

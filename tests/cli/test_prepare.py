@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from subgnn import write_folder
 from subgnn.embeddings.sources import read_stored
-from subgnn.models.recipes import find_recipe
-from subgnn.models.subgnn.build import touched_nodes
 from subgnn.parallel import memory
 from subgnn.prepare import measure as preparing
-from subgnn.prepare.measure import prepare_draws_cached
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -72,38 +68,6 @@ def test_all_draws_that_train_uses(folder, tmp_path):
     assert entries() == 3
 
 
-def test_the_nodes_of_all_draws_are_counted_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
-    recipe, data, counts = tmp_path / "few.toml", dataset(), []
-    recipe.write_text('[[channels]]\nkind = "position"\nside = "border"\nnum_anchors = 1\n')
-    few = data.subgraphs.take([0, 20, 25])
-    write_folder(replace(data, subgraphs=few), tmp_path / "few")
-    for draws in (1, 4):
-        setting = f"prepare.draws={draws}"
-        found = call("prepare", tmp_path / "few", "--recipe", recipe, "--set", setting, "--json").json
-        kept = prepare_draws_cached(find_recipe(str(recipe), [setting]), data.graph, few.nodes, seed=0)
-        counts.append(found["num_touched_nodes"])
-        assert counts[-1] == len(touched_nodes([draw.prepared for draw in kept]))
-    assert counts[0] < counts[1]
-
-
-def test_no_cache(folder, tmp_path):
-    called = call("prepare", folder, "--recipe", "structure", "--no-cache")
-    assert (called.code, "not cached" in called.out) == (0, True)
-    options = ("--recipe", "structure", "--set", "training.epochs=1", "--no-cache", "--out", tmp_path / "run")
-    assert call("train", folder, *options).code == 0
-    assert not (tmp_path / "cache").exists()
-
-
-def test_a_damaged_file_is_one_line_of_warning(folder, tmp_path):
-    call("prepare", folder, "--recipe", "structure")
-    (kept,) = (tmp_path / "cache" / "prepared").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-5])
-    called = call("prepare", folder, "--recipe", "structure", "--json")
-    assert called.error.startswith(f"warning: {kept}: damaged and ignored")
-    assert not called.json["found"]
-
-
 def test_memory_and_limits(folder, monkeypatch):
     seen, measured = [], preparing.prepare
     monkeypatch.setattr(
@@ -132,14 +96,6 @@ def test_pretrain_then_train(folder, tmp_path, method):
     settings = (f"embeddings.source={out}", "embeddings.dim=8", "training.epochs=1")
     words = [word for setting in settings for word in ("--set", setting)]
     assert call("train", folder, "--recipe", "structure", *words, "--out", tmp_path / "run").code == 0
-
-
-def test_pretrain_names_the_next_command_and_keeps_an_existing_file(folder, tmp_path):
-    out = tmp_path / "table.safetensors"
-    called = call("pretrain", folder, "--out", out, "--dim", 4, "--seed", 3, *FEW)
-    assert "val auroc" in called.out
-    assert f"next: subgnn train {folder} --set embeddings.source={out}" in called.out
-    assert "exists already" in call("pretrain", folder, "--out", out).error
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import sys
 import pytest
 
 from subgnn import write_folder
-from subgnn.__main__ import collect_later, limit_threads
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -82,25 +80,3 @@ def test_a_prediction_imports_what_it_uses(folder):
     code, names = imported(predict)[-1]
     assert code == 0
     assert not set(names) - {*ARRAYS, "torch"}
-
-
-@pytest.mark.parametrize(("threads", "expected"), [("3", "3"), ("3,1", "3"), ("0", None), ("some", None), ("", None)])
-def test_kernels_have_the_threads_of_openmp(threads, expected):
-    given = {"OMP_NUM_THREADS": threads}
-    limit_threads(given)
-    assert given.get("NUMBA_NUM_THREADS") == expected
-    own = {"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"}
-    limit_threads(own)
-    assert own["NUMBA_NUM_THREADS"] == "2"
-
-
-def test_collections_begin_when_there_are_many_objects_and_go_on_as_usual():
-    usual = gc.get_threshold()
-    try:
-        collect_later(5000)
-        assert gc.get_threshold() == (5000, *usual[1:])
-        kept = [[] for _ in range(20_000)]
-        assert gc.get_threshold() == usual
-        assert len(kept) == 20_000
-    finally:
-        gc.set_threshold(*usual)

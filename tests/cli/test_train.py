@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import subgnn
-from subgnn import SubgraphClassifier, SubgraphSet, UserError, write_folder
+from subgnn import SubgraphSet, UserError, write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -54,25 +54,6 @@ def test_predict_answers_line_by_line(run):
         scores = np.array(line[2:], float)
         assert scores.sum() == pytest.approx(1, abs=1e-4)
         assert line[1] == f"clique{scores.argmax()}"
-
-
-def test_predict_names_the_line_that_is_wrong_and_leaves_nothing(run):
-    folder, _ = run
-    (folder / "bad.tsv").write_text("0-1\n99\n")
-    called = call("predict", folder / "run", "--subgraphs", folder / "bad.tsv", "--out", folder / "q.tsv")
-    assert called.code == 2
-    assert called.error.startswith(f"{folder / 'bad.tsv'}:2: node '99' is not in the graph")
-    assert not (folder / "q.tsv").exists()
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_embed(run, suffix):
-    folder, _ = run
-    (folder / "two.tsv").write_text("0-1-2\n9-8\n")
-    called = call("embed", folder / "run", "--subgraphs", folder / "two.tsv", "--out", folder / f"e{suffix}", "--json")
-    assert called.json["num_subgraphs"] == 2
-    if suffix == ".npy":
-        assert np.load(folder / "e.npy").shape == (2, called.json["width"])
 
 
 def test_a_baseline_that_cannot_predict_new_subgraphs_says_so(run, tmp_path):
@@ -144,15 +125,6 @@ def test_auto_as_json_and_resumed(run, tmp_path):
     rows = {"name", "recipe", "score", "low", "high", "seconds", "weight", "note"}
     assert all(rows <= row.keys() for row in found["leaderboard"])
     assert call(*command, "--resume").json == found
-
-
-@pytest.mark.slow
-def test_the_estimator_uses_auto_without_a_recipe():
-    data = dataset()
-    model = SubgraphClassifier(data.graph, settings=AUTO, device="cpu").fit(data.subgraphs)
-    assert model.run_.result.recipe == "auto"
-    test = data.subgraphs.take(data.subgraphs.indices("test"))
-    assert model.score(test) == pytest.approx(model.run_.result.test["accuracy"])
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,6 @@ def test_tables_are_checked_and_described(folder):
     assert all(found[key] == stored[key] for key in ("num_edges", "label_counts", "splits", "subgraphs"))
 
 
-def test_a_problem_of_tables_is_listed(folder):
-    refused = call("data", "check", folder / "edges.csv", folder / "members.csv", "--label-column", "none", "--json")
-    assert (refused.code, refused.json["num_errors"]) == (2, 1)
-    assert refused.json["errors"][0]["what"] == "no column 'none'"
-
-
 ALONE = "this option is for tables, but a dataset is given; use it with tables: subgnn"
 
 
@@ -104,17 +98,3 @@ def test_tables_and_datasets_are_not_mixed(folder, tmp_path, command, message):
     assert refused.code == 2
     assert message in refused.err.splitlines()[-1]
     assert not (tmp_path / "no").exists()
-
-
-def test_the_seed_draws_a_missing_split(folder, tmp_path):
-    rows = [line.rsplit(",", 1)[0] for line in MEMBERS.splitlines()]
-    (folder / "unsplit.csv").write_text("\n".join(rows) + "\n")
-    splits = []
-    for seed in ("1", "2", "1"):
-        out = tmp_path / f"run{len(splits)}"
-        trained = train(folder, "unsplit.csv", out, "--seed", seed)
-        assert trained.error.endswith(
-            f"no column 'split': drew one, stratified 80/10/10, seed {seed}; subgnn data split draws a different one"
-        )
-        splits.append(read_dataset(out / "dataset.subgnn").subgraphs.splits.tolist())
-    assert splits[0] == splits[2] != splits[1]

@@ -66,7 +66,6 @@ def test_tune_and_go_on(folder):
         (("--set", "embeddings.source=nowhere.npy"), "nowhere.npy"),
         (("--storage", "postgre://host/db"), "--storage: 'postgre://host/db' is not a database"),
         (("--trials", 0), "--trials"),
-        (("--pruner", "mean"), "--pruner"),
         (("--memory", "3KB"), "--memory: 0 MB is too little; accepted"),
     ],
 )

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from subgnn.api.train_recipe import train
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.models.recipes import find_recipe
-from subgnn.training.steps import set_rate
-from tests.training.examples import dataset
 
 # The authors' own names and values; a row for each dataset and set of channels.
 COLUMNS = """
@@ -133,66 +128,3 @@ def test_all_else_in_a_recipe_is_at_its_default(name):
     for section in ("prepare", "embeddings", "pretrain", "model", "training"):
         ours, defaults = recipe.plain()[section], plain.plain()[section]
         assert {k for k in ours if ours[k] != defaults[k] and f"{section}.{k}" not in published} == set()
-
-
-# Paper, tables 2 and 4 (GIN) and 3 (GIN, then GraphSAINT): mean and deviation of micro-F1.
-SCORES = """\
-density_P .758 .046
-density_N .777 .057
-density_S .919 .016
-density_all .894 .025
-cut_ratio_P .516 .083
-cut_ratio_N .313 .087
-cut_ratio_S .629 .039
-cut_ratio_all .458 .101
-coreness_P .581 .044
-coreness_N .485 .075
-coreness_S .663 .058
-coreness_all .659 .092
-component_P .958 .098
-component_N .823 .089
-component_S .600 .170
-component_all .726 .120
-density .919 .016
-cut_ratio .629 .039
-coreness .659 .092
-component .958 .098
-ppi_bp .599 .024 .583 .017
-hpo_neuro .632 .010 .644 .019
-hpo_metab .537 .023 .428 .035
-em_user .814 .046 .816 .040
-"""
-
-
-@pytest.mark.parametrize("line", SCORES.splitlines(), ids=lambda line: line.split()[0])
-def test_the_published_number_is_that_of_the_embeddings(line):
-    short, *numbers = line.split()
-    name, scores = f"alsentzer2020_{short}", [float(number) for number in numbers]
-    gin = find_recipe(name).published
-    assert [gin["micro_f1"], gin["std"]] == scores[:2]
-    assert gin["source"].endswith("with GIN embeddings")
-    other = find_recipe(name, ["embeddings.source=graphsaint"]).published
-    if scores[2:]:
-        assert [other["micro_f1"], other["std"]] == scores[2:]
-        assert other["source"].endswith("with GraphSAINT embeddings")
-    else:
-        assert other == {}
-    assert find_recipe(name, ["embeddings.source=random"]).published == {}
-
-
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("name", [names(row)[0] for row in rows()])
-def test_a_published_recipe_trains_at_its_published_rate(name, tmp_path, monkeypatch):
-    rates = []
-
-    def note_rate(optimizer, rate):
-        rates.append(rate)
-        set_rate(optimizer, rate)
-
-    monkeypatch.setattr("subgnn.training.loop.set_rate", note_rate)
-    found = find_recipe(name, ["training.epochs=1", "embeddings.source=random", "embeddings.dim=8"])
-    few = tuple(replace(channel, num_anchors=min(4, channel.num_anchors)) for channel in found.channels)
-    results = train(dataset(), replace(found, channels=few), tmp_path / "run", cache=False)
-    assert results.epochs == 1
-    assert np.isfinite(results.val["loss"])
-    assert rates == [float(named_rows()[name]["learning_rate"])]

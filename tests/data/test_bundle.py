@@ -10,7 +10,7 @@ import pytest
 
 from subgnn import DataError, Dataset, Graph, SubgraphSet, read_dataset, write_bundle
 from subgnn.data.formats import bundle as bundle_module
-from subgnn.data.formats.bundle import is_bundle, verify_bundle
+from subgnn.data.formats.bundle import verify_bundle
 from subgnn.data.subgraphs import label_card
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, file_checksum
@@ -101,26 +101,6 @@ def test_arrays_are_views_of_a_memory_map(bundle):
         while getattr(chain[-1], "base", None) is not None:
             chain.append(chain[-1].base)
         assert any(isinstance(link, np.memmap) for link in chain)
-
-
-@pytest.mark.parametrize("piece", [1, 2, 3, 100])
-def test_rows_that_overlap_are_found_across_pieces(monkeypatch, piece):
-    monkeypatch.setattr(bundle_module, "_PIECE", piece)
-    rising = np.array([0, 0, 2, 2, 5, 7, 7, 9])
-    assert bundle_module._rises(rising)
-    for place in range(1, len(rising)):
-        falling = rising.copy()
-        falling[place] = falling[place - 1] - 1
-        assert not bundle_module._rises(falling)
-
-
-def test_is_bundle(tmp_path, bundle):
-    other = bundle.rename(tmp_path / "no_suffix")
-    assert is_bundle(other)
-    assert_same(whole_dataset(), read_dataset(other))
-    assert not is_bundle(tmp_path / "missing.subgnn")
-    (tmp_path / "text").write_text("0-1\ta\ttrain\n")
-    assert not is_bundle(tmp_path / "text")
 
 
 def test_a_type_that_a_bundle_cannot_hold(tmp_path):
@@ -337,16 +317,6 @@ def test_neighbors_that_no_graph_can_have(tmp_path, rows):
         assert called.code == 2
         said = called.out + called.err
         assert "the neighbours of node" in said or "an undirected edge is missing" in said
-
-
-def test_a_weight_that_differs_by_direction(tmp_path):
-    rows = Ragged.from_rows([[1], [0]])
-    graph = Graph(offsets=rows.offsets, neighbors=rows.values, weights=np.array([1, 2], np.float32))
-    write_bundle(Dataset("x", graph, SubgraphSet.from_lists([[0]], num_nodes=2)), tmp_path / "x.subgnn")
-    with pytest.raises(
-        DataError, match="an undirected edge is missing at one of its ends, or has a different weight there"
-    ):
-        read_dataset(tmp_path / "x.subgnn")
 
 
 IMPOSSIBLE_SUBGRAPHS = {

@@ -14,11 +14,8 @@ import pytest
 from subgnn import DataError, read_dataset, write_bundle
 from subgnn.data import edge_store
 from subgnn.data.convert import WriteOptions, convert
-from subgnn.data.dataset import Problems
 from subgnn.data.formats import edge_list
 from subgnn.data.formats.bundle import verify_bundle
-from subgnn.data.formats.edge_list import EdgeFile, Staging, read_edge_list, stage_edge_list
-from subgnn.data.formats.folder import read_node_table
 from tests.cli.command import call
 from tests.data.samples import NODES, tree, write_sample
 
@@ -167,19 +164,6 @@ def test_same_message_for_what_the_whole_file_tells(tmp_path, text, card, line):
         convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
     assert str(on_disk.value) == str(in_memory.value)
     assert f"edge_list.txt:{line}: " in str(on_disk.value)
-
-
-@pytest.mark.parametrize("nodes", [None, NODES])
-def test_same_list_of_problems(tmp_path, nodes):
-    """All of them, which data check prints: the first hundred faults, the others counted."""
-    text = "0 1\n" + "".join(f"{i} -{i}\n# c\n0 1 {i}\n7\n" for i in range(60)) + "0 1\nTP53 1 nan\n"
-    path = write_sample(tmp_path / "x", {"edge_list.txt": text, "nodes.tsv": nodes}) / "edge_list.txt"
-    names = None if nodes is None else read_node_table(path.with_name("nodes.tsv"), Problems())
-    in_memory, on_disk = Problems(), Problems()
-    read_edge_list(EdgeFile(path, names), in_memory)
-    stage_edge_list(EdgeFile(path, names), on_disk, Staging(tmp_path, TINY))
-    assert on_disk.errors == in_memory.errors
-    assert on_disk.num_errors == in_memory.num_errors >= 181
 
 
 @pytest.mark.parametrize("stop", ["distribute", "bucket_rows"])

@@ -36,35 +36,11 @@ def test_tables_by_hand():
         assert found["subgraphs"][name]["std"] == pytest.approx(np.std(values)), name
 
 
-def test_a_directed_graph_is_described_without_orientations():
-    graph = Graph.from_edges([*TAILS, 1], [*HEADS, 0], num_nodes=6, directed=True)
-    there_and_back = Dataset(name="small", graph=graph, subgraphs=dataset().subgraphs)
-    found = describe(there_and_back)
-    assert found["directed"]
-    assert (found["num_edges"], found["density"]) == (6, pytest.approx(6 / 30))
-    assert found["subgraphs"] == describe(dataset())["subgraphs"]
-    assert found["isolated_nodes"] == 1
-
-
-def test_no_subgraphs():
-    graph = Graph.from_edges(TAILS, HEADS)
-    found = describe(Dataset(name="x", graph=graph, subgraphs=SubgraphSet.from_lists([], num_nodes=5)))
-    assert found["num_subgraphs"] == 0
-    assert found["subgraphs"]["density"] == {"mean": 0.0, "std": 0.0}
-
-
 def test_a_val_part_smaller_than_test_is_noted():
     (note,) = describe(dataset(splits=("train", "val", "test", "test")))["notes"]
     assert "val is smaller than test" in note
     assert "with --split published" in note
     assert describe(dataset(splits=("train", "val", "val", "test")))["notes"] == []
-
-
-def test_a_graph_without_edges_is_noted():
-    graph = Graph.from_edges([], [], num_nodes=6)
-    found = describe(Dataset(name="x", graph=graph, subgraphs=dataset().subgraphs))
-    assert ["no edges" in note for note in found["notes"]] == [True]
-    assert found["subgraphs"]["components"]["mean"] == 3.5
 
 
 def test_the_paper_s_ppi_bp_is_known_by_its_content(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.data.convert import WriteOptions, convert
+from subgnn.data.convert import convert
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.formats.graph_tables import read_edges
@@ -160,19 +158,6 @@ def test_a_column_that_is_only_called_time_is_noted(tmp_path: Path) -> None:
         read_edges(path, ReadOptions(columns=Columns(time="time")))
 
 
-def test_a_column_that_is_only_called_type_is_noted(tmp_path: Path) -> None:
-    path, notes = tmp_path / "edges.csv", []
-    path.write_text("source,target,type\na,b,x\nb,c,\n")
-    assert read_edges(path, ReadOptions(on_note=notes.append)).types == ()
-    assert notes == [f"{path}: column 'type' is not used: no edge type"]
-    with pytest.raises(DataError, match="row 2: no edge type"):
-        read_edges(path, ReadOptions(columns=Columns(type="type")))
-    path.write_text("source,target,type\n" + "".join(f"a,b{i},{i}\n" for i in range(MAX_TYPES + 1)))
-    assert read_edges(path, ReadOptions(on_note=notes.append)).types == ()
-    with pytest.raises(DataError, match="1,001 different types of edges; at most 1,000"):
-        read_edges(path, ReadOptions(columns=Columns(type="type")))
-
-
 def sample(*, types: bool = True, times: bool = True) -> Dataset:
     edges = [(0, 1, "a", 2, 1.5), (1, 0, "b", 1, 2.5), (1, 2, "a", 3, 1), (2, 3, "b c", 4, 1), (4, 5, "a", 0, 2)]
     graph = build(edges, types=types, times=times)
@@ -209,21 +194,6 @@ def test_a_file_of_attributes_must_fit_the_edge_list(tmp_path: Path) -> None:
         path.write_text(changed)
         with pytest.raises(DataError, match=message):
             read_dataset(tmp_path / "folder")
-
-
-def test_conversion_of_attributes_respects_memory(tmp_path: Path) -> None:
-    write_folder(sample(), tmp_path / "folder")
-    with pytest.raises(DataError, match="read into memory"):
-        convert(tmp_path / "folder", tmp_path / "b.subgnn", writing=WriteOptions(memory=100))
-
-
-def test_a_damaged_bundle_is_refused(tmp_path: Path) -> None:
-    dataset = sample()
-    short = replace(dataset.graph.layers[0], times=dataset.graph.layers[0].times[:-1])
-    bad = replace(dataset.graph, layers=(short, *dataset.graph.layers[1:]))
-    write_bundle(replace(dataset, graph=bad), tmp_path / "bad.subgnn")
-    with pytest.raises(DataError, match="do not fit together"):
-        read_dataset(tmp_path / "bad.subgnn")
 
 
 def test_tables_of_subgraphs_have_times(tmp_path: Path) -> None:

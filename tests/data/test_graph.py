@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn import DataError, DataWarning, Graph, NodeNames
-from subgnn.data.values import MAX_NODES, check_features, plausible_nodes
+from subgnn.data.values import MAX_NODES, plausible_nodes
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda e: e[0] != e[1]), max_size=15, unique=True
@@ -53,12 +53,6 @@ def test_loops_and_repeats_are_dropped_counted_and_warned_of():
     assert (graph.dropped.self_loops, graph.dropped.duplicates) == (2, 3)
 
 
-def test_a_mirrored_edge_given_thrice_is_one_repeat():
-    with pytest.warns(DataWarning, match="dropped 1 repeated edge$"):
-        graph = Graph.from_edges([0, 1, 0], [1, 0, 1])
-    assert (graph.num_edges, graph.dropped.duplicates) == (1, 1)
-
-
 def test_the_first_weight_is_kept_in_both_rows():
     with pytest.warns(DataWarning) as told:
         graph = Graph.from_edges([1, 0, 0, 1], [0, 1, 1, 2], weights=[5, 7, 9, 2])
@@ -68,14 +62,6 @@ def test_the_first_weight_is_kept_in_both_rows():
     ]
     assert graph.weights.dtype == np.float32
     assert entries(graph) == {(0, 1): 5, (1, 0): 5, (1, 2): 2, (2, 1): 2}
-
-
-def test_another_weight_is_told_by_name_and_by_time():
-    names = NodeNames.of(["A", "B"])
-    with pytest.warns(DataWarning, match=r"1 repeated edges have .*; the first is kept \('B' - 'A': 1, not 9\)"):
-        Graph.from_edges([0, 1], [1, 0], weights=[1, 9], names=names)
-    with pytest.warns(DataWarning, match=r"the earliest is kept \('A' - 'B': 9, not 1\)"):
-        Graph.from_edges([0, 1], [1, 0], weights=[1, 9], names=names, times=[2, 1])
 
 
 def test_reverse():
@@ -150,31 +136,6 @@ def test_bad_options(options, message):
     with pytest.raises(DataError) as caught:
         Graph.from_edges([0, 1], [1, 2], **options)
     assert str(caught.value) == message
-
-
-def test_a_missing_value_is_found_in_any_block_of_features(monkeypatch):
-    features = np.zeros((2**21 + 3, 4), np.float16)
-    features[-1, 2] = np.nan
-    with pytest.raises(DataError, match="nan at row 2097154, column 2"):
-        check_features(features, len(features))
-
-
-def test_arrays_are_read_only():
-    graph = Graph.from_edges([0, 1], [1, 2], weights=[1, 2], features=np.zeros((3, 2)))
-    for array in (graph.offsets, graph.neighbors, graph.weights, graph.features):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-    with pytest.raises(AttributeError):
-        graph.directed = True
-
-
-def test_features_of_the_caller_stay_writable_and_the_graph_does_not_change_with_them():
-    features = np.zeros((3, 2))
-    graph = Graph.from_edges([0, 1], [1, 2], features=features)
-    features[0, 0] = 1
-    assert graph.features.tolist() == [[0, 0]] * 3
-    features.flags.writeable = False
-    assert np.shares_memory(Graph.from_edges([0, 1], [1, 2], features=features).features, features)
 
 
 class TestHash:

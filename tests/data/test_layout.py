@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from subgnn.data.graph import Graph
-from subgnn.data.layout import MAX_BORDER, MAX_NODES, RING, border_links, choose_border, lay_out, stress_layout
+from subgnn.data.layout import RING, border_links, lay_out, stress_layout
 
 
 def test_a_drawing_by_hand() -> None:
@@ -26,17 +26,6 @@ def test_a_drawing_by_hand() -> None:
     assert_allclose(np.linalg.norm(drawn.positions[3:], axis=1), RING)
 
 
-def test_anchors_farther_away_stand_on_a_second_ring() -> None:
-    path = Graph.from_edges(range(5), range(1, 6))
-    drawn = lay_out(path, np.array([0]), anchors=[0, 1, 4, 5])
-    assert drawn.nodes.tolist() == [0, 1, 4, 5]
-    assert drawn.roles == ("inside", "border", "anchor", "anchor")
-    assert drawn.edges.tolist() == [[0, 1], [2, 3]]
-    assert drawn.ends_outside.tolist() == [1, 2]
-    assert_allclose(np.linalg.norm(drawn.positions, axis=1), [0, RING, 2 * RING - 1, 2 * RING - 1])
-    assert lay_out(path, np.array([0]), max_border=1, anchors=[4, 5]).roles == ("inside", "border")
-
-
 def test_the_same_subgraph_has_the_same_layout() -> None:
     ends = np.random.default_rng(0).integers(0, 40, (2, 90))
     graph = Graph.from_edges(*np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1), num_nodes=40)
@@ -46,14 +35,6 @@ def test_the_same_subgraph_has_the_same_layout() -> None:
     left = np.setdiff1d(border_links(graph, np.arange(15))[0], one.nodes)
     links = dict(zip(*map(np.ndarray.tolist, border_links(graph, np.arange(15))), strict=True))
     assert min(one.links[15:]) >= max(links[v] for v in left.tolist())
-
-
-def test_a_large_drawing_is_thinned_out() -> None:
-    n = 2 * MAX_NODES
-    graph = Graph.from_edges(np.arange(n), np.arange(n) + n, num_nodes=2 * n)
-    drawn = lay_out(graph, np.arange(n))
-    assert (drawn.count("inside"), drawn.count("border")) == (MAX_NODES, MAX_BORDER)
-    assert (drawn.size, drawn.num_components, drawn.num_border) == (n, n, n)
 
 
 def test_a_path_is_laid_out_straight_and_pieces_apart() -> None:
@@ -78,12 +59,3 @@ def test_every_graph_has_a_layout_in_the_unit_disk(n: int) -> None:
         if n > 1:
             apart = np.linalg.norm(at[:, None] - at[None], axis=2)[~np.eye(n, dtype=bool)]
             assert apart.min() > 0.05
-
-
-def test_half_of_the_room_is_for_anchors_where_there_are_enough() -> None:
-    border, links = np.arange(1, 21, dtype=np.int32), np.ones(20, np.int64)
-    anchors = {node: ["neighborhood/border"] for node in range(11, 21)}
-    chosen = choose_border(border, links, anchors, 6)
-    assert sorted(chosen.tolist()) == [1, 2, 3, 11, 12, 13]
-    assert len(choose_border(border, links, anchors, 20)) == 20
-    assert sorted(choose_border(border[:2], links[:2], {1: [""], 2: [""]}, 2).tolist()) == [1, 2]

@@ -44,7 +44,6 @@ WRITERS = {
     ".npz": lambda path, matrix: sp.save_npz(path, sp.csr_array(matrix)),
     ".mtx": lambda path, matrix: scipy_io.mmwrite(path, sp.coo_array(matrix)),
 }
-SUFFIXES = [suffix for each in GRAPH_FILES for suffix in each.suffixes]
 OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".gml", ".json"), (".pt", ".npz", ".mtx")
 
 
@@ -83,24 +82,6 @@ def test_graphs_with_numbers(tmp_path, suffix):
     assert dataset.graph.names is None
 
 
-def test_a_dataset_has_subgraphs_of_its_own(tmp_path):
-    folder = write_sample(tmp_path / "x")
-    called = call("data", "convert", folder, "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "out")
-    assert called.code == 2
-    assert called.error.endswith("a dataset already has subgraphs; --subgraphs is only for a graph")
-
-
-@pytest.mark.parametrize("suffix", [*SUFFIXES, ".xyz", ""])
-@pytest.mark.parametrize("content", [b"", b"\xff\x00\x93 junk", b"{}", b"[1, 2]"], ids=["empty", "junk", "{}", "list"])
-def test_other_content(tmp_path, suffix, content):
-    path = tmp_path / f"x{suffix}"
-    path.write_bytes(content)
-    called = call("data", "convert", path, "--out", tmp_path / "out")
-    assert called.code == 2
-    assert called.error.startswith(f"{path}: ")
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("end", [b"0.5x", b"0.5\0\n", b"0.5[f"], ids=["no newline", "NUL", "bracket"])
 def test_a_matrix_with_junk_at_its_end(tmp_path, end):
@@ -115,14 +96,6 @@ def test_a_matrix_with_junk_at_its_end(tmp_path, end):
     )
     assert done.returncode == 2, done.stderr[-500:]
     assert done.stderr.startswith(f"{path}: this cannot be read as .mtx")
-
-
-def test_a_pt_file_of_another_protocol_prints_no_advice_of_pytorch(tmp_path):
-    buffer = io.BytesIO()
-    torch.save(Data(edge_index=torch.tensor([[0], [1]])), buffer)
-    (tmp_path / "x.pt").write_bytes(buffer.getvalue().replace(b"\x80\x02c", b"\x80\x05c"))
-    called = call("data", "convert", tmp_path / "x.pt", "--out", tmp_path / "out")
-    assert "protocol" not in called.err
 
 
 def test_another_object_in_a_pt_file(tmp_path):
@@ -209,16 +182,6 @@ def test_the_weights_of_a_graph_file_are_kept(tmp_path, suffix):
     assert called.json["notes"] == [f"{path}: edge weights from {source}"]
     assert call("data", "convert", path, "--weight", "weight", "--out", tmp_path / "again").code == 0
     assert tree(tmp_path / "again")["edge_list.txt"] == tree(tmp_path / "out")["edge_list.txt"]
-
-
-def test_weights_that_some_edges_lack_are_left_out_with_a_note(tmp_path):
-    graph = nx.Graph([("a", "b")])
-    graph.add_edge("b", "c", weight=2.5)
-    nx.write_graphml(graph, tmp_path / "x.graphml")
-    called = call("data", "convert", tmp_path / "x.graphml", "--out", tmp_path / "out", "--json")
-    what = "the attribute 'weight' is not used: it is not a finite number at every edge"
-    assert called.json["notes"] == [f"{tmp_path}/x.graphml: {what}"]
-    assert tree(tmp_path / "out")["edge_list.txt"] == b"0 1\n1 2\n"
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".pt"])

@@ -10,7 +10,7 @@ import pytest
 
 from subgnn import DataError, DataWarning, Graph, NodeNames
 from subgnn.data.formats.format import Columns, ReadOptions
-from subgnn.data.formats.graph_tables import MAX_CATEGORIES, read_attributes
+from subgnn.data.formats.graph_tables import read_attributes
 from tests.cli.command import call
 
 GRAPH = Graph.from_edges([0, 1, 2], [1, 2, 3], names=NodeNames.of(["a", "b", "c", "d"]))
@@ -42,14 +42,6 @@ def test_features_and_names(tmp_path):
     ]
 
 
-def test_many_texts_are_not_categories(tmp_path):
-    rows = [(f"n{i}" if i else "a", f"t{i // 2}") for i in range(2 * MAX_CATEGORIES + 2)]
-    text = "node,x\n" + "".join(f"{node},{value}\n" for node, value in rows)
-    graph, card, _ = attributes(tmp_path, text)
-    assert card == {}
-    assert "x" in graph.names.columns
-
-
 @pytest.mark.parametrize("missing", ["", "NA", "nan", "None", "null"])
 @pytest.mark.parametrize("frame", [False, True], ids=["text", "frame"])
 def test_numbers_with_a_missing_value_stay_numbers(tmp_path, missing, frame):
@@ -61,19 +53,6 @@ def test_numbers_with_a_missing_value_stay_numbers(tmp_path, missing, frame):
         assert "standardised numbers x (1 missing, taken as the mean)" in notes[0]
     assert graph.features[:, 0].tolist() == [-1, 0, 1, 0]
     assert card["features"] == [{"column": "x", "kind": "number", "mean": 2.0, "std": 0.5, "missing": 1}]
-
-
-def test_a_missing_text_is_neither_a_category_nor_a_name(tmp_path):
-    graph, card, _ = attributes(tmp_path, "node,kind,symbol\na,x,s1\nb,NA,NA\nc,x,s2\nd,None,s3\n")
-    assert card["features"] == [{"column": "kind", "kind": "category", "values": ["x"]}]
-    assert graph.names.find("NA") is None
-
-
-@pytest.mark.parametrize("cell", ["1_0", "007", "?", "٣"])
-def test_what_is_not_a_number_makes_no_number(tmp_path, cell):
-    graph, card, notes = attributes(tmp_path, f"node,code\na,{cell}\nb,11\nc,12\nd,13\n")
-    assert (card, graph.names.find(cell)) == ({}, 0)
-    assert notes[0].endswith("'code' is not a number")
 
 
 def test_a_table_of_other_nodes_is_refused(tmp_path):
@@ -97,13 +76,6 @@ def test_further_nodes_and_other_cases_are_warned_of(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("first", ["a", "new"])
-def test_a_table_without_a_header_line_keeps_its_first_row(tmp_path, first):
-    graph, card, notes = attributes(tmp_path, f"{first},1\nb,2\nc,3\n")
-    assert (card["features"][0]["mean"], graph.features[3, 0]) == (2, 0)
-    assert notes[0].startswith(f"{tmp_path}/nodes.csv: no header line; node from 'column 1'; standardised numbers")
-
-
 BAD = {
     "a node again": ("node,x\na,1\nA,2\n", ": row 2: node 'A' occurs twice"),
     "no node": ("node,x\na,1\n,2\n", ": row 2: no node"),
@@ -119,10 +91,3 @@ def test_bad_tables(tmp_path, text, message):
     with pytest.raises(DataError) as error:
         attributes(tmp_path, text, **options)
     assert str(error.value).startswith(f"{tmp_path}/nodes.csv{message}")
-
-
-def test_rows_of_a_graph_without_names(tmp_path):
-    graph = Graph.from_edges([0, 1], [1, 2])
-    assert attributes(tmp_path, "id,x\n2,1\n0,3\n", graph)[0].features[:, 0].tolist() == [1, 0, -1]
-    with pytest.raises(DataError, match="row 1: node '3' is not in the graph; nodes of this graph are row numbers"):
-        attributes(tmp_path, "id,x\n3,1\n", graph)

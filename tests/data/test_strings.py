@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn import DataError, NodeNames
-from subgnn.data.strings import Strings, find_node, is_id, split_names
+from subgnn.data.strings import Strings, find_node, split_names
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=8))
@@ -49,18 +49,6 @@ def test_what_two_nodes_share_is_ambiguous_unless_it_is_the_name_of_one(names):
     assert NodeNames.of(["a", "b", "a"]).num_shared == 1
 
 
-def test_digits_in_another_column_are_looked_up_where_none_repeats(names):
-    assert names.find("7157") == 0
-    degrees = NodeNames({"symbol": Strings.of("abc"), "degree": Strings.of(["2", "2", "9"])})
-    assert degrees.find("9") is None
-
-
-def test_a_name_that_looks_like_a_row_number_is_a_name():
-    names = NodeNames.of(["#2", "#02", ""])
-    assert [find_node(text, 3, names) for text in ("#2", "#02", "#002", "#0", "#1")] == [0, 1, 2, 0, 1]
-    assert names.written(2) == "#002"
-
-
 def test_what_is_written_means_the_node():
     names = NodeNames({"name": Strings.of(["5", "a", "a", "", "#1"]), "alias": Strings.of(["", "", "5", "q", ""])})
     written = [names.written(node) for node in range(5)]
@@ -96,23 +84,8 @@ def test_a_list_that_can_be_read_in_two_ways_is_refused(names, joined):
         split_names(joined, lambda text: find_node(text, 6, names) is not None, names.most_dashes)
 
 
-def test_the_one_way_to_cut_is_found_where_the_longest_name_is_none():
-    names = NodeNames.of(["a", "a-b", "b-c"])
-    assert split_names("a-b-c", lambda text: find_node(text, 3, names) is not None, 1) == ["a", "b-c"]
-
-
-def test_numbers_as_text():
-    assert list(Strings.numbers(7, 1203)) == [str(i) for i in range(7, 1203)]
-    assert list(Strings.numbers(1, 1)) == []
-
-
 def test_bad_names():
     with pytest.raises(DataError, match="NodeNames: node names need at least one column"):
         NodeNames({})
     with pytest.raises(DataError, match=r"NodeNames: the columns have different lengths \[1, 2\]"):
         NodeNames({"a": Strings.of("x"), "b": Strings.of("yz")})
-
-
-def test_ids():
-    assert all(map(is_id, ["0", "007", "9" * 18]))
-    assert not any(map(is_id, ["9" * 19, "", "-1", "1.0", "1 ", "٣", "²", "1_0", "a"]))

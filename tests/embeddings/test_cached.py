@@ -15,7 +15,6 @@ from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.embeddings import pretrain as module
 from subgnn.embeddings.pretrain import cache_file, pretrain, pretrained_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.parallel.locks import try_lock
 from subgnn.storage.cache import cache_entries, cache_path
 from tests.embeddings.examples import blocks, quick
 
@@ -66,16 +65,6 @@ def test_they_are_an_entry_and_being_found_renews_it(count, folder):
     assert file_of().stat().st_mtime > 1
 
 
-@pytest.mark.parametrize("how", ["switch", "limit"])
-def test_without_the_cache_nothing_is_looked_for_or_written(how, count, folder, monkeypatch):
-    if how == "limit":
-        monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
-    for _ in range(2):
-        ask(cache=how != "switch")
-    assert count == [None, None]
-    assert not folder.parent.exists()
-
-
 def test_a_state_that_cannot_be_written_is_said_and_work_goes_on(monkeypatch, tmp_path):
     def full(value, path, kind):
         raise DataError(f"cannot be written ({os.strerror(errno.ENOSPC)})", where=str(path))
@@ -122,17 +111,6 @@ def test_a_damaged_state_is_said_and_replaced(monkeypatch, folder):
         assert np.array_equal(ask(on_epoch=seen.append), wanted)
     assert len(seen) == 3
     assert names(folder) == [file_of().name]
-
-
-def test_the_state_of_another_is_left_alone(monkeypatch, count):
-    state = interrupted(monkeypatch)
-    before = state.read_bytes()
-    with try_lock(state) as alone:
-        assert alone
-        found = ask()
-        assert state.read_bytes() == before
-    assert count == [state, None]
-    assert np.array_equal(found, ask(cache=False))
 
 
 def test_of_several_at_once_one_has_the_state(folder, monkeypatch):

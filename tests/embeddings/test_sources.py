@@ -17,7 +17,6 @@ from subgnn.embeddings import pretrain as module
 from subgnn.embeddings import sources
 from subgnn.embeddings.sources import (
     feature_rows,
-    feature_standard,
     node_vectors,
     read_stored,
     read_vectors,
@@ -133,12 +132,6 @@ def test_given_vectors_are_taken_as_they_are(tmp_path):
     assert np.array_equal(rows, given[[3, 1]])
 
 
-def test_another_width_is_refused(tmp_path):
-    np.save(tmp_path / "given.npy", np.zeros((24, 5)))
-    with pytest.raises(DataError, match=r"shape \(24, 5\), but \(24, 8\) is needed; .* embeddings\.dim=5"):
-        source_vectors(pretrained(tmp_path / "given.npy"), dataset().graph)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -164,23 +157,6 @@ def test_without_the_cache_a_run_keeps_large_tables_itself(tmp_path, monkeypatch
     Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph).probabilities(NEW)
     train(dataset(), pretrained(), tmp_path / "cached", report=False)
     assert not (tmp_path / "cached" / sources.RUN_FILE).exists()
-
-
-def test_rows_of_the_nodes_asked_for():
-    graph = Graph.from_edges([0, 1], [1, 2], features=np.array([[1, 2], [3, 4], [5, 6]]))
-    rows = feature_rows(graph, np.array([2, 0], np.int32))
-    assert rows.dtype == np.float64
-    assert rows.tolist() == [[5, 6], [1, 2]]
-
-
-def test_constants_are_those_of_all_nodes_however_many_are_read_at_a_time(monkeypatch):
-    features = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32) * [1, 0, 1e6] + [1e4, 5, 0]
-    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=7, features=features)
-    for at_a_time in (1, 6, 2**20):
-        monkeypatch.setattr("subgnn.embeddings.sources._NUMBERS_AT_A_TIME", at_a_time)
-        found = feature_standard(graph)
-        np.testing.assert_allclose(found.mean, features.mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(found.deviation, [features[:, 0].std(), 1, features[:, 2].std()], rtol=1e-9)
 
 
 @pytest.mark.parametrize("features", [None, np.zeros((3, 0))])
@@ -253,12 +229,6 @@ def test_word2vec_text_by_name_or_row(tmp_path, header, names, packed):
     assert np.array_equal(read_vectors(path, GRAPH), VECTORS)
 
 
-def test_word2vec_text_of_nodes_that_are_called_by_numbers(tmp_path):
-    graph = Graph.from_edges([0, 1], [1, 2], names=NodeNames.of(["2", "0", "1"]))
-    (tmp_path / "e.vec").write_text("0 3 4\n2 1 2\n1 5 6.5\n")
-    assert np.array_equal(read_vectors(tmp_path / "e.vec", graph), VECTORS)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -273,12 +243,6 @@ def test_text_that_lacks_something_says_what(tmp_path, text, message):
     (tmp_path / "e.txt").write_text(text)
     with pytest.raises(DataError, match=message):
         read_vectors(tmp_path / "e.txt", GRAPH)
-
-
-def test_many_missing_nodes_are_counted_and_the_first_named(tmp_path):
-    (tmp_path / "e.txt").write_text("0 1 2\n")
-    with pytest.raises(DataError, match=r"9 of 10 nodes have no vector: 1, 2, 3, \.\.\.;"):
-        read_vectors(tmp_path / "e.txt", Graph.from_edges([0], [9]))
 
 
 def test_an_unknown_kind_lists_what_is_accepted(tmp_path):

@@ -27,7 +27,6 @@ from subgnn.inference.answers import Files, write_predictions
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.lab.datasets.archives import unpack_dataset
-from subgnn.lab.datasets.em_user import read_workouts
 from subgnn.lab.datasets.hpo import read_hpo
 from subgnn.lab.datasets.obo import read_obo
 from subgnn.lab.datasets.orphanet import read_orphapackets
@@ -366,9 +365,5 @@ KINDS: dict[str, Kind] = {
     "phenotype.hpoa": Kind(hpo("phenotype.hpoa"), lambda p: repr(read_hpo(p.parent))),
     "phenotype_to_genes.txt": Kind(hpo("phenotype_to_genes.txt"), lambda p: repr(read_hpo(p.parent))),
     "ORPHApacket.json": Kind(orphapacket, lambda p: repr(read_orphapackets(p.parent))),
-    "workouts.json": Kind(
-        lambda folder: real_samples.write_records(folder / "w.json", real_samples.fitness_records()[:6]),
-        lambda p: repr(list(read_workouts(p))),
-    ),
     **{name: Kind(file("request", raw), requests.ask, requests.damage) for name, raw in requests.GOOD.items()},
 }  # fmt: skip

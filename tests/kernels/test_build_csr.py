@@ -15,7 +15,6 @@ from subgnn.kernels.build_csr import (
     distribute,
     first_bad_set,
     other_weights,
-    record_edges,
     transpose,
     undirected_csr,
 )
@@ -119,16 +118,6 @@ def test_rows(num_nodes, width):
     assert found_weights.view(np.uint32).tolist() == ([w for row in expected for _, w in row] if width == 3 else [])
 
 
-def test_records_are_counted_by_cell():
-    leaving, entering = np.zeros(3, np.int64), np.zeros(3, np.int64)
-    tails, heads = np.array([0, 5, CELL, 2 * CELL]), np.array([CELL, 5, 1, 2 * CELL + 1])
-    records = record_edges(tails, heads, np.arange(4.0), leaving=leaving, entering=entering)
-    assert records[:, :2].tolist() == [[0, CELL], [CELL, 1], [2 * CELL, 2 * CELL + 1]]
-    assert records[:, 2].copy().view(np.float32).tolist() == [0.0, 2.0, 3.0]
-    assert leaving.tolist() == [1, 1, 1]
-    assert entering.tolist() == [1, 1, 1]
-
-
 def test_records_go_to_the_buckets_of_both_ends_in_order():
     records = np.array([[0, CELL, 7], [CELL, 1, 8], [2, 0, 9]], np.uint32)
     buckets = np.array([1, 0], np.int32)
@@ -185,17 +174,6 @@ def test_neighbors(rows, weighted):
     node, symmetric = check_neighbors(ragged, weights)
     assert node == (bad[0] if bad else None)
     assert symmetric == (not bad and edges == {(v, u) for u, v in edges})
-
-
-def test_one_entry_changed_among_many():
-    n = 5000
-    ring = np.sort(np.stack([(np.arange(n) + 1) % n, (np.arange(n) - 1) % n], axis=1), axis=1).astype(np.int32)
-    offsets = np.arange(0, 2 * n + 1, 2)
-    assert check_neighbors(Ragged(ring.reshape(-1), offsets)) == (None, True)
-    for place in (3, n + 1, 2 * n - 9):  # the larger neighbour of a node in the middle
-        changed = ring.reshape(-1).copy()
-        changed[place] += 2
-        assert check_neighbors(Ragged(changed, offsets)) == (None, False)
 
 
 def test_weights_that_differ_by_direction():

@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from subgnn.kernels.build_csr import transpose
 from subgnn.kernels.draws import (
     induced_block,
-    item_keys,
     node_set_keys,
     normal_rows,
     open_stream,
@@ -54,13 +52,6 @@ def test_words_are_those_of_splitmix64(seed):
 
 
 @many
-@given(seed=words)
-def test_units_are_the_upper_53_bits(seed):
-    state = np.array([seed], np.uint64)
-    assert [uniform_unit(state) for _ in range(4)] == [(word >> 11) / 2**53 for word in splitmix(seed, 4)]
-
-
-@many
 @given(seed=words, n=st.integers(1, 2**31 - 1))
 def test_draws_below_n_reject_what_would_favour_some(seed, n):
     state = np.array([seed], np.uint64)
@@ -84,14 +75,6 @@ def test_keys_agree_for_equal_sets_and_differ_for_others(key, sets):
     keys = node_set_keys(key, ragged(sets)).tolist()
     for a, first in zip(sets, keys, strict=True):
         assert [second == first for second in keys] == [b == a for b in sets]
-
-
-def test_one_key_is_spread_over_items_and_given_keys_are_kept():
-    spread = np.concatenate([item_keys(key, 2000) for key in range(5)])
-    assert len(np.unique(spread)) == 10_000
-    assert item_keys(3, 10).tolist() == item_keys(3, 2000)[:10].tolist()
-    given_keys = np.array([5, 2**64 - 1, 5], np.uint64)
-    assert item_keys(given_keys, 3).tolist() == given_keys.tolist()
 
 
 def test_draws_are_uniform():
@@ -190,10 +173,6 @@ def test_walks_meet_nodes_with_the_probability_of_their_steps():
     assert p_value([(seen, expected)]) > LEAST_P
 
 
-def test_walks_from_many_roots_are_drawn_apart():
-    assert walk_nodes(*PATH.csr, roots=200, length=0, key=1).tolist() == [0, 1, 2, 3]
-
-
 def test_pairs_without_an_edge_are_uniform():
     nodes = [3, 0, 2, 1]
     pairs = sample_non_edges(*PATH.csr, nodes, pairs=8000, key=3)
@@ -205,10 +184,3 @@ def test_pairs_without_an_edge_are_uniform():
 def test_a_complete_graph_has_no_such_pair(num_nodes):
     complete = SmallGraph(num_nodes, tuple(combinations(range(num_nodes), 2)))
     assert sample_non_edges(*complete.csr, np.arange(num_nodes), pairs=10, key=0).shape == (2, 0)
-
-
-def test_a_rectangular_matrix_is_transposed():
-    offsets, heads, places = transpose(np.array([0, 2, 3]), np.array([0, 4, 2], np.int32), 5)
-    assert offsets.tolist() == [0, 1, 1, 2, 2, 3]
-    assert heads.tolist() == [0, 1, 0]
-    assert places.tolist() == [0, 2, 1]

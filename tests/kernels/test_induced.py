@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from subgnn.kernels.arrays import csr, frozen
 from subgnn.kernels.induced import (
-    contains,
     core_numbers,
     induced_clustering,
     induced_components,
@@ -20,22 +16,9 @@ from subgnn.kernels.induced import (
     induced_csr,
     inside_degrees,
     inside_row,
-    lower_bound,
     shapes,
 )
 from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, many, ragged
-
-sorted_rows = st.lists(st.integers(0, 60), unique=True, max_size=30).map(sorted)
-
-
-@many
-@given(row=sorted_rows, wanted=st.integers(-1, 61), data=st.data())
-def test_a_stretch_of_a_sorted_row_is_searched(row, wanted, data):
-    lo = data.draw(st.integers(0, len(row)))
-    hi = data.draw(st.integers(lo, len(row)))
-    array = frozen(row, np.int32)
-    assert lower_bound(array, lo, hi, wanted) == bisect_left(row, wanted, lo, hi)
-    assert contains(array, lo, hi, wanted) == (wanted in row[lo:hi])
 
 
 @many

@@ -30,7 +30,7 @@ from subgnn.kernels.induced import (
     shapes,
 )
 from subgnn.kernels.nearby_distances import near_hops
-from subgnn.kernels.walks import Steps, border_walks, graph_walks, inside_walks, triangular_walks, walk_from_members
+from subgnn.kernels.walks import Steps, border_walks, graph_walks, inside_walks, walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -72,7 +72,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "shapes": lambda: shapes(*CSR, ROWS),
     "induced_clustering": lambda: induced_clustering(*CSR, ROWS),
     "dtw": lambda: dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
-    "triangular_walks": lambda: triangular_walks(STEPS, walks=2000, length=10, beta=0.65, key=KEY),
     "walk_from_members": lambda: walk_from_members(STEPS, ROWS, walks=2, length=5, keys=KEYS),
     "graph_walks": lambda: graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
     "inside_walks": lambda: inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),

@@ -19,11 +19,10 @@ from subgnn.kernels.walks import (
     border_walks,
     graph_walks,
     inside_walks,
-    triangular_walks,
     walk_from_members,
 )
 from tests.kernels.chance import LEAST_P, p_value, uniform
-from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, lists, make_graph, many, ragged
+from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, make_graph, many, ragged
 
 BETAS = [0.0, 0.3, 0.65, 1.0]
 WALKS = 40_000
@@ -146,32 +145,7 @@ def test_walks_over_a_border(name, beta):
     assert_follows(border_law(graph, patch, hops, beta), drawn, 6)
 
 
-betas = st.sampled_from(BETAS)
 lengths = st.integers(1, 8)
-
-
-@many
-@given(graph=st.one_of(graphs(max_nodes=20), graphs(max_nodes=20, directed=True)), beta=betas, length=lengths)
-def test_every_step_over_a_graph_is_possible(graph, beta, length):
-    law = graph_law(graph, beta)
-    walks = lists(graph_walks(*graph.csr, walks=20, length=length, beta=beta, key=5))
-    assert len(walks) == 20
-    assert all(law.permits(walk, length) for walk in walks)
-
-
-@many
-@given(case=graphs_with_sets(max_nodes=20), beta=betas, length=lengths, hops=st.integers(1, 3))
-def test_every_step_inside_a_set_and_over_its_border_is_possible(case, beta, length, hops):
-    graph, sets = case
-    inside = lists(inside_walks(*graph.csr, ragged(sets), walks=6, length=length, beta=beta, key=6))
-    border = lists(border_walks(*graph.csr, ragged(sets), hops=hops, walks=6, length=length, beta=beta, key=7))
-    assert len(inside) == len(border) == 6 * len(sets)
-    for i, (one, other) in enumerate(zip(inside, border, strict=True)):
-        law, around = inside_law(graph, sets[i // 6], beta), border_law(graph, sets[i // 6], hops, beta)
-        assert bool(one) == bool(law.starts)
-        assert law.permits(one, length)
-        assert len(other) == (length if around.starts else 0)
-        assert around.permits(other, length)
 
 
 @many
@@ -201,7 +175,6 @@ def test_walks_that_end_at_once():
     assert lists(walks) == [[], [], [], [], [1, 2, 1], [1, 2, 1], [], []]
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32)
     assert lists(graph_walks(*nothing, walks=2, length=4, beta=0.5, key=0)) == [[], []]
-    assert lists(triangular_walks(Steps.of(*nothing), walks=2, length=3, beta=0.5, key=0)) == [[], []]
 
 
 # A square with both diagonals but one, a tail, an edge of weight 0, and a node on its own.
@@ -218,26 +191,6 @@ def built(*, directed: bool, weighted: bool = True) -> tuple[Steps, list[dict[in
     rows = zip(Ragged(graph.neighbors, graph.offsets), Ragged(each, graph.offsets), strict=True)
     near = [{u: w for u, w in zip(some.tolist(), given.tolist(), strict=True) if w} for some, given in rows]
     return Steps.of(*graph.csr, graph.weights), near
-
-
-@pytest.mark.parametrize("beta", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_triangular_walks_by_weight(beta, directed, weighted):
-    steps, near = built(directed=directed, weighted=weighted)
-    drawn = triangular_walks(steps, walks=20_000, length=4, beta=beta, key=3)
-    everyone = frozenset(range(N))
-    assert_follows(Law(near, everyone, everyone, beta), drawn, 4)
-
-
-@pytest.mark.parametrize("directed", [False, True])
-def test_walks_by_weight_stay_on_allowed_nodes(directed):
-    steps, near = built(directed=directed)
-    allowed, starts = ragged([[0, 2, 3], [1, 4]]), ragged([[0, 3], []])
-    keys = np.array([4, 5], np.uint64)
-    drawn = triangular_walks(steps, walks=8_000, length=5, beta=0.5, key=keys, starts=starts, allowed=allowed)
-    assert not drawn.lengths[8_000:].any()
-    assert_follows(Law(near, frozenset([0, 2, 3]), frozenset([0, 3]), 0.5), drawn.take(range(8_000)), 5)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

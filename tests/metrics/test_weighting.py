@@ -42,14 +42,6 @@ def test_balanced_weights_by_hand():
     assert Weighting.of(TrainingSettings(), two).classes is None
 
 
-def test_weights_by_class():
-    found = class_weights("b=20, a=0.5", np.array([0, 1]), "multi-class", ("a", "b", "c"))
-    assert found.tolist() == [0.5, 20, 1]
-    assert class_weights("x=y=3", np.array([0, 1]), "binary", ("a", "x=y")).tolist() == [1, 3]
-    with pytest.raises(UserError, match="class_weights has the class"):
-        class_weights("fruad=2", np.array([0, 1]), "binary", ("fraud", "other"))
-
-
 @pytest.mark.parametrize("text", ["", "a", "a=", "a=0", "a=-1", "a=nan", "=2", "a=1,a=2", "a=1e7"])
 def test_weights_that_are_not_understood_are_refused(text):
     with pytest.raises(UserError, match="class_weights is "):

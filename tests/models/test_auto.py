@@ -62,27 +62,6 @@ def test_a_subgraph_has_one_output_in_any_batch():
         np.testing.assert_allclose(predictor.embeddings(rows.take([row]))[0], vectors[row], atol=1e-5)
 
 
-def test_the_cosine_of_vectors_is_the_mean_of_the_members_cosines():
-    data, predictor = opened()
-    rows = data.subgraphs.nodes.take(np.arange(6))
-    vectors, expected = predictor.embeddings(rows), np.zeros((6, 6))
-    for name, share in SHARES.items():
-        of_member = predictor.part(name).embeddings(rows).astype(float)
-        unit = of_member / np.linalg.norm(of_member, axis=1, keepdims=True)
-        expected += share * unit @ unit.T
-    np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
-    assert vectors.shape[1] == sum(predictor.part(name).embeddings(rows).shape[1] for name in SHARES)
-
-
-def test_labels_are_those_above_their_thresholds():
-    data, predictor = opened("multi-label")
-    scores = predictor.probabilities(data.subgraphs)
-    expected = scores > predictor.checkpoint.weights["thresholds"].numpy()
-    assert (expected != (scores > 0.5)).any()
-    classes = np.array(data.subgraphs.classes)
-    assert predictor.predict(data.subgraphs) == ["-".join(classes[row]) for row in expected]
-
-
 def weights(**changes):
     def change(checkpoint):
         return replace(checkpoint, weights=checkpoint.weights | changes)

@@ -10,7 +10,6 @@ from scipy import special
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Graph, SubgraphSet
-from subgnn.api.train_recipe import train
 from subgnn.config.settings import ModelSettings, Recipe
 from subgnn.data.splits import draw_folds
 from subgnn.data.strings import Strings
@@ -121,19 +120,6 @@ def test_a_fold_has_no_part_in_its_own_scores():
     assert (np.abs(before - after)[others].max(axis=1) > 1e-3).all()
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("method", ["bag", "topology"])
-def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
-    data = dataset()
-    open_choices = {"classifier": "auto", "normalize": "auto", "inverse_penalty": 0.0}
-    checkpoint, _ = fit_baseline(data.graph, data.subgraphs, correcting(method, **open_choices), seed=0)
-    alone = with_choices(Recipe(method=method), **open_choices)
-    alone = replace(alone, training=replace(alone.training, epochs=1))
-    results = train(data, alone, tmp_path / "run", report=False)
-    assert checkpoint.spec.title == results.candidate
-    assert checkpoint.spec.method == method
-
-
 @pytest.mark.slow
 def test_a_class_that_the_other_folds_lack_has_a_score():
     labels = ["a"] * 10 + ["b"] * 9 + ["c"]
@@ -165,15 +151,3 @@ def test_scores_by_hand():
     np.testing.assert_allclose(special.expit(found), [[0.99, 0.5, 0.01]], rtol=1e-5)
     values = np.array([[3.5], [-1e6]], np.float32)
     np.testing.assert_array_equal(scores_of(values, "regression"), values)
-
-
-@pytest.mark.parametrize("task", ["multi-class", "multi-label"])
-def test_the_order_of_probabilities_is_kept(task):
-    outputs = np.random.default_rng(0).normal(scale=3, size=(50, 150))
-    found = scores_of(outputs, task)
-    before = special.softmax(outputs, axis=1) if task == "multi-class" else outputs
-    # Of more than a hundred classes, the likeliest may be under a hundredth: it stays the likeliest.
-    np.testing.assert_array_equal(found.argmax(axis=1), outputs.argmax(axis=1))
-    np.testing.assert_array_equal(np.diff(found[before[:, 0].argsort(), 0]) >= 0, True)
-    if task == "multi-label":
-        np.testing.assert_array_equal(found > 0, outputs > 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,11 +13,9 @@ from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
 from subgnn.api.train_recipe import train
-from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
-from subgnn.channels.table import channel_of
 from subgnn.channels.topology import direction_statistics, num_statistics, subgraph_statistics, weight_statistics
-from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
+from subgnn.config.settings import PretrainSettings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
@@ -27,7 +24,7 @@ from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
-from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_data
+from subgnn.models.recipes import check_recipe, find_recipe, unused_data
 from tests.models.dense import dense_adjacency
 
 
@@ -132,15 +129,6 @@ def test_statistics_of_weights_and_of_direction(case):
         assert found.shape[1] == num_statistics(weighted=weighted, directed=directed)
 
 
-def test_statistics_are_the_same_in_pieces(monkeypatch):
-    graph = planted("direction-planted").graph.undirected()
-    rows = planted("direction-planted").subgraphs.nodes
-    whole = weight_statistics(graph, rows), direction_statistics(graph, rows)
-    monkeypatch.setattr("subgnn.channels.topology._ENTRIES_AT_ONCE", 100)
-    np.testing.assert_array_equal(whole[0], weight_statistics(graph, rows))
-    np.testing.assert_array_equal(whole[1], direction_statistics(graph, rows))
-
-
 def test_an_undirected_graph_has_no_views_along_edges():
     graph = Graph.from_edges([0, 1], [1, 2])
     with pytest.raises(UserError, match="lift-out, but the graph is undirected"):
@@ -181,59 +169,12 @@ def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(n
         assert found.test["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
 
 
-def test_the_portfolio_has_candidates_for_weights_and_direction_alone():
-    auto = find_recipe("auto")
-    plain = set(portfolio(auto, ()))
-    assert set(portfolio(auto, ("weights",))) - plain == {"topology-weighted"}
-    assert set(portfolio(auto, ("direction",))) - plain == {"diffusion-directed", "topology-directed"}
-    with pytest.raises(UserError, match="diffusion-directed: made for graphs with direction, but this one has none"):
-        portfolio(find_recipe("auto", ['auto.only=["diffusion-directed"]']), ("weights",))
-
-
 def test_a_settled_checkpoint_with_views_along_edges_needs_the_direction(tmp_path):
     data = planted("direction-planted")
     train(data, find_recipe("diffusion-directed"), tmp_path / "run", device="cpu", report=False)
     checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     with pytest.raises(DataError):
         Predictor(checkpoint, replace(data.graph.undirected(), oriented=None))
-
-
-def anchors(graph: Graph, side: str, **settings):
-    channel = ChannelSettings("structure", side, 6)
-    chosen = PrepareSettings(patch_length=8, walk_length=6, **settings)
-    work = Work(graph, chosen, channel, 2, 3)
-    return channel_of(channel).sample_shared(work)
-
-
-@pytest.mark.parametrize("side", ["internal", "border"])
-def test_walks_of_patches_follow_weights_and_direction(side):
-    rng = np.random.default_rng(0)
-    ends = rng.integers(0, 40, (160, 2))
-    ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
-    weights = rng.choice([0.0, 1.0, 2.0], len(ends))
-    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=40, weights=weights, directed=True).undirected()
-    heavy, arrows = dense(graph) > 0, dense(graph.oriented, weighted=False) > 0
-    for given_settings, allowed in (
-        ({"weighted_walks": True}, heavy),
-        ({"directed_walks": True}, arrows),
-        ({"weighted_walks": True, "directed_walks": True}, dense(graph.oriented) > 0),
-    ):
-        for one in anchors(graph, side, **given_settings):
-            steps = [pair for row in one.walks for pair in pairwise(row.tolist())]
-            assert steps
-            assert all(allowed[pair] for pair in steps)
-            inside = {node for row in one.patches for node in row.tolist()}
-            assert side == "border" or {node for pair in steps for node in pair} <= inside
-
-
-def test_walks_over_a_graph_without_attributes_are_what_they_were():
-    plain = planted("weight-planted").graph
-    plain = replace(plain, weights=None)
-    for side in ("internal", "border"):
-        before = anchors(plain, side)
-        for one, two in zip(before, anchors(plain, side, weighted_walks=True, directed_walks=True), strict=True):
-            np.testing.assert_array_equal(one.walks.values, two.walks.values)
-            np.testing.assert_array_equal(one.patches.values, two.patches.values)
 
 
 def weighted_graph(seed: int = 0, n: int = 9) -> Graph:
@@ -288,7 +229,6 @@ OPENED = [
     ("weight-planted", "glass", ("message_passing.weighted=true",)),
     ("weight-planted", "ssnp", ("message_passing.weighted=true",)),
     ("weight-planted", "gc", ("baseline.weighted=true",)),
-    ("weight-planted", "subgnn", ("prepare.weighted_walks=true", "prepare.edge_length=inverse weight")),
     ("weight-planted", "topology", BOOSTED),
     ("direction-planted", "topology", (*BOOSTED, "topology.directed=true")),
     ("direction-planted", "diffusion-directed", ()),

@@ -10,7 +10,6 @@ from torch import nn
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
 from subgnn.task import task_of
-from subgnn.training.devices import outputs_over_ranks
 
 ROWS = np.array([4, 0, 2, 6, 1])
 
@@ -39,19 +38,6 @@ class Network(nn.Module):
     def embed(self, rows):
         assert not torch.is_grad_enabled()
         return -rows * (0 if self.training else 1)
-
-
-class Ranks:
-    """What one rank sees of a fabric; what the others hold is added to its own."""
-
-    def __init__(self, rank: int, size: int, others: torch.Tensor) -> None:
-        self.global_rank, self.world_size, self.others = rank, size, others
-
-    def all_reduce(self, value, reduce_op):
-        assert reduce_op == "sum"
-        assert value.shape == self.others.shape
-        assert not value[self.others != 0].any()
-        return value + self.others
 
 
 def table(rows: int = 7) -> torch.Tensor:
@@ -92,21 +78,3 @@ def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():
     given = examples(inputs=Rows(table()[:, :1]), targets=torch.arange(7.0), task="regression", unit=5.0)
     expected = task_of("regression").metrics(2 * table()[ROWS, :1], given.targets[ROWS], unit=5.0)
     assert evaluate(Network(), given, ROWS, 2)[1] == expected  # in units of the label
-
-
-@pytest.mark.parametrize(("rank", "share"), [(0, slice(0, 3)), (1, slice(3, 5))])
-def test_ranks_share_the_subgraphs_out(rank, share):
-    given = examples()
-    whole = (2 * table()[ROWS]).float()
-    others = whole.clone()
-    others[share] = 0
-    found = evaluate(Network(), given, ROWS, 2, compute=outputs_over_ranks(Ranks(rank, 2, others)))
-    assert given.inputs.asked == [ROWS[share].tolist()]
-    assert found == evaluate(Network(), given, ROWS, 2)
-
-
-def test_fewer_subgraphs_than_ranks_go_to_every_rank():
-    given = examples()
-    found = evaluate(Network(), given, ROWS[:2], 2, compute=outputs_over_ranks(Ranks(2, 3, torch.zeros(0))))
-    assert given.inputs.asked == [ROWS[:2].tolist()]
-    assert found == evaluate(Network(), given, ROWS[:2], 2, compute=outputs_over_ranks(Ranks(0, 1, torch.zeros(0))))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from subgnn import DataWarning, Graph, train
-from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.recipes import find_recipe, unused_data, unused_line
@@ -49,19 +48,6 @@ def test_settings_that_use_more(settings, told):
     assert unused_data(find_recipe("subgnn", settings), rich(weights=False)) == told
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_diffusion_alone_looks_at_weights(name):
-    unused = [] if name == "auto" or name.startswith(("diffusion", "profiles", "unsupervised")) else ["edge weights"]
-    assert unused_data(find_recipe(name), rich(directed=False, features=False)) == unused
-
-
-@pytest.mark.parametrize("name", ["bag", "topology", "gc", "mn-gin", "s2v-n"])
-def test_baselines_look_at_neither_direction_nor_features(name):
-    assert unused_data(find_recipe(name), rich(weights=False)) == [DIRECTION, "node features"]
-    pretrained = find_recipe(name, ["embeddings.source=gin"])
-    assert ("node features" in unused_data(pretrained, rich())) == (name != "gc")  # which starts from embeddings
-
-
 @pytest.mark.slow
 def test_the_verbs_say_it(tmp_path):
     data = dataset()
@@ -79,16 +65,6 @@ def test_the_verbs_say_it(tmp_path):
     given = ("pretrain", tmp_path / "data", "--dim", 4, "--set", "pretrain.epochs=1", "--set", "pretrain.steps=1")
     made = call(*given, "--out", tmp_path / "v.safetensors", "--device", "cpu", "--json")
     assert made.json["unused"] == ["edge weights", "direction of edges"]
-
-
-@pytest.mark.parametrize("given", ["prepare.border_anchors=lift", None])
-def test_channels_by_diffusion_look_at_weights(given):
-    found = find_recipe("surroundings", [given] if given else [])
-    if given is None:
-        found = replace(found, channels=(ChannelSettings("position", "border", 3, "diffusion"),))
-    graph = rich(directed=False, features=False)
-    assert unused_data(found, graph) == []
-    assert unused_data(replace(found, model=replace(found.model, layers=0)), graph) == ["edge weights"]
 
 
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if getattr(model, "switches", None)])

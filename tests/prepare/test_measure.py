@@ -21,7 +21,7 @@ from subgnn.prepare import measure as prepare
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
-from tests.prepared_equal import arrays_of, assert_same
+from tests.prepared_equal import assert_same
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
@@ -33,27 +33,6 @@ def test_results_do_not_depend_on_the_pieces(monkeypatch, seconds):
     monkeypatch.setattr(distances, "WORD", 1)
     _, cut = prepare_example(4)
     assert_same(whole, cut)
-
-
-def test_progress_is_told():
-    told = []
-    graph, subgraphs = random_graph(4), random_subgraphs(4)
-    plan = Plan(ALL_CHANNELS, 2, SMALL, seed=4)
-    prepare.prepare(graph, subgraphs, plan, on_progress=lambda *a: told.append(a))
-    assert {what for what, _, _ in told} == {
-        "hops to own anchors",
-        "hops to far own anchors",
-        "hops to shared anchors",
-        "anchors at borders",
-        "structure/internal, layer 1: time warping",
-        "structure/internal, layer 2: time warping",
-        "structure/border, layer 1: time warping",
-        "structure/border, layer 2: time warping",
-    }
-    assert all(0 <= done <= total for _, done, total in told)
-    for what in {what for what, _, _ in told}:
-        last = [(done, total) for name, done, total in told if name == what][-1]
-        assert last[0] == last[1] > 0
 
 
 def directed_oracle(graph, components, anchors):
@@ -123,13 +102,6 @@ def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
     assert touched.dtype == np.int32
 
 
-def test_shared_anchors_that_are_missing_are_named():
-    graph, found = prepare_example(1, channels=ALL_CHANNELS[:2])
-    frame = replace(found.frame, shared=[found.frame.shared[0], [None, None]])
-    with pytest.raises(ValueError, match="position/border has shared anchors, but not all were given"):
-        prepare.measure(graph, random_subgraphs(1), frame)
-
-
 def read(path, prepared, key="key"):
     frame = prepared.frame
     plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
@@ -169,9 +141,3 @@ def test_another_key_is_noticed(written):
     read(path, prepared)
     with pytest.raises(DataError, match="prepared from different content"):
         read(path, prepared, key="other")
-
-
-def test_an_array_that_stands_in_two_places_is_stored_once():
-    _, prepared = prepare_example(0, layers=3, channels=(ChannelSettings("neighborhood", "internal", 2),))
-    arrays = [value for _, value in arrays_of(prepared) if isinstance(value, np.ndarray)]
-    assert len(encode(prepared, "key")) - 1 == len({id(array) for array in arrays}) < len(arrays)

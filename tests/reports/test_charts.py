@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.reports.charts import Chart, Line, Scale, bar, number_axes, padded_range
+from subgnn.reports.charts import Chart, Line, Scale, number_axes
 from subgnn.reports.run_page import epoch_chart
 from subgnn.training.run_dir import METRICS
 from tests.training.examples import dataset, recipe
@@ -89,19 +89,3 @@ def test_ticks_are_round_few_and_within(low, high):
     steps = np.diff(ticks)
     np.testing.assert_allclose(steps, steps[0])
     assert float(f"{steps[0]:.2g}") == pytest.approx(steps[0])
-
-
-def test_a_range_has_room_even_where_all_values_are_equal():
-    for values in ([3.0], [0.0, 0.0], [], [math.nan], [-2.0, 5.0]):
-        low, high = padded_range(values)
-        assert low < high
-    assert padded_range([0.5, 1.0], zero=True)[0] == 0
-    assert padded_range([-0.5, 1.0], zero=True)[0] < -0.5
-
-
-def test_bars_start_at_zero_and_share_a_scale():
-    right, left = bar(3.0, -1.0, 3.0), bar(-1.0, -1.0, 3.0)
-    assert right["x"] == pytest.approx(left["x"] + left["width"])
-    assert right["width"] == pytest.approx(3 * left["width"])
-    assert left["kind"] == "bar minus"
-    assert read(drawn("charts.html", "cell_bar", bar(0.0, 0.0, 0.0))).one("rect")

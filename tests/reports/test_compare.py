@@ -97,10 +97,3 @@ def test_the_command(folder, tmp_path):
     assert "warning: " in called.err
     assert call("runs", folder, "--page", tmp_path / "out.html").code == 2
     assert call("runs", folder, "--page", tmp_path / "out.html", "--force").code == 0
-
-
-def test_no_runs(tmp_path):
-    assert "no such folder" in call("runs", tmp_path / "none").error
-    assert "there is no finished run here" in call("runs", tmp_path).error
-    (tmp_path / "loop").symlink_to(tmp_path)
-    assert call("runs", tmp_path).code == 2

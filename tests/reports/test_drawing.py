@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 
-import subgnn
 from subgnn import DataError, Graph, NodeNames, UserError
 from subgnn.reports import drawing as module
-from subgnn.reports.drawing import Drawing, draw, draw_with_anchors, picture
+from subgnn.reports.drawing import Drawing, draw, picture
 from tests.serve.examples import served
 
 RANDOM = nx.gnp_random_graph(60, 0.08, seed=3)
@@ -87,36 +84,6 @@ def test_every_node_and_the_edges_of_the_subgraph_are_there():
     assert sorted(line.get("stroke") for line in lines) == sorted([module.INSIDE_EDGE, module.EDGE, module.EDGE])
 
 
-def test_components_have_colours_and_neighbours_none():
-    fills = {name: group.find(f"{SVG}circle").get("fill") for name, group in marks(picture(drawn()).svg).items()}
-    assert fills["a"] == fills["b"] == module.COLOURS[0]
-    assert fills["e"] == module.COLOURS[1]
-    assert fills["d"] == fills["<i>&"] == module.FAINT
-
-
-def test_rings_say_which_way_and_how_much():
-    svg = picture(drawn(), pushes={0: 2.0, 1: -1.0, 4: 0.05}, towards="ring & collector").svg
-    found = {name: group.find(f"{SVG}circle") for name, group in marks(svg).items()}
-    assert (found["a"].get("stroke"), found["a"].get("stroke-width")) == (module.TOWARDS, "7")
-    assert found["a"].get("stroke-dasharray") is None
-    assert (found["b"].get("stroke"), found["b"].get("stroke-width")) == (module.AWAY, "4.5")
-    assert found["b"].get("stroke-dasharray")
-    assert found["e"].get("stroke") is None
-    assert "pushes towards ring &amp; collector" in svg
-
-
-def test_anchors_are_diamonds_that_say_of_what():
-    run = served()
-    found = draw_with_anchors(run.predictor, np.array([0, 1, 9], np.int32), most=100)
-    assert found.to_json() == run.draw(np.array([0, 1, 9], np.int32), most=100)
-    groups = marks(picture(found).svg)
-    for node in found.nodes:
-        group = groups[node["name"]]
-        diamond = group.find(f"{SVG}polygon") is not None
-        assert diamond == (bool(node["channels"]) and node["kind"] != "inside")
-        assert all(channel in group.findtext(f"{SVG}title") for channel in node["channels"])
-
-
 def test_names_do_not_cover_each_other():
     star = Graph.from_edges([0] * 20, range(1, 21), names=NodeNames.of([f"a rather long name {i}" for i in range(21)]))
     found = draw(star, np.arange(4, dtype=np.int32), most=16)
@@ -162,19 +129,3 @@ def test_a_picture_without_matplotlib_writes_nothing(tmp_path, monkeypatch):
         picture(drawn()).save(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
     picture(drawn()).save(tmp_path / "a.svg")
-
-
-def test_colours_are_those_of_the_page():
-    static = Path(subgnn.__file__).parent / "serve/static"
-    style = (static / "style.css").read_text(encoding="utf-8")
-    assert all(f"--component-{i}: {colour};" in style for i, colour in enumerate(module.COLOURS))
-    marked = ("FAINT", "ANCHOR", "ANCHOR_EDGE", "TOWARDS", "AWAY", "EDGE", "INSIDE_EDGE")
-    assert all(getattr(module, name) in style for name in marked)
-
-
-@pytest.mark.parametrize("name", ["serve/__init__", "serve/nodes", "reports/drawing"])
-def test_no_server_is_needed(name, monkeypatch):
-    for package in ("fastapi", "starlette", "uvicorn"):
-        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    found = runpy.run_path(str(Path(subgnn.__file__).parent / f"{name}.py"))
-    assert found["__doc__"]

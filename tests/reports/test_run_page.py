@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.metrics import (
     average_precision_score,
     confusion_matrix,
-    precision_recall_fscore_support,
     roc_auc_score,
 )
 
@@ -27,11 +24,10 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.reports.figures import principal_axes
 from subgnn.reports.scores import class_charts
 from subgnn.result import RESULTS, read_result
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.training.examples import CHANNELS, dataset, recipe
+from tests.training.examples import dataset, recipe
 
 from .reading import Element, read
 
@@ -93,17 +89,6 @@ def test_a_page_needs_nothing_else_and_is_small(made, task):
     assert len(text) < 400_000
 
 
-def test_the_headline_has_an_interval_and_the_run_a_date(made):
-    run, _, text = made("multi-class")
-    results = json.loads((run / RESULTS).read_text())
-    low, high = results["intervals"]["test"]
-    assert low <= results["test"]["micro_f1"] <= high
-    tile = read(text).one(class_="tiles").all("div")[0].text
-    assert f"95 % interval {low:.3f} to {high:.3f}, on 15 subgraphs" in tile
-    facts = {pair.one("dt").text: pair.one("dd").text for pair in read(text).one("dl", class_="facts").all("div")}
-    assert facts["Date"] == results["date"][:16].replace("T", " ") + " UTC"
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_the_table_has_every_prediction(made, task):
     run, data, text = made(task)
@@ -131,19 +116,6 @@ def test_the_table_has_every_prediction(made, task):
     assert sum("wrong" in mark.attributes.get("class", "") for mark in rings) == sum(wrong)
 
 
-def test_the_map_is_that_of_the_principal_axes(made):
-    run, data, text = made("multi-class")
-    rows = data.subgraphs.indices("test")
-    vectors = Predictor(run / CHECKPOINT, data.graph).embeddings(data.subgraphs.nodes.take(rows))
-    places, shares = principal_axes(vectors)
-    expected = PCA(2).fit(vectors.astype(np.float64))
-    np.testing.assert_allclose(shares, expected.explained_variance_ratio_, atol=1e-6)
-    np.testing.assert_allclose(np.abs(places), np.abs(expected.transform(vectors.astype(np.float64))), atol=1e-4)
-    titles = [mark.text for mark in read(text).one("section", id="map").one("svg", role="img").all("title")]
-    assert sorted(title.partition(":")[0] for title in titles) == sorted(f"subgraph {row}" for row in rows)
-    assert principal_axes(np.ones((5, 3))) is principal_axes(np.ones((5, 1))) is principal_axes(vectors[:2]) is None
-
-
 def test_curves_of_a_class_end_where_sklearn_says(made):
     run, data, _ = made("binary")
     found = evaluate_run(run, data)
@@ -155,20 +127,6 @@ def test_curves_of_a_class_end_where_sklearn_says(made):
     xs, ys = np.array(precision_recall.lines[0].xs), np.array(precision_recall.lines[0].ys)
     assert (np.diff(xs) * ys[1:]).sum() == pytest.approx(average_precision_score(true, scores))
     assert f"{found.classes[chosen]}, {roc_auc_score(true, scores):.3f}" == roc.key[0].words
-
-
-def test_a_page_of_an_ensemble_scores_the_mean_over_draws(tmp_path):
-    small = recipe(2, channels=CHANNELS[1:4])
-    small = replace(small, prepare=replace(small.prepare, draws=3, ensemble=True))
-    train(dataset(), small, tmp_path / "run", cache=False)
-    found, predictor = (
-        evaluate_run(tmp_path / "run", dataset()),
-        Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph),
-    )
-    nodes = dataset().subgraphs.nodes.take(found.rows)
-    np.testing.assert_allclose(found.outputs, predictor.outputs(nodes), atol=1e-6)
-    assert not np.allclose(found.outputs, found.network.head(found.vectors).detach())
-    assert {name: found.result.test[name] for name in found.metrics()} == pytest.approx(found.metrics())
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -206,41 +164,6 @@ def test_the_confusion_matrix_equals_that_of_sklearn(made):
         np.testing.assert_array_equal(shown, expected)
         first = table.one("tbody").children[0].all("small")[0].text
         assert first == f"{expected[0, 0] / expected[0].sum():.0%}"
-
-
-def test_scores_of_labels_equal_those_of_sklearn(made):
-    run, data, text = made("multi-label")
-    rows = data.subgraphs.indices("test")
-    said = Predictor(run / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes.take(rows)) > 0
-    expected = precision_recall_fscore_support(data.subgraphs.targets[rows], said, zero_division=np.nan)
-    shown = {row[0]: row[1:] for row in cells(read(text).one("section", id="predictions").one("table"))}
-    for i, name in enumerate(data.subgraphs.classes):
-        scores = ["-" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in expected[:3]]
-        assert shown[name][:4] == [str(expected[3][i]), *scores]
-
-
-def test_the_cloud_has_every_true_and_predicted_value(made):
-    run, data, text = made("regression")
-    rows = data.subgraphs.indices("test")
-    said = Predictor(run / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes.take(rows))[:, 0]
-    titles = [c.text for c in read(text).one("section", id="predictions").all("circle")]
-    expected = zip(rows, data.subgraphs.targets[rows], said, strict=True)
-    assert titles == [f"subgraph {row}: true {a:.4g}, predicted {b:.4g}" for row, a, b in expected]
-
-
-def test_scores_and_the_majority_stand_side_by_side(made):
-    run, data, text = made("multi-class")
-    results = json.loads((run / RESULTS).read_text())
-    shown = {row[0]: row[1:] for row in cells(read(text).one("table", class_="scores"))}
-    targets = data.subgraphs.targets
-    top = np.bincount(targets[data.subgraphs.indices("train")]).argmax()
-    majority = (targets[data.subgraphs.indices("test")] == top).mean()
-    assert shown["micro-F1"] == [
-        f"{results['val']['micro_f1']:.3f}",
-        f"{results['test']['micro_f1']:.3f}",
-        f"{majority:.3f}",
-    ]
-    assert shown["AUROC"][-1] == "0.500"
 
 
 def test_the_published_number_stands_beside_ours_with_the_gap(tmp_path):

@@ -11,12 +11,10 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run
 from subgnn.ragged import Ragged
 from subgnn.serve import routes
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
-from subgnn.serve.runs import open_runs
 from tests.serve.examples import HOST, SOME, SOME_IDS, client, run_folder, served
 
 ROWS = Ragged.from_rows([SOME_IDS, [5]])
@@ -328,17 +326,6 @@ def test_a_mistake_of_ours_is_500_and_says_nothing_more(asking, monkeypatch):
     assert answer.headers["x-request-id"] in answer.json()["hint"]
 
 
-def test_several_runs_stand_side_by_side():
-    runs = open_runs([str(run_folder()), f"value={run_folder('regression')}", f"again={run_folder()}"], limits=Limits())
-    assert list(runs) == ["multi-class", "value", "again"]
-    assert runs["multi-class"].index is runs["again"].index
-    assert runs["multi-class"].predictor.graph.neighbors.base is runs["again"].predictor.graph.neighbors.base
-    with TestClient(create_app(runs), base_url=HOST) as asking:
-        assert [card["name"] for card in asking.get("/api/runs").json()["runs"]] == list(runs)
-        tasks = {name: asking.post(f"/api/runs/{name}/predict", json=ASKED).json()["task"] for name in runs}
-    assert tasks == {"multi-class": "multi-class", "value": "regression", "again": "multi-class"}
-
-
 def test_a_baseline_answers_and_one_that_cannot_says_so():
     for method, status in (("bag", 200), ("mn-gin", 422)):
         run = served(method=method)
@@ -355,20 +342,3 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
             assert near[0]["nodes"] == run.subgraphs.nodes[0].tolist()
             failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
     assert "mn-gin" in failed["error"] + failed["hint"]
-
-
-def test_an_exported_run_needs_no_dataset(tmp_path):
-    export_run(run_folder(), tmp_path / "small.subgnn", with_graph=True)
-    (run,) = open_runs([str(tmp_path / "small.subgnn")], limits=Limits()).values()
-    assert run.name == "small"
-    with TestClient(create_app({"small": run}), base_url=HOST) as asking:
-        answer = post(asking, "predict", ASKED).json()
-        explained = post(asking, "explain", ASKED).json()["explanations"][0]
-        refused = post(asking, "search", {"subgraphs": [SOME]})
-        assert (refused.status_code, refused.json()["error"]) == (422, "no labelled subgraphs")
-    with client() as asking:
-        for one, other in zip(answer["predictions"], post(asking, "predict", ASKED).json()["predictions"], strict=True):
-            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
-        again = post(asking, "explain", ASKED).json()["explanations"][0]
-        for one, other in zip(explained["by_channel"], again["by_channel"], strict=True):
-            assert one["contributions"] == pytest.approx(other["contributions"], abs=1e-5)

@@ -89,16 +89,3 @@ def test_a_failure_of_one_does_not_spoil_the_others(monkeypatch):
     assert isinstance(answers[0], bytes)
     assert isinstance(answers[1], DataError)
     assert answers[2] == answers[0]
-
-
-def test_a_failure_of_ours_reaches_all(monkeypatch):
-    monkeypatch.setattr(type(served()), "predict", lambda *_: 1 // 0)
-    answers, _ = ask_together(monkeypatch, ROWS[:2])
-    assert all(isinstance(answer, ZeroDivisionError) for answer in answers)
-
-
-def test_more_than_may_wait_is_refused_and_forgotten(monkeypatch):
-    answers, sizes = ask_together(monkeypatch, ROWS[:5], limits=Limits(waiting=3))
-    refused = [answer for answer in answers if isinstance(answer, Refusal)]
-    assert [refusal.status for refusal in refused] == [503, 503]
-    assert sum(sizes) == 6

@@ -53,15 +53,6 @@ def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query)
 
 
 @settings(max_examples=60)
-@given(NAMES, TEXTS.filter(bool) | st.sampled_from(["53", "0", "#0", "#00", "#9"]))
-def test_find_means_what_it_says(names, given_name):
-    folded = [i for i, name in enumerate(names) if name.casefold() == given_name.casefold()]
-    digits = given_name.isascii() and given_name.isdigit()
-    nodes = meant(names, given_name) or ([] if digits else folded)
-    assert index(names).find(given_name) == (None if not nodes else nodes[0] if len(nodes) == 1 else -1)
-
-
-@settings(max_examples=60)
 @given(NAMES)
 def test_what_a_node_is_called_means_it(names):
     of_names = index(names)
@@ -75,11 +66,6 @@ def test_a_number_is_a_name_where_there_are_names():
     assert [entrez.find(given) for given in (5, "5", 0, "#0", "11")] == [1, 1, None, 0, 0]
     assert [each.id for each in entrez.search("2", limit=5)] == [2]
     assert [each.id for each in entrez.search("#2", limit=5)] == [2]
-
-
-def test_any_column_is_searched_and_the_primary_one_is_shown():
-    found = index(["TP53", "BAX"], ["7157", "581"]).search("58", limit=5)
-    assert [(each.id, each.name, each.matched) for each in found] == [(1, "BAX", "581")]
 
 
 def test_the_answer_is_bounded_and_well_connected_nodes_come_first():

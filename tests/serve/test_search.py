@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,18 +50,3 @@ def test_a_known_subgraph_is_nearest_to_itself_and_test_is_not_known():
     assert len(splits) == np.count_nonzero(run.subgraphs.splits < 2) == run.card()["num_known"]
     assert len(every[1]["nearest"]) == len(run.subgraphs)
     assert every[1]["nearest"][0]["distance"] == 0
-
-
-@pytest.mark.parametrize("splits", [None, [0] * 30, [0] * 20 + [1] * 10, [0] * 20 + [1] * 5 + [2] * 5])
-def test_examples_are_of_every_class_and_of_test_if_there_is_one(splits):
-    run = served()
-    subgraphs = replace(run.subgraphs, splits=None if splits is None else np.array(splits, np.int8))
-    found = replace(run, subgraphs=subgraphs).examples()
-    split = "all" if splits is None else ("train", "val", "test")[max(splits)]
-    assert {one["split"] for one in found} == {split}
-    rows = range(30) if splits is None else subgraphs.indices(split)
-    assert {one["place"] for one in found} <= set(rows)
-    assert len(found) == min(8, len(rows))
-    assert len({label for one in found[:3] for label in one["labels"]}) == 3
-    assert [one["nodes"] for one in found] == [subgraphs.nodes[one["place"]].tolist() for one in found]
-    assert replace(run, subgraphs=None).examples() == []

@@ -16,7 +16,6 @@ from subgnn.errors import DataWarning, UserError
 from subgnn.prepare import measure as preparing
 from subgnn.prepare.measure import Plan, content_key
 from subgnn.prepare.measure import prepare_cached as prepare_through
-from subgnn.storage import cache
 from subgnn.storage.cache import cache_entries, cache_limit, make_room
 from tests.models.subgnn.examples import SMALL, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
@@ -152,15 +151,6 @@ def test_only_our_files_count_and_go(folder):
     assert [entry.path for entry in cache_entries()] == [kept]
     make_room(0, 0)
     assert files(folder) == sorted([foreign, fresh])
-
-
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [("5GB", 5 * 10**9), ("1.5 mb", 1_500_000), ("700", 700), ("2T", 2 * 10**12), ("0", 0), ("", cache.LIMIT)],
-)
-def test_limits(monkeypatch, text, limit):
-    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", text)
-    assert cache_limit() == limit
 
 
 @pytest.mark.parametrize("text", ["much", "-1GB", "5 XB", "GB"])

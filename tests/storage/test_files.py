@@ -20,12 +20,6 @@ def test_scratch_folder_is_gone_afterwards(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_scratch_folder_leaves_what_was_made_beside_it(tmp_path):
-    with scratch_folder(tmp_path / "a" / "x"):
-        (tmp_path / "a" / "x").write_text("done")
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x"]
-
-
 def test_scratch_folder_on_a_full_disk(tmp_path):
     with (
         pytest.raises(DataError, match=r"x: cannot be written \(No space left on device\); make room there"),

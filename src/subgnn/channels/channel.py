@@ -206,7 +206,6 @@ class Channel:
             and of the node set that is drawn from, so that neither the batch nor the order of lines matters; by layer.
         patches: whether shared anchors are patches (:class:`PatchAnchors`), not nodes.
         output: what the network reads off: one number an anchor, or the state h.
-        diffuses: whether anchors are found by random walks over the graph, which use the weights of edges.
     """
 
     similarity: str | Callable[[PrepareSettings], str]
@@ -214,7 +213,6 @@ class Channel:
     sample_own: Callable[[Work, Ragged, Components], list[OwnAnchors]] = _not_given
     patches: bool = False
     output: Literal["anchors", "state"] = "anchors"
-    diffuses: Callable[[PrepareSettings], bool] = lambda settings: False
 
     def __post_init__(self) -> None:
         if (self.sample_shared is _not_given) == (self.sample_own is _not_given):
@@ -249,12 +247,10 @@ class Similarity:
         measure: the comparison, for each type of anchors that it accepts.
         searches: whether each anchor costs a search across the graph: memory for one is checked before the work, and
             on a cluster shared anchors are divided among the machines, not subgraphs.
-        diffuses: whether it walks over the graph at random, by the weights of edges.
     """
 
     measure: Mapping[type, Compare]
     searches: bool = False
-    diffuses: bool = False
 
 
 def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:

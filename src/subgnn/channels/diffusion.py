@@ -23,17 +23,13 @@ bounded number of edges, gives the nodes with the largest lifts, and :func:`push
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numba
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarities, Similarity, Work
 from subgnn.data.graph import Graph
 from subgnn.kernels.diffusion import COLUMNS, chebyshev_series, power_series, push
 from subgnn.parallel.memory import workers
@@ -42,8 +38,6 @@ from subgnn.ragged import Ragged
 
 EXACT_NODES = 2**17
 """The largest graph, in nodes, on which diffusions of a few sets are exact; on larger graphs, local push is used."""
-DAMPING = 0.6
-"""The probability that the walk of a component continues."""
 PUSH_EDGES, PUSH_NODES = 1_000_000, 4096
 """The most edges that the local push of a set follows, and the most nodes that it returns."""
 TOLERANCE = 1e-7
@@ -194,75 +188,3 @@ def diffuse_nearby(
         ratios.append((values[there] * scale).astype(np.float32))
         lengths[part] = counts
     return Ragged.from_lengths(np.concatenate(nodes), lengths), np.concatenate(ratios)
-
-
-def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Lifts (C, n) of components at nodes (C, n), or at the same nodes (n,), divided by the component's largest lift.
-
-    A graph of up to 2^17 nodes is computed exactly, a larger one by local push, with 0 beyond the 4,096 nodes it keeps.
-    """
-    found = np.empty((len(components), nodes.shape[-1]), np.float32)
-    for part, lifts in _component_lifts(work, components):
-        wanted = np.broadcast_to(nodes, found.shape)[part]
-        largest = lifts.max(axis=1)
-        if scipy.sparse.issparse(lifts):
-            rows = np.repeat(np.arange(len(wanted)), wanted.shape[1])
-            values = np.asarray(lifts[rows, wanted.reshape(-1)]).reshape(wanted.shape)
-            largest = largest.toarray().reshape(-1)
-        else:
-            values = np.take_along_axis(lifts, wanted.astype(np.int64), axis=1)
-        found[part] = values / largest[:, None]
-    return found
-
-
-def largest_lifts(work: Work, components: Ragged, most: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The nodes outside of each component with the largest lifts (C, most), the largest first, and their lifts.
-
-    Each row of lifts has norm 1. A component with fewer nodes repeats its last one with lift 0; one without any has
-    node 0 throughout.
-    """
-    nodes, weights = np.zeros((len(components), most), np.int32), np.zeros((len(components), most), np.float32)
-    for part, lifts in _component_lifts(work, components):
-        for i, c in enumerate(range(part.start, part.stop)):
-            if scipy.sparse.issparse(lifts):
-                row = slice(lifts.indptr[i], lifts.indptr[i + 1])
-                near, values = lifts.indices[row], lifts.data[row].copy()
-            else:
-                near, values = np.arange(lifts.shape[1]), lifts[i].copy()
-            values[np.isin(near, components[c])] = 0
-            if len(values) > most:
-                top = np.sort(np.argpartition(-values, most)[:most])
-                near, values = near[top], values[top]
-            order = np.argsort(-values, kind="stable")
-            order = order[values[order] > 0]
-            if len(order):
-                nodes[c] = near[order[-1]]
-                nodes[c, : len(order)] = near[order]
-                weights[c, : len(order)] = values[order] / np.linalg.norm(values[order])
-    return nodes, weights
-
-
-def _component_lifts(work: Work, components: Ragged) -> Iterator[tuple[slice, Any]]:
-    """Lifts of some components at a time: dense (components, N), or sparse with the nodes that local push keeps."""
-    graph, damping = work.graph, DAMPING
-    walks = walks_of(graph)
-    for part in work.pieces(len(components), step=COLUMNS, most=32 * COLUMNS, what="diffusion of components"):
-        some = components.take(np.arange(part.start, part.stop))
-        if graph.num_nodes <= EXACT_NODES:
-            for begin in range(0, len(some), COLUMNS):
-                few = some.take(np.arange(begin, min(len(some), begin + COLUMNS)))
-                yield slice(part.start + begin, part.start + begin + len(few)), np.log1p(diffuse(walks, few, damping))
-            continue
-        nodes, ratios = diffuse_nearby(walks, some, damping, edges=PUSH_EDGES, most=PUSH_NODES)
-        shape = (len(some), graph.num_nodes)
-        lifts = scipy.sparse.csr_array((np.log1p(ratios), nodes.values.astype(np.int32), nodes.offsets), shape=shape)
-        lifts.sort_indices()
-        yield part, lifts
-
-
-def diffusion(work: Work, components: Ragged, anchors: list[Any]) -> list[Similarities]:
-    """gamma(c, a) = l_c(a), over the largest lift of c at any node."""
-    return [Similarities(lifts_at(work, components, one.nodes)) for one in anchors]
-
-
-DIFFUSION = Similarity(measure={NodeAnchors: diffusion, OwnAnchors: diffusion}, diffuses=True)

@@ -10,23 +10,16 @@ and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, 
 landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in graphs with hubs (Potamias et
 al., 2009).
 
-With another ``prepare.edge_length`` than ``one``, d is the mean length of shortest paths (beyond the paper): an edge is
-as long as its weight or one over it, in units of the mean over the graph, so that a distance is comparable to a number
-of hops. An edge of weight 0 is not there. Paths are found by Dijkstra's algorithm from the anchors, O(E log N) each.
-
 Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
 make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 import numba
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
@@ -52,15 +45,12 @@ LANDMARKS = 64
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
 _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
 _EDGES = 1024
-_LENGTHS_AT_ONCE = 32_000_000
 
 
 def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[Distances]:
     """Distances of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
     nodes, slots = np.unique(components.values, return_inverse=True)
     sources = np.concatenate([a.nodes for a in anchors])
-    if work.settings.edge_length != "one":
-        return _by_layer(*shared_lengths(work, components, sources), anchors)
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
     table = min(TABLE_AT_ONCE, share(0.05) // 4)
     most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
@@ -91,10 +81,7 @@ def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[
         present = anchors[0].present[rows]
         wanted, inverse = _distinct([a.nodes[rows] for a in anchors], present, work.graph.num_nodes)
         some = components.take(np.arange(rows.start, rows.stop))
-        if work.settings.edge_length == "one":
-            measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
-        else:
-            measured = own_lengths(work, some, wanted)
+        measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
         for out, values in zip(full, measured, strict=True):
             out[rows][present] = values[inverse].reshape(-1, *shape[1:])
     return [Distances(*(np.ascontiguousarray(out[:, layer]) for out in full)) for layer in range(shape[1])]
@@ -275,77 +262,3 @@ def landmark_hops(
     split = np.split(places.reshape(-1), 2)
     _least_detour(len(left), frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)
     return out
-
-
-def check_lengths(graph: Graph, settings: PrepareSettings) -> None:
-    """Refuse settings with which edges cannot have lengths."""
-    where, what = "prepare.edge_length", f"it is {settings.edge_length!r}"
-    if graph.weights is None:
-        hint = "set it to one, or add weights to the edges"
-        raise UserError(f"{what}, but the edges have no weights", where=where, hint=hint)
-    if settings.own_hops == "bounded":
-        hint = "bounds apply to hops only: set prepare.own_hops=exact or prepare.edge_length=one"
-        raise UserError(f"{what}, but prepare.own_hops is bounded", where=where, hint=hint)
-    lowest = float(graph.weights.min(initial=0))
-    if lowest < 0:
-        hint = "lengths cannot be negative: make all weights 0 or more, or set it to one"
-        raise UserError(f"{what}, but an edge has the weight {lowest:g}", where=where, hint=hint)
-
-
-@lru_cache(maxsize=2)
-def length_matrix(graph: Graph, edge_length: str, directed: bool) -> Any:
-    """The edges followed from anchors back to components, with their lengths, as a scipy CSR array (N, N)."""
-    there = graph.oriented.reverse() if directed and graph.oriented is not None else graph
-    weights = np.asarray(there.weights, np.float64)
-    kept = weights > 0
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[there.offsets]
-    lengths = weights[kept] if edge_length == "weight" else 1 / weights[kept]
-    lengths /= lengths.mean() if len(lengths) else 1.0
-    # A length that is too small for a float would be an edge that is not there.
-    lengths = np.maximum(lengths, np.finfo(np.float64).tiny)
-    return scipy.sparse.csr_array((lengths, there.neighbors[kept], offsets), shape=(there.num_nodes,) * 2)
-
-
-def shared_lengths(
-    work: Work, components: Ragged, sources: NDArray[np.int32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Distance of each component to each source (C, S), and the fraction of its nodes that reach it."""
-    distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
-    for anchor, lengths in _searches(work, np.unique(sources)):
-        found = _reduced(lengths[components.values], components)
-        for column in np.flatnonzero(sources == anchor):
-            distance[:, column], reached[:, column] = found
-    return distance, reached
-
-
-def own_lengths(work: Work, components: Ragged, wanted: Ragged) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Distance of each component to its wanted nodes, end to end, and the fraction of its nodes that reach them."""
-    distance, reached = (np.zeros(len(wanted.values), np.float32) for _ in range(2))
-    order, owner = np.argsort(wanted.values, kind="stable"), wanted.row_ids
-    anchors, first = np.unique(wanted.values[order], return_index=True)
-    ends = np.append(first, len(order))
-    for i, (_, lengths) in enumerate(_searches(work, anchors)):
-        slots = order[ends[i] : ends[i + 1]]
-        rows = components.take(owner[slots])
-        distance[slots], reached[slots] = _reduced(lengths[rows.values], rows)
-    return distance, reached
-
-
-def _searches(work: Work, anchors: NDArray[np.int32]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Each anchor, and the lengths of the shortest paths to it from all nodes (N,); infinite where there is none."""
-    matrix = length_matrix(work.graph, work.settings.edge_length, work.settings.directed)
-    most = max(1, min(_LENGTHS_AT_ONCE, share(0.1) // 8) // max(1, work.graph.num_nodes))
-    for part in work.pieces(len(anchors), step=1, most=most, what="lengths of paths to anchors"):
-        yield from zip(
-            anchors[part].tolist(),
-            scipy.sparse.csgraph.dijkstra(matrix, directed=True, indices=anchors[part]),
-            strict=True,
-        )
-
-
-def _reduced(lengths: NDArray[np.float64], rows: Ragged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean length of each row over the nodes that reach the anchor, and their fraction; 0 if none does."""
-    finite = np.isfinite(lengths)
-    counts = np.bincount(rows.row_ids[finite], minlength=len(rows))
-    found = np.bincount(rows.row_ids[finite], lengths[finite], len(rows)) / np.maximum(counts, 1)
-    return np.where(counts > 0, found, 0.0), counts / np.maximum(rows.lengths, 1)

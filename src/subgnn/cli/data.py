@@ -58,22 +58,15 @@ def list_datasets(json: JsonFlag = False) -> None:
 def describe_dataset(
     *,
     path: DatasetFiles,
-    plot: Annotated[
-        Path | None, Option(metavar="FOLDER", help="Plot properties by class, and a few subgraphs.")
-    ] = None,
     split: SplitName = "stored",
     files: DataOptions,
     json: JsonFlag = False,
 ) -> None:
     """Print the paper's two property tables for a dataset.
 
-    Examples:
-    subgnn data describe my_folder --plot pictures
-
-    subgnn data describe edges.csv members.csv
+    Example: subgnn data describe edges.csv members.csv
     """
     from subgnn.data.describe import describe, task_line
-    from subgnn.data.plot import plot_dataset
     from subgnn.data.splits import named_split
     from subgnn.data.values import time_text
 
@@ -81,8 +74,6 @@ def describe_dataset(
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
     found = describe(dataset) | {"split": split}
     found["notes"] = files.notes + found["notes"]
-    if plot is not None:
-        found["plots"] = [str(picture) for picture in plot_dataset(dataset, plot)]
     if json:
         print_json(found)
         return
@@ -101,8 +92,6 @@ def describe_dataset(
         exchanged = " (val and test of the file exchanged)" if dataset.subgraphs is not stored.subgraphs else ""
         print_line(f"splits: {counts}{exchanged}")
     print_notes(found["notes"])
-    for picture in found.get("plots", ()):
-        print_line(f"drawn: {picture}")
     more = () if split == "stored" else ("--split", split)
     print_next("train", *files.words(path), *more, "--out", "run")
 

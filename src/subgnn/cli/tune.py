@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -13,7 +14,7 @@ from subgnn.api.progress import progress_bar
 from subgnn.cli.options import DatasetPath, ExperimentOptions, RecipeName
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 
-_MAX_ROWS = 10
+_MAX_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +24,11 @@ class TuneOptions:
     trials: Annotated[int, Option(min=1, help="Trials in the study, over all workers and calls.")] = 50
     storage: Annotated[str | None, Option(metavar="URL", help="Database or SQLite file; default OUT/study.db.")] = None
     study: Annotated[str | None, Option(metavar="NAME", help="The study; default DATASET/RECIPE/SPACE.")] = None
-    seeds: Annotated[int, Option(min=1, help="Training runs per trial; their scores are averaged.")] = 1
     folds: Annotated[
         int, Option(min=0, metavar="K", help="Score on K folds of train and val; 0 scores on the validation split.")
     ] = 5
-    split: Annotated[
-        Literal["stored", "random"],
-        Option(help="With --folds 0: validate on the stored split, or on a new split for each seed."),
-    ] = "stored"
-    pruner: Annotated[Literal["none", "median", "hyperband"], Option(help="Rule that ends trials early.")] = "median"
     timeout: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Start no trial after this time.")] = None
-    seed: Annotated[int, Option(min=0, help="Seed of the search; trainings use seeds from 0.")] = 0
+    seed: Annotated[int, Option(min=0, help="Seed of the search.")] = 0
 
 
 @with_options(TuneOptions, ExperimentOptions)
@@ -61,20 +56,25 @@ def tune_recipe(
     chosen = find_recipe(recipe, options.settings or ())
     wanted = None if space is None else find_space(space)
     from subgnn.lab.tuning.tune import tune
+    from subgnn.parallel.engine import LocalEngine
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
     dataset = read_dataset(path, id_base=options.id_base)
-    with progress_bar() as bar, options.open(processes=options.processes, device=options.device) as workers:
+    processes = options.processes or 1
+    with (
+        progress_bar() as bar,
+        options.open(processes=options.processes, device=options.device) as workers,
+        LocalEngine(processes, threads=max(1, (os.cpu_count() or 1) // processes)) as here,
+    ):
         found = tune(
             dataset,
             chosen,
             out,
             space=wanted,
-            processes=options.processes or 1,
             device=options.device,
             cache=options.cache,
-            engine=workers,
+            engine=workers or here,
             on_progress=bar.prepare,
             **asdict(search),
         )
@@ -85,25 +85,17 @@ def tune_recipe(
 
 
 def _print_result(found: dict[str, Any], path: Path) -> None:
-    from subgnn.lab.tuning.trial import score_kind
+    from subgnn.lab.tuning.tune import score_word
 
-    best, importance = found["best"], found["importance"]
+    best = found["best"]
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
-    order = sorted(best["parameters"], key=lambda name: (-importance.get(name, 0.0), name))
-    rows = [
-        (name, _value(best["parameters"][name]), f"{importance[name]:.2f}" if name in importance else "")
-        for name in order[:_MAX_ROWS]
-    ]
-    print_table(f"{found['study']}: {counts}", ("setting", "best", "importance"), rows)
-    if len(order) > _MAX_ROWS:
-        print_line(f"and {len(order) - _MAX_ROWS} more settings, in {found['files']['recipe']}")
-    metric = f"{score_kind(found['folds'])} {found['metric'].replace('_', '-')}"
+    scored = [row for row in found["leaderboard"] if row["state"] == "complete"][:_MAX_ROWS]
+    rows = [(str(row["trial"]), *(f"{row[name]:.3f}" for name in ("score", "loss", "seconds"))) for row in scored]
+    print_table(f"{found['study']}: {counts}", ("trial", score_word(found), "loss", "seconds"), rows)
+    values = ((name, f"{v:.4g}" if isinstance(v, float) else v) for name, v in best["parameters"].items())
+    print_line(f"settings of trial {best['trial']}: {', '.join(f'{name}={value}' for name, value in values)}")
     print_line(
-        f"best {metric} {best['score']:.3f}, loss {best['loss']:.3f} (trial {best['trial']}); no test subgraph was seen"
+        f"best {score_word(found)} {best['score']:.3f}, loss {best['loss']:.3f} (trial {best['trial']}); "
+        "no test subgraph was seen"
     )
-    print_line(f"the page of the search: {found['files']['page']}")
     print_next("train", path, "--recipe", found["files"]["recipe"], "--out", f"runs/{found['recipe']}_tuned")
-
-
-def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -44,10 +44,7 @@ class PrepareSettings:
     ensemble: bool = False
     own_hops: Literal["exact", "bounded"] = "exact"
     directed: bool = False
-    border_anchors: Literal["drawn", "heaviest", "lift"] = "drawn"
-    weighted_walks: bool = False
-    directed_walks: bool = False
-    edge_length: Literal["one", "weight", "inverse weight"] = "one"
+    border_anchors: Literal["drawn", "heaviest"] = "drawn"
 
 
 @dataclass(frozen=True, slots=True)

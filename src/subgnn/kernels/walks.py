@@ -1,13 +1,12 @@
-"""Random walks: triangular ones (paper, appendix A.2; Boldi and Rosa, 2012), and walks by the weights of edges.
+"""Random walks: triangular ones (paper, appendix A.2; Boldi and Rosa, 2012), and simple ones by the weights of edges.
 
 X_0 is uniform over the nodes a walk may start at, X_1 uniform over the allowed neighbours of X_0. Then, from the last
 two nodes x and y, with T = N(y) & N(x) and U = N(y) - N(x), both cut down to allowed nodes, the next node is uniform
 over T with probability beta and over U otherwise; if one is empty the other is taken, and if both are the walk
 ends. x itself is in U, so in an undirected graph only an isolated start ends a walk early.
 
-*Weights and direction* (:class:`Steps`): T and U are drawn from by the weights of y's edges, by binary search in the
-cumulative weights of its row; N has the out-edges of a directed graph, where both sets may be empty. Edges of weight 0
-are in no N. Simple walks draw every step from all edges of a node.
+Simple walks draw every step from all edges of a node, by weight (:class:`Steps`), by binary search in the cumulative
+weights of its row. Edges of weight 0 are left out.
 
 Walks have at most ``length`` nodes. Their random numbers are keyed by the walk, never by the thread.
 """
@@ -26,8 +25,6 @@ from subgnn.ragged import Ragged
 
 _TRIES = 8
 _END = -1
-Edges = tuple[Csr, Array, bool]
-"""A graph, the cumulative weights of its entries (empty where all are 1), and whether steps are drawn by weight."""
 Walks = tuple[Array, Array]
 """The lengths of walks, and their nodes in rows of equal length."""
 
@@ -145,56 +142,13 @@ def _draw(cumulative: Array, lo: int, hi: int, state: Array) -> int:
 
 
 @compiled
-def _step_by_weight(graph: Csr, cumulative: Array, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
-    """As :func:`_step`, by weight: after a few misses the weights of the two sets are summed."""
-    offsets, neighbors = graph
-    lo, hi = offsets[y], offsets[y + 1]
-    if lo == hi:
-        return _END
-    x_lo, x_hi = (offsets[x], offsets[x + 1]) if x >= 0 else (0, 0)
-    triangle = x >= 0 and uniform_unit(state) < beta
-    for _ in range(_TRIES):
-        z = neighbors[_draw(cumulative, lo, hi, state)]
-        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
-            return z
-    closed, opened = 0.0, 0.0
-    for e in range(lo, hi):
-        if _may_visit(allowed, neighbors[e]):
-            weight = cumulative[e + 1] - cumulative[e] if len(cumulative) > 0 else 1.0
-            if contains(neighbors, x_lo, x_hi, neighbors[e]):
-                closed += weight
-            else:
-                opened += weight
-    if closed + opened == 0:
-        return _END
-    if closed == 0:
-        triangle = False
-    elif opened == 0:
-        triangle = True
-    left = uniform_unit(state) * (closed if triangle else opened)
-    last = _END
-    for e in range(lo, hi):
-        z = neighbors[e]
-        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
-            last = z
-            left -= cumulative[e + 1] - cumulative[e] if len(cumulative) > 0 else 1.0
-            if left < 0:
-                break
-    return last
-
-
-@compiled
-def _walk(edges: Edges, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
+def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
     """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
-    graph, cumulative, by_weight = edges
     for t in range(len(out)):
         node = np.int64(start)
         if t > 0:
             x, y = int(out[t - 2]) if t > 1 else -1, int(out[t - 1])
-            if by_weight:
-                node = np.int64(_step_by_weight(graph, cumulative, allowed, x, y, beta, state))
-            else:
-                node = np.int64(_step(graph, allowed, x, y, beta, state))
+            node = np.int64(_step(graph, allowed, x, y, beta, state))
         if node == _END:
             return t
         out[t] = node
@@ -202,23 +156,23 @@ def _walk(edges: Edges, allowed: Array, start: int, beta: float, state: Array, o
 
 
 @compiled_parallel
-def _graph_walks(begin: int, end: int, edges: Edges, starts: Array, beta: float, keys: Array, out: Walks) -> None:
+def _graph_walks(begin: int, end: int, graph: Csr, starts: Array, beta: float, keys: Array, out: Walks) -> None:
     lengths, walks = out
-    n, everything = len(edges[0][0]) - 1, np.empty(0, np.uint8)
+    n, everything = len(graph[0]) - 1, np.empty(0, np.uint8)
     for w in range(begin, end):
         state = open_stream(keys[w], 0)
         start = starts[w] if len(starts) else uniform_below(state, n)
-        lengths[w] = _walk(edges, everything, start, beta, state, walks[w])
+        lengths[w] = _walk(graph, everything, start, beta, state, walks[w])
 
 
 @compiled_parallel
-def _inside_walks(begin: int, end: int, edges: Edges, patches: Sets, beta: float, keys: Array, out: Walks) -> None:
+def _inside_walks(begin: int, end: int, graph: Csr, patches: Sets, beta: float, keys: Array, out: Walks) -> None:
     lengths, walks = out
     values, rows = patches
     everything = np.empty(0, np.uint8)
     for p in range(begin, end):
         members = values[rows[p] : rows[p + 1]]
-        local = induced_csr(edges[0], members), edges[1], edges[2]
+        local = induced_csr(graph, members)
         for w in range(walks.shape[1] if len(members) > 0 else 0):
             state = open_stream(keys[p], w)
             walk, start = walks[p, w], uniform_below(state, len(members))
@@ -229,17 +183,17 @@ def _inside_walks(begin: int, end: int, edges: Edges, patches: Sets, beta: float
 
 @compiled_parallel
 def _set_walks(
-    begin: int, end: int, edges: Edges, starts: Sets, allowed: Sets, beta: float, keys: Array, out: Walks
+    begin: int, end: int, graph: Csr, starts: Sets, allowed: Sets, beta: float, keys: Array, out: Walks
 ) -> None:
     lengths, walks = out
-    marks = np.zeros(len(edges[0][0]) - 1, np.uint8)
+    marks = np.zeros(len(graph[0]) - 1, np.uint8)
     for p in range(begin, end):
         first, last = starts[1][p], starts[1][p + 1]
         _mark(allowed, p, marks, 1)
         for w in range(walks.shape[1] if first < last else 0):
             state = open_stream(keys[p], w)
             start = starts[0][first + uniform_below(state, last - first)]
-            lengths[p, w] = _walk(edges, marks, start, beta, state, walks[p, w])
+            lengths[p, w] = _walk(graph, marks, start, beta, state, walks[p, w])
         _mark(allowed, p, marks, 0)
 
 
@@ -267,21 +221,12 @@ def graph_walks(
 
     With probability ``beta`` a triangle is closed, if both kinds of step are possible.
     """
-    return _over_graph(_uniform(offsets, neighbors), walks, length, beta, key, starts)
-
-
-def _over_graph(
-    edges: Edges, walks: int, length: int, beta: float, key: int | Array, starts: Array | None = None
-) -> Ragged:
     lengths, out = _empty_walks(walks, 1, length)
     fixed = frozen(np.empty(0) if starts is None else starts, np.int32)
-    if len(edges[0][0]) > 1:
-        _graph_walks(walks, edges, fixed, float(beta), item_keys(key, walks), (lengths[:, 0], out[:, 0]))
+    if len(offsets) > 1:
+        keys = item_keys(key, walks)
+        _graph_walks(walks, csr(offsets, neighbors), fixed, float(beta), keys, (lengths[:, 0], out[:, 0]))
     return _true_steps((lengths, out))
-
-
-def _uniform(offsets: Array, neighbors: Array) -> Edges:
-    return csr(offsets, neighbors), frozen(np.empty(0), np.float64), False
 
 
 def inside_walks(
@@ -290,7 +235,7 @@ def inside_walks(
     """Triangular walks that stay inside a patch, from a uniform node of it; row ``p * walks + w`` is walk w of p."""
     count = len(patches)
     out, keys = _empty_walks(count, walks, length), item_keys(key, count)
-    _inside_walks(count, _uniform(offsets, neighbors), sets(patches), float(beta), keys, out)
+    _inside_walks(count, csr(offsets, neighbors), sets(patches), float(beta), keys, out)
     return _true_steps(out)
 
 
@@ -314,41 +259,13 @@ def border_walks(
     later step is; the paper's formula for X_1 counts outside neighbours alone.
     """
     count = len(patches)
-    starts, around = (sets(rows) for rows in around_patches(offsets, neighbors, patches, hops=hops))
-    out, keys = _empty_walks(count, walks, length), item_keys(key, count)
-    _set_walks(count, _uniform(offsets, neighbors), starts, around, float(beta), keys, out)
-    return _true_steps(out)
-
-
-def around_patches(offsets: Array, neighbors: Array, patches: Ragged, *, hops: int) -> tuple[Ragged, Ragged]:
-    """The border nodes of each patch, and these with the nodes outside within ``hops`` of it."""
     at_border = inside_degrees(offsets, neighbors, patches)[1].values > 0
-    lengths = np.bincount(patches.row_ids[at_border], minlength=len(patches))
+    lengths = np.bincount(patches.row_ids[at_border], minlength=count)
     starts = Ragged.from_lengths(patches.values[at_border], lengths)
     pairs = zip(starts, border_sets(offsets, neighbors, patches, hops=hops), strict=True)
-    return starts, Ragged.from_rows([np.concatenate(pair) for pair in pairs])
-
-
-def triangular_walks(
-    steps: Steps,
-    *,
-    walks: int,
-    length: int,
-    beta: float,
-    key: int | Array,
-    starts: Ragged | None = None,
-    allowed: Ragged | None = None,
-) -> Ragged:
-    """Triangular walks by weight: ``walks`` over the whole graph, or as many over the allowed nodes of each set.
-
-    Walks of a set start uniformly at one of its ``starts``, and are empty where it has none. A key may be given for
-    each walk, or set. Row ``p * walks + w`` is walk w of set p.
-    """
-    edges = steps.graph, steps.cumulative, True
-    if starts is None or allowed is None:
-        return _over_graph(edges, walks, length, beta, key)
-    out, keys = _empty_walks(len(allowed), walks, length), item_keys(key, len(allowed))
-    _set_walks(len(allowed), edges, sets(starts), sets(allowed), float(beta), keys, out)
+    around = Ragged.from_rows([np.concatenate(pair) for pair in pairs])
+    out, keys = _empty_walks(count, walks, length), item_keys(key, count)
+    _set_walks(count, csr(offsets, neighbors), sets(starts), sets(around), float(beta), keys, out)
     return _true_steps(out)
 
 

@@ -138,8 +138,8 @@ class Measuring(Protocol):
 
 
 def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
-    """The hash of the graph that is measured: the directed one if hops or walks follow orientations."""
-    if (settings.directed or settings.directed_walks) and graph.oriented is not None:
+    """The hash of the graph that is measured: the directed one if hops follow orientations."""
+    if settings.directed and graph.oriented is not None:
         return graph.oriented.content_hash
     return graph.content_hash
 

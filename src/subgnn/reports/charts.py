@@ -227,17 +227,3 @@ def thin(count: int, most: int) -> list[int]:
     if count <= most:
         return list(range(count))
     return [int(i) for i in np.linspace(0, count - 1, most).round()]
-
-
-def bar(value: float, low: float, high: float) -> dict[str, float | str]:
-    """A bar from 0 to a value, 120 units wide, on a scale from low (at most 0) to high (at least 0)."""
-    if not high > low:
-        low, high = 0.0, 1.0
-    place = Scale(low, high, 1, 119)
-    begin, end = sorted((place(0), place(min(max(value, low), high))))
-    return {
-        "x": begin,
-        "width": max(end - begin, 0.5),
-        "zero": place(0),
-        "kind": "bar" if value >= 0 else "bar minus",
-    }

@@ -1,15 +1,8 @@
-"""Evaluate a run for its page: its result, its epochs, and its outputs on the split that is scored.
-
-A part of a subgraph's vector z_S is the columns that hold z^(0), one subchannel, the topology statistics or the size.
-Its contribution is how much the scores drop if these columns, as the head receives them, become their means over the
-training split:
-
-    score(head(z)) - score(head(z with z[:, part] = mean over training of z[:, part]))
-"""
+"""Evaluate a run for its page: its result, its epochs, and its outputs on the split that is scored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
@@ -40,20 +33,6 @@ SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 FOLDS = "folds"
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """How much two scores drop without a part.
-
-    ``score`` is micro-F1 or R^2. ``fit`` is the mean log-probability of the true labels or, for regression, the
-    negative root mean square error, so that higher is better for both.
-    """
-
-    part: str
-    columns: int
-    score: float
-    fit: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """A run and its outputs.
@@ -65,7 +44,7 @@ class Evaluation:
     and draw of anchors, and ``outputs`` are the mean of all.
 
     Shapes:
-        rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
+        rows: (n,) subgraphs of the split.
         mapped: (m, width), vectors of the whole model for the map, of ``thin(n, MAX_POINTS)``.
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
         out_of_fold: calibrated probabilities of a portfolio, and their targets, of all repeats.
@@ -79,8 +58,6 @@ class Evaluation:
     network: SubGNN | None
     split: str
     rows: NDArray[np.int64]
-    vectors: Tensor
-    means: Tensor
     outputs: Tensor
     targets: Tensor
     train_targets: Tensor
@@ -113,22 +90,6 @@ class Evaluation:
     def classes(self) -> tuple[str, ...]:
         """Names of the classes; empty for regression."""
         return self.checkpoint.spec.classes
-
-    def contributions(self) -> list[Contribution]:
-        """The contribution of each part of the subgraphs' vectors; none for a baseline."""
-        if self.network is None:
-            return []
-        targets = self.targets
-        if self.task.real:  # a member's values are standardised by what it was fitted to
-            targets = torch.from_numpy(self.shown.spec.standards["target"](self.in_unit(targets)))
-        return contributions(
-            self.network.head,
-            self.network.parts(),
-            vectors=self.vectors,
-            means=self.means,
-            targets=targets,
-            task=self.task,
-        )
 
     def interval(self) -> tuple[float, float]:
         """The ends of the 95 % interval of micro-F1, or R^2, on the split."""
@@ -202,11 +163,6 @@ def evaluate(
     else:  # the members of the final answer have seen all subgraphs
         split, source, rows, train = FOLDS, None, folds[1], folds[1]
     network = None if source is None else source.networks()[0]
-    mine = means = torch.empty(0)
-    if source is not None:
-        chosen = np.concatenate([rows, train])
-        found = source.embeddings(subgraphs.nodes.take(chosen)) if run.vectors is None else run.vectors[chosen]
-        mine, means = torch.from_numpy(found[: len(rows)]), torch.from_numpy(found[len(rows) :]).mean(dim=0)
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.spec.standards:
         targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
@@ -221,8 +177,7 @@ def evaluate(
         flat = torch.from_numpy(folds[0].reshape(-1, folds[0].shape[-1]))
         probabilities = task_of(checkpoint.spec.task).probabilities(flat).numpy()
         joined = probabilities, targets[np.tile(folds[1], len(folds[0]))]
-    drawn = thin(len(rows), MAX_POINTS)
-    whole = source is predictor
+    drawn, whole = rows[thin(len(rows), MAX_POINTS)], source is predictor and run.vectors is not None
     return Evaluation(
         result=run.result,
         records=[] if run.result.is_portfolio else selected_records(run.records, run.result, where),
@@ -232,15 +187,13 @@ def evaluate(
         network=network,
         split=split,
         rows=rows,
-        vectors=mine,
-        means=means,
         outputs=outputs,
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
         thresholds=predictor.thresholds,
         out_of_fold=joined,
         member=predictor.member_with_channels,
-        mapped=mine[drawn].numpy() if whole else predictor.embeddings(subgraphs.nodes.take(rows[drawn])),
+        mapped=run.vectors[drawn] if whole else predictor.embeddings(subgraphs.nodes.take(drawn)),  # type: ignore[index]
     )
 
 
@@ -260,42 +213,6 @@ def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64]
     scale, offset = weights["scale"].numpy(), weights["offset"].numpy()
     outputs = task_of(spec.task).calibrated(mixed, scale, offset, spec.standards.get("target"))
     return outputs.reshape(repeats, len(rows), -1), rows
-
-
-def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:
-    """Score and fit of outputs; for multi-label tasks, the log-probability is also averaged over classes."""
-    found = task.metrics(outputs, targets)
-    return found[task.headline], -(found["rmse"] if task.real else float(task.loss(outputs, targets)))
-
-
-@torch.no_grad()
-def contributions(
-    head: nn.Module,
-    parts: Mapping[str, Sequence[slice]],
-    *,
-    vectors: Tensor,
-    means: Tensor,
-    targets: Tensor,
-    task: Task,
-) -> list[Contribution]:
-    """The contribution of each part, in the order of ``parts``.
-
-    Args:
-        head: from z_S to outputs, in evaluation mode.
-        parts: the columns of each part.
-        vectors: z_S (n, width).
-        means: of z_S over the training split (width,).
-    """
-    whole = scores(head(vectors), targets, task)
-    found = []
-    for part, columns in parts.items():
-        without = vectors.clone()
-        for some in columns:
-            without[:, some] = means[some]
-        left = scores(head(without), targets, task)
-        width = sum(some.stop - some.start for some in columns)
-        found.append(Contribution(part, width, whole[0] - left[0], whole[1] - left[1]))
-    return found
 
 
 def selected_records(records: Sequence[dict[str, Any]], result: RunResult, where: str) -> list[dict[str, Any]]:

@@ -1,8 +1,7 @@
-"""Sections of a run's page about predictions: agreement, contributions, examples, calibration."""
+"""Sections of a run's page about predictions: agreement, examples, calibration."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Any
 
@@ -21,7 +20,6 @@ from subgnn.reports.charts import (
     Line,
     Mark,
     Style,
-    bar,
     number_axes,
     padded_range,
     thin,
@@ -31,11 +29,6 @@ from subgnn.reports.figures import calibration, label_groups, principal_axes, re
 
 _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80
-_PART_NAMES = {
-    "z0": "node vectors, z⁽⁰⁾",
-    "topology": "topology statistics",
-    "baseline": "scores of the baseline",
-}
 _HALF, _SCALE = 160, 100  # of the square of a drawing
 _MAX_EDGES, _MAX_CUT_EDGES = 800, 300
 
@@ -124,22 +117,6 @@ def _true_label(run: Evaluation, index: int) -> str:
     if run.task.real:
         return f"{run.in_unit(run.targets[index : index + 1])[0]:.4g}"
     return cut(_labels(run, run.targets[index].numpy()), _LABEL)
-
-
-def part_rows(run: Evaluation) -> list[dict[str, Any]]:
-    """The contribution of each part of the subgraphs' vectors, with bars on one scale."""
-    parts = run.contributions()
-    ends = [0.0, *filter(math.isfinite, (value for part in parts for value in (part.score, part.fit)))]
-    return [
-        {
-            "name": _PART_NAMES.get(part.part, part.part),
-            "columns": part.columns,
-            "cells": [
-                (f"{round(value, 3) + 0.0:+.3f}", bar(value, min(ends), max(ends))) for value in (part.score, part.fit)
-            ],
-        }
-        for part in parts
-    ]
 
 
 def calibration_values(run: Evaluation) -> list[dict[str, Any]]:

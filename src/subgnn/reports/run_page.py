@@ -22,7 +22,6 @@ from subgnn.reports.predictions import (
     confusion_values,
     example_groups,
     map_chart,
-    part_rows,
     prediction_values,
     scatter_chart,
 )
@@ -51,10 +50,10 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         trained: the run in memory, just after training; without it, the run is read from its folder.
     """
     found = evaluate_run(run, dataset) if trained is None else evaluate(trained, dataset)
-    result, curves, drawn, parts = found.result, _curves(found), map_chart(found), part_rows(found)
+    result, curves, drawn = found.result, _curves(found), map_chart(found)
     board = leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
     scores = "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
-    optional = {"leaderboard": board, "curves": curves, "map": drawn, "parts": parts}
+    optional = {"leaderboard": board, "curves": curves, "map": drawn}
     absent = {name for name, values in optional.items() if not values}
     contents = [
         ("run", "Overview"),
@@ -63,7 +62,6 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         ("predictions", "Scores by class" if found.classes else "Predictions"),
         ("map", "Map"),
         ("table", "Predictions" if found.classes else "Table"),
-        ("parts", "Contributions"),
         ("subgraphs", "Examples"),
         ("calibration", "Calibration"),
         ("reproduce", "Reproduce"),
@@ -92,7 +90,6 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         map=drawn,
         table_of=prediction_values(found),
         scatter=scatter_chart(found) if found.task.real else None,
-        parts=parts,
         examples=example_groups(found),
         calibration=calibration_values(found),
         reproduce=_reproduce(found),

@@ -148,32 +148,3 @@ def write_hpo(folder: Path) -> tuple[Path, Path]:
         "phenotype_to_genes.txt": phenotype_to_genes(genes),
     }
     return write_files(folder / "hpo", release), write_packets(folder / "orpha", packets)
-
-
-def workout(user: int, number: int, **other: Any) -> dict[str, Any]:
-    """A record in the FitRec layout; ``None`` leaves a field out."""
-    record: dict[str, Any] = {
-        "longitude": [round(24.649 + 0.1 * number, 3), 24.65],
-        "latitude": [60.173, 60.174],
-        "altitude": [41.6, 40.6],
-        "sport": "bike",
-        "id": 1000 * user + number,
-        "heart_rate": [100, 111],
-        "gender": ("male", "female")[user % 2],
-        "timestamp": [1408898746, 1408898754],
-        "url": f"https://www.endomondo.com/users/{user}/workouts/{1000 * user + number}",
-        "userId": user,
-        **other,
-    }
-    return {key: value for key, value in record.items() if value is not None}
-
-
-def write_records(path: Path, records: Iterable[Any], *, style: str = "json") -> Path:
-    """Records a line, as JSON or as the Python dicts of the public file."""
-    path.write_text("".join((json.dumps(r) if style == "json" else repr(r)) + "\n" for r in records))
-    return path
-
-
-def fitness_records() -> list[dict[str, Any]]:
-    """Twenty users; every place is shared by several of them."""
-    return [workout(user, number) for user in range(20) for number in range(user % 4, user % 4 + 5)]

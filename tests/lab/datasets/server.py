@@ -50,37 +50,16 @@ class Server:
         self.thread.join()
 
 
-def _range_start(handler: Handler, tag: str) -> int:
-    wanted = handler.headers.get("Range")
-    if not wanted or handler.headers.get("If-Range", tag) != tag:
-        return 0
-    return int(wanted.removeprefix("bytes=").removesuffix("-"))
-
-
-def serve(
-    body: bytes, *, tag: str = '"one"', ranges: bool = True, cut: int | None = None, length: bool = True
-) -> Answer:
+def serve(body: bytes, *, cut: int | None = None, length: bool = True) -> Answer:
     """Send a file; ``cut`` ends the connection after so many bytes of the answer."""
 
     def answer(handler: Handler) -> None:
-        start = _range_start(handler, tag) if ranges else 0
-        if start >= len(body) > 0:
-            handler.send_response(416)
-            handler.send_header("Content-Range", f"bytes */{len(body)}")
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
-            return
-        handler.send_response(206 if start else 200)
-        if start:
-            handler.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        if tag:
-            handler.send_header("ETag", tag)
+        handler.send_response(200)
         if length:
-            handler.send_header("Content-Length", str(len(body) - start))
+            handler.send_header("Content-Length", str(len(body)))
         handler.send_header("Connection", "close")
         handler.end_headers()
-        sent = body[start:]
-        handler.wfile.write(sent if cut is None else sent[:cut])
+        handler.wfile.write(body if cut is None else body[:cut])
         handler.wfile.flush()
         handler.close_connection = True
 

@@ -10,24 +10,22 @@ import pytest
 from subgnn.errors import DataError, UserError
 from subgnn.lab.datasets.build import BUILDERS, build
 from subgnn.lab.datasets.builder import read_labels, read_settings
-from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.lab.datasets.ppi_bp import PpiBpSettings
-from subgnn.lab.datasets.rare_diseases import PatientSettings, RareDiseaseSettings
+from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings
 
 
 def rare(options: dict[str, str], labels: tuple[str, ...] = ()) -> RareDiseaseSettings:
     builder = BUILDERS["hpo-metab"]
-    found: RareDiseaseSettings = builder.read_settings(builder.settings, options, labels, "x")
+    found: RareDiseaseSettings = read_settings(builder.settings, options, labels, "x")
     return found
 
 
 def test_texts_become_settings() -> None:
     assert rare({}) == BUILDERS["hpo-metab"].settings
     options = {"min_shared_genes": "3", "ontology_edges": "false", "split_by": "disease", "fractions": "0.5, 0.25,0.25"}
-    found = rare(options | {"patients": "7", "noise": "0", "min_phenotypes": "5"}, ("A=ORPHA:1", "B=2"))
+    found = rare(options | {"min_phenotypes": "5"}, ("A=ORPHA:1", "B=2"))
     assert (found.graph.min_shared_genes, found.graph.ontology_edges) == (3, False)
     assert (found.split_by, found.fractions) == ("disease", (0.5, 0.25, 0.25))
-    assert found.patients == PatientSettings(per_disease=7, noise=0)
     assert (found.diseases.min_phenotypes, found.diseases.labels) == (5, {"A": ("1",), "B": ("2",)})
     assert read_settings(PpiBpSettings(), {"excluded_evidence": "IEA, 7"}, (), "x").excluded_evidence == ("IEA", "7")
 
@@ -41,7 +39,6 @@ def test_texts_become_settings() -> None:
         ("ontology_edges", "maybe", "accepted: true or false"),
         ("fractions", "a,b", r"fractions is .*; accepted: a list of 3 numbers"),
         ("split_by", "grup", "accepted: group, disease; did you mean 'group'"),
-        ("noise", "1", r"option 'noise' is for simulated patients; give the number .* --patients"),
     ],
 )
 def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
@@ -67,30 +64,12 @@ def test_a_missing_source_says_where_it_is_published(name: str) -> None:
     [
         ("ppibp", {}, r"unknown dataset 'ppibp'; accepted: ppi-bp, .*did you mean 'ppi-bp'"),
         (
-            "em-user",
-            {"files": {"records": Path(), "go": Path()}},
-            "em-user: --go is not one of its sources; accepted: --rec",
+            "hpo-metab",
+            {"files": {"orphapacket": Path(), "go": Path()}},
+            "hpo-metab: --go is not one of its sources; accepted: --hpo",
         ),
-        ("em-user", {"labels": ["A=1"]}, "em-user: labels are given"),
     ],
 )
 def test_unknown_names_and_foreign_sources_are_refused(name: str, given: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         build(name, **{"files": {"records": Path()}, **given})
-
-
-def test_the_catalog_has_the_sizes_of_the_paper() -> None:
-    sizes = {
-        name: (entry.num_nodes, entry.num_edges, entry.num_subgraphs, entry.num_labels, entry.task)
-        for name, entry in CATALOG.items()
-    }
-    assert sizes == {
-        "density": (5_000, 29_521, 250, 3, "multi-class"),
-        "cut-ratio": (5_000, 83_969, 250, 3, "multi-class"),
-        "coreness": (5_000, 118_785, 221, 3, "multi-class"),
-        "component": (19_555, 43_701, 250, 2, "binary"),
-        "ppi-bp": (17_080, 316_951, 1_591, 6, "multi-class"),
-        "hpo-metab": (14_587, 3_238_174, 2_400, 6, "multi-class"),
-        "hpo-neuro": (14_587, 3_238_174, 4_000, 10, "multi-label"),
-        "em-user": (57_333, 4_573_417, 324, 2, "binary"),
-    }

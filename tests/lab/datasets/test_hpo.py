@@ -68,32 +68,10 @@ def edges(graph: PhenotypeGraph) -> set[tuple[str, str]]:
     return {(ids[a], ids[b]) for a, b in zip(tails, heads, strict=True)}
 
 
-ONTOLOGY = {("HP:0000118", "HP:2"), ("HP:2", "HP:3"), ("HP:0000118", "HP:4"), ("HP:0000118", "HP:5")}
-
-
-def test_two_shared_genes_join_fewer(release: HpoRelease) -> None:
-    assert edges(build_phenotype_graph(release, PhenotypeGraphSettings())) == ONTOLOGY | {("HP:3", "HP:4")}
-    alone = build_phenotype_graph(release, PhenotypeGraphSettings(ontology_edges=False))
-    assert edges(alone) == {("HP:3", "HP:4")}
-    none = build_phenotype_graph(release, PhenotypeGraphSettings(min_shared_genes=3, ontology_edges=False))
-    assert (none.graph.num_edges, none.graph.num_nodes) == (0, 5)
-
-
 def test_the_root_is_a_node_but_no_phenotype(release: HpoRelease) -> None:
     graph = build_phenotype_graph(release, PhenotypeGraphSettings())
     assert graph.places(frozenset({"HP:0000118", "HP:2", "HP:7"})) == {1}
     assert graph.parents == [(), (0,), (1,), (0,), (0,)]
-
-
-def test_another_root_and_a_wrong_one(release: HpoRelease, tmp_path: Path) -> None:
-    small = build_phenotype_graph(release, PhenotypeGraphSettings(root="HP:2"))
-    assert small.graph.num_nodes == 2
-    with pytest.raises(DataError, match="nowhere: no such folder"):
-        read_hpo(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="root: no term HP:99"):
-        build_phenotype_graph(release, PhenotypeGraphSettings(root="HP:99"))
-    with pytest.raises(DataError, match="min_shared_genes: 0; at least 1 is accepted"):
-        PhenotypeGraphSettings(min_shared_genes=0)
 
 
 @pytest.mark.parametrize(

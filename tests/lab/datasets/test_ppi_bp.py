@@ -6,15 +6,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets.build import BuiltDataset, build
 from subgnn.lab.datasets.ppi_bp import (
-    PpiBpSettings,
-    class_splits,
     read_annotations,
     read_gene_symbols,
     read_interactome,
@@ -110,22 +107,6 @@ def test_a_build_is_a_dataset_that_reads_back(folder: Path, tmp_path: Path) -> N
     assert card["settings"]["max_genes"] == 160
 
 
-def test_the_seed_moves_the_split_alone_and_decides_every_byte(folder: Path, tmp_path: Path) -> None:
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        built(folder, seed=seed).write(tmp_path / name, compress=True)
-    a, b, c = ({p.name: p.read_bytes() for p in (tmp_path / name).iterdir()} for name in "abc")
-    assert a == b
-    assert {name for name in a if a[name] != c[name]} == {"dataset.json", "subgraphs.tsv"}
-
-
-def test_gaf_gives_the_same_subgraphs(folder: Path) -> None:
-    symbols_file = folder / "symbols.tsv"
-    a, b = (built(folder, n, gene_symbols=symbols_file).dataset.subgraphs for n in ("gene2go.tsv", "human.gaf"))
-    assert a.content_hash == b.content_hash
-    with pytest.raises(DataError, match="GAF names genes by symbol, the interactome by id; pass the gene symbols"):
-        built(folder, "human.gaf")
-
-
 def names_after(folder: Path, rows: list[tuple[int, str, str]], **settings: Any) -> set[str]:
     (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), *rows]))
     return set(built(folder, **settings).dataset.subgraphs.names or ())
@@ -184,22 +165,6 @@ def test_what_cannot_be_built_says_why(folder: Path, tmp_path: Path) -> None:
         built(folder, gene_symbols=folder / "symbols.tsv")
 
 
-@pytest.mark.parametrize("wrong", [{"min_genes": 0}, {"max_genes": 4}, {"max_overlap": 1.5}, {"fractions": (0.5, 0.5)}])
-def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(DataError, match=r"accepted|sum to 1"):
-        PpiBpSettings(**wrong)  # type: ignore[arg-type]
-
-
-def test_every_class_is_split_by_its_share() -> None:
-    labels = ["a"] * 215 + ["b"] * 485
-    found = Counter(zip(labels, class_splits(labels, (0.8, 0.1, 0.1), np.random.default_rng(0)), strict=True))
-    assert found == {("a", "train"): 171, ("a", "val"): 22, ("a", "test"): 22} | {
-        ("b", "train"): 387,
-        ("b", "val"): 49,
-        ("b", "test"): 49,
-    }
-
-
 def test_symbols_of_other_species_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "gene_info"
     path.write_text("#tax_id\tGeneID\tSymbol\n9606\t1\tA1BG\n10090\t2\tMouse\n")
@@ -212,8 +177,3 @@ def test_a_negated_gaf_row_does_not_count(folder: Path) -> None:
     found = read_annotations(path, excluded_evidence=())
     assert found.dropped["negated"] == 1
     assert "GENE100" not in found.genes["GO:0000010"]
-
-
-def test_of_equal_sets_the_smaller_id_stays(folder: Path) -> None:
-    add_terms(folder, ("GO:9", ["is_a: GO:0008152"]))
-    assert "GO:9" not in names_after(folder, [(100 + i, "GO:9", "IDA") for i in range(5)])

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from subgnn import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.lab.suites.plan import FOLDS, with_split
-from subgnn.lab.suites.results import Group, compare, score_group, standings
+from subgnn.lab.suites.results import Group, compare, score_group
 from tests.lab.suites.examples import MODELS, folder, run, tiny
 from tests.training.examples import dataset
 
@@ -94,15 +94,6 @@ def test_the_score_is_that_of_all_predictions(ran):
     assert entry["p"] == pytest.approx(exact)  # McNemar's test
 
 
-@pytest.mark.slow
-def test_folds_go_on_where_they_stopped(ran, tmp_path):
-    suite, data, _, found = ran
-    less = run(suite, data, tmp_path / "out", seeds=3)
-    assert less["rows"][1]["comparisons"][0]["n"] < 30
-    again = run(suite, data, tmp_path / "out", seeds=FOLDS)
-    assert [row["score"] for row in again["rows"]] == [row["score"] for row in found["rows"]]
-
-
 def group(tmp_path, name, correct, units=None):
     """Runs by seed with a stored split; which predictions are correct is given."""
     runs = []
@@ -140,15 +131,6 @@ def test_subgraphs_of_one_group_are_swapped_together(tmp_path):
     assert (alone["n"], together["n"], alone["lead"], together["lead"]) == (8, 8, 1.0, 1.0)
     assert alone["p"] == pytest.approx(2 / 2**8)
     assert together["p"] == pytest.approx(2 / 2**2, abs=0.02)
-
-
-def test_models_that_ran_nowhere_else_have_no_rank():
-    leads = {"x": {"model": "b", "lead": 0.1}, "y": {"model": "b", "lead": -0.2}}
-    rows = [{"dataset": name, "model": "a", "score": {"mean": 0.5}, "against": leads[name]} for name in ("x", "y")]
-    assert standings(rows[:1]) == []
-    assert standings([*rows, {"dataset": "x", "model": "b", "score": {"mean": 0.9}, "against": None}]) == [
-        {"model": "a", "datasets": 2, "mean": 0.5, "rank": 1.0, "lowest_lead": -0.2}
-    ]
 
 
 def test_thresholds_of_labels_count(tmp_path):

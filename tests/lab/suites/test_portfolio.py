@@ -6,15 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from subgnn.api.train_recipe import train
 from subgnn.lab.suites import job as jobs
 from subgnn.lab.suites.plan import Request, plan_jobs
-from subgnn.lab.suites.results import predicted
 from subgnn.lab.suites.spec import parse_suite
-from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import find_recipe
 from tests.lab.suites.examples import folder, run, tiny
 from tests.training.examples import dataset
@@ -63,25 +60,6 @@ def test_the_leaderboard_is_kept_and_shown(ran):
             f"{row['model']} chose: {outcome['portfolio']['chosen']} (1); mean weights: "
             in (out / "report.md").read_text()
         )
-
-
-def test_each_is_compared_with_what_is_fitted_the_same_way(ran):
-    _, found = ran
-    alone, both, *_ = found["rows"]
-    assert alone["against"]["model"] == "bag"
-    assert [entry["model"] for entry in alone["comparisons"]] == ["bag"]
-    assert both["against"]["model"] == "bag, train and val"
-    assert [entry["model"] for entry in both["comparisons"]] == ["bag, train and val", "bag"]
-
-
-def test_answers_have_the_thresholds_of_the_run(ran):
-    out, _ = ran
-    for path in out.glob("runs/*"):
-        results = json.loads((path / "run.json").read_text())
-        with np.load(path / "answers.npz") as kept:
-            assert kept["thresholds"].shape in ((), (4,))
-            found = score_terms(predicted(kept, "multi-label"), kept["targets"], "multi-label")
-        assert found.score == pytest.approx(results["test"]["micro_f1"])
 
 
 def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):

@@ -15,8 +15,6 @@ from subgnn.lab.suites import suite_names
 from subgnn.lab.suites.plan import Request, plan_jobs, with_split
 from subgnn.lab.suites.run import _locate
 from subgnn.lab.suites.spec import find_suite
-from subgnn.models.recipes import find_recipe, portfolio
-from subgnn.models.tensor_model import tuned_recipes
 from tests.lab.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 
@@ -50,84 +48,6 @@ def test_every_recipe_of_a_suite_builds(name):
             assert sum(recipe != base for recipe in changed) >= len(changed) - 1
 
 
-LATER = ["GLASS", "SSNP", "S2N", "S2N+A", "S2N GCNII", "S2N+A GCNII", "WLKS"]
-PORTFOLIO = [one.name for one in find_recipe("auto").auto.candidates if not one.for_graphs_with]
-
-
-@pytest.mark.parametrize("name", ["auto", "folds"])
-def test_the_portfolio_stands_beside_each_of_its_recipes(name):
-    suite = find_suite(name)
-    by_label = {model.label: model for model in suite.models}
-    both = [f"{label}, train and val" for label in ("auto", *PORTFOLIO)]
-    peers = {label: by_label.pop(label) for label in LATER if label in by_label}
-    assert list(peers) == (LATER if name == "folds" else [])
-    assert not any(model.baseline or model.group for model in peers.values())
-    assert sorted(by_label) == sorted(["auto", *PORTFOLIO, *both])
-    first = suite.datasets[0].name
-    for label, model in by_label.items():
-        assert model.group == ("train and val" if label in both else "")
-        assert model.baseline == (not label.startswith("auto"))
-        recipe, candidate = suite.recipe(model, first), label.removesuffix(", train and val")
-        if label == candidate and label != "auto":
-            given = next(one for one in find_recipe("auto").auto.candidates if one.name == label)
-            assert recipe == find_recipe(given.recipe, given.set)
-        else:
-            assert recipe.auto.fit_on == ("train and val" if label in both else "train")
-            assert recipe.auto.only == (() if candidate == "auto" else (candidate,))
-            assert list(portfolio(recipe, ())) == (PORTFOLIO if candidate == "auto" else [candidate])
-
-
-def test_later_models_have_their_authors_settings_or_the_plain_recipe():
-    suite = find_suite("peers")
-    models = {model.label: model for model in suite.models}
-    for label, dataset, name in (
-        ("SSNP", "glass-density", "ssnp"),
-        ("SSNP", "ppi-bp-published", "ssnp_ppi_bp"),
-        ("S2N+A GCNII", "hpo-neuro-rebuilt", "s2n_gcnii_a_hpo_neuro"),
-        ("GLASS", "glass-density", "glass_density"),
-    ):
-        assert suite.recipe(models[label], dataset).name == name
-    assert {model.label for model in suite.models if model.rule} == set(LATER)
-    assert {model.label for model in find_suite("reproduction").models} == set(LATER)
-
-
-@pytest.mark.parametrize("name", ["peers", "reproduction"])
-def test_published_numbers_of_later_models_are_those_of_their_recipes(name):
-    suite, seen = find_suite(name), 0
-    for model in suite.models:
-        for dataset, number in model.published.micro_f1.items():
-            recipe = suite.recipe(model, dataset)
-            if model.rule and "micro_f1" in recipe.published:
-                assert number == recipe.published["micro_f1"], (model.label, dataset)
-                seen += 1
-    assert seen >= 7
-
-
-@pytest.mark.parametrize(
-    ("other", "dataset", "labels"),
-    [
-        ("auto", "glass-coreness", ["auto", "auto, train and val", "bag", "diffusion", "profiles"]),
-        ("auto", "ppi-bp-published", ["auto", "bag", "diffusion-bag", "diffusion-topology"]),
-        ("synthetic", "cut-ratio", ["auto", "SubGNN as published", "subgnn", "SubGNN shape-plus", "avg", "topology"]),
-        ("real", "ppi-bp-published", ["auto", "SubGNN surroundings", "mn-gat", "s2v-ns"]),
-        ("reproduction", "glass-density", LATER),
-        ("reproduction", "ppi-bp-published", LATER),
-    ],
-)
-def test_runs_of_other_suites_count_in_that_of_peers(other, dataset, labels, tmp_path):
-    """They have the same keys and folders, so that copies are found."""
-    found = []
-    for name in (other, "peers"):
-        suite = find_suite(name)
-        models = [model for model in suite.models if model.label in labels]
-        assert len(models) == len(labels)
-        spec = next(d for d in suite.datasets if d.name == dataset)
-        jobs = plan_jobs(suite, spec, tmp_path, cliques(), models=models, request=Request(2))
-        found.append({(job["entries"][0]["model"], job["seed"]): (job["key"], job["folder"]) for job in jobs})
-    assert found[0] == found[1]
-    assert len(found[0]) == 2 * len(labels)
-
-
 @pytest.mark.parametrize("name", ["synthetic", "real", "ablation"])
 def test_published_numbers_are_those_of_the_recipes_with_their_embeddings(name):
     suite = find_suite(name)
@@ -144,36 +64,6 @@ def test_published_numbers_are_those_of_the_recipes_with_their_embeddings(name):
                 assert all(0 < number < 1 for number in table.values())
                 assert not table or set(table) == {suite.like(d.name) for d in suite.datasets}
             assert bool(model.published.source) == bool(model.published.micro_f1)
-
-
-@pytest.mark.parametrize("label", ["P", "N", "S", "all"])
-def test_the_ablation_has_the_authors_settings_of_each_channel(label):
-    suite = find_suite("ablation")
-    (model,) = [model for model in suite.models if model.label == label]
-    kinds = {"P": ["position"], "N": ["neighborhood"], "S": ["structure"]}
-    for dataset in suite.datasets:
-        recipe = suite.recipe(model, dataset.name)
-        assert recipe == find_recipe(f"alsentzer2020_{suite.like(dataset.name).replace('-', '_')}_{label}")
-        found = list(dict.fromkeys(channel.kind for channel in recipe.channels))
-        assert found == kinds.get(label, ["position", "neighborhood", "structure"])
-        assert (recipe.embeddings.source, recipe.embeddings.trainable) == ("gin-untrained", True)
-
-
-PAPERS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
-
-
-@pytest.mark.parametrize("name", ["synthetic", "real", "peers"])
-def test_the_paper_s_baselines_are_tuned_within_the_paper_s_ranges(name):
-    suite = find_suite(name)
-    for model in suite.models:
-        recipe = suite.recipe(model, suite.datasets[0].name)
-        assert bool(model.tune) == (model.recipe in PAPERS)
-        for tuned in tuned_recipes(recipe).values() if model.tune else ():
-            training = tuned.training
-            assert 8 <= training.batch_size <= 128
-            assert 1e-5 <= training.lr <= 0.1
-            assert 5e-6 <= training.weight_decay <= 5e-5
-            assert all(8 <= width <= 256 for width in tuned.model.head)
 
 
 def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):

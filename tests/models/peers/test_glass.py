@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import Dataset, Graph, Ragged, SubgraphSet
+from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.models.peers import glass
 from subgnn.models.peers.glass import Neighborhoods
-from subgnn.models.peers.whole_graph import NodeSetBatch
 from subgnn.models.registry import MODELS
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
 from tests.models.examples import recipe, training_data
@@ -80,25 +79,6 @@ def test_neighborhoods_in_pieces_change_nothing(monkeypatch):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("limit", [0, 2**20])
-def test_neighborhoods_that_are_kept_change_nothing(monkeypatch, limit):
-    monkeypatch.setattr(glass, "KEPT_ENTRIES", {"cpu": limit})
-    network, source = unfitted("glass", example(), "model.layers=3")
-    fresh, _ = unfitted("glass", example(), "model.layers=3")
-    with torch.no_grad():
-        found = [network.eval().embed(source.batch(np.arange(12))) for _ in range(3)]
-        for one in (network, fresh):
-            one.output.weight.add_(0.1)
-            one.layers[0].norm.weight.mul_(0.5)
-        found.append(network.embed(source.batch(np.arange(12))))
-        expected = fresh.eval().embed(source.batch(np.arange(12)))
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
-    assert torch.equal(found[3], expected)
-    assert not torch.equal(found[3], found[0])
-    assert [one is None for one in network._corrections.values()] == [limit == 0]
-
-
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_training_by_subgraph_has_the_gradient_of_a_pass_for_each(layers):
     data = example(7)
@@ -142,13 +122,6 @@ def test_prediction_depends_on_other_subgraphs_only_where_they_are_labelled_toge
         pairs = [together.train()._label_together(source.batch(rows[i : i + 2])) for i in (0, 2, 4)]
     torch.testing.assert_close(found, torch.cat(pairs))
     assert not torch.allclose(found, each, atol=1e-3)
-
-
-def test_no_subgraph_gives_no_row():
-    data = example()
-    network, source = unfitted("glass", data, "model.layers=2")
-    batch = NodeSetBatch(source.graph, Ragged.from_rows([]))
-    assert network.eval().embed(batch).shape == (0, 12)
 
 
 def test_the_reference_is_a_batch_of_training_subgraphs():

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch_geometric.nn import GraphNorm as PyGGraphNorm
 
 from subgnn import Graph
-from subgnn.api.train_recipe import train
-from subgnn.errors import UserError
 from subgnn.models.peers import message_passing
 from subgnn.models.peers.message_passing import Dropout, GraphNorm, in_blocks, pool
 from subgnn.models.peers.whole_graph import WholeGraph
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
-from tests.models.examples import recipe, two_triangles
+from tests.models.examples import two_triangles
 from tests.training.examples import dataset
 
 
@@ -105,25 +102,3 @@ def test_blocks_of_nodes_change_nothing(monkeypatch, method):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
     with torch.no_grad():
         torch.testing.assert_close(in_blocks(torch.exp, everyone.float()), everyone.float().exp())
-
-
-@pytest.mark.parametrize("method", ["glass", "ssnp"])
-def test_no_layer_is_refused(tmp_path, method):
-    with pytest.raises(UserError, match=f"{method}: model.layers is 0; accepted: a whole number from 1"):
-        train(dataset(), recipe(method, "model.layers=0"), tmp_path / "run")
-
-
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("method", ["glass", "ssnp"])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ("training.class_weights=true", "training.clip=1.0"),
-        ("message_passing.inputs=constant", "message_passing.adjacency=sum", "model.layers=3"),
-        ("message_passing.training_labels=subgraph", "message_passing.views=2", "message_passing.pool=max"),
-        ("embeddings.trainable=false",),
-    ],
-)
-def test_options_train(tmp_path, method, settings):
-    found = train(dataset(), recipe(method, *settings), tmp_path / "run", report=False)
-    assert np.isfinite(found.val["loss"])

@@ -85,12 +85,3 @@ def test_training_walks_anew_and_prediction_does_not():
         assert torch.equal(state, torch.get_rng_state())
         one = network.embed(source.batch(rows[[7]]))
     torch.testing.assert_close(one, network.embed(source.batch(rows)).detach()[[7]])
-
-
-def test_views_are_few():
-    data = dataset()
-    network, source = unfitted("ssnp", data, "model.layers=1", "message_passing.views=2")
-    with torch.no_grad():
-        seen = {tuple(network.train().embed(source.batch(np.array([3])))[0].tolist()) for _ in range(30)}
-        assert len(seen) == 2
-        assert tuple(network.eval().embed(source.batch(np.array([3])))[0].tolist()) in seen

@@ -14,12 +14,11 @@ from sklearn.svm import SVC
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.peers import wlks
 from subgnn.models.peers.support_vectors import Fit, machine_scores
-from subgnn.models.peers.wlks import WLKSSettings, graph_colours, subgraph_colours, table_of, table_rows
+from subgnn.models.peers.wlks import graph_colours, subgraph_colours, table_of, table_rows
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
@@ -132,31 +131,6 @@ def test_a_class_that_training_lacks_is_never_predicted():
     targets = np.arange(20) % 2 * 2  # classes 0 and 2 of 0..3
     weight, bias = Fit("multi-class", 4, 1.0)(rows, (rows @ rows.T).toarray(), targets)
     assert set(machine_scores(rows @ weight + bias, "multi-class", 4).argmax(axis=1)) <= {0, 2}
-
-
-def test_many_subgraphs_are_fitted_without_a_matrix(monkeypatch):
-    data = dataset()
-    outputs = []
-    for largest in (wlks._LARGEST_MATRIX, 5):
-        monkeypatch.setattr(wlks, "_LARGEST_MATRIX", largest)
-        candidates, examples = set_up(data, recipe("wlks", *settings()), 0, torch.device("cpu"))
-        candidates[0].network.solve(examples)
-        outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)).numpy())
-    np.testing.assert_allclose(*outputs, atol=0.1)
-
-
-def test_every_combination_is_a_candidate(tmp_path):
-    found = recipe("wlks", *settings(rounds=[1, 2], normalize="auto", mix=[0.5, 0.1], inverse_penalty=[1.0]))
-    results = train(dataset(), found, tmp_path / "run")
-    assert len(results.candidates) == 8
-    assert "normalize=rows, rounds=1, mix=0.5, inverse_penalty=1" in results.candidates
-    chosen = load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.of(WLKSSettings)
-    assert len(chosen.rounds) == len(chosen.mix) == 1
-
-
-def test_a_list_of_nothing_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"recipe: wlks\.mix is an empty list; accepted: a list of values"):
-        train(dataset(), recipe("wlks", "wlks.mix=[]"), tmp_path / "run")
 
 
 @pytest.mark.filterwarnings("ignore:.*the same nodes")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import torch
 
-from subgnn.models.subgnn.batches import Batch, Inputs, PaddedShape
-from subgnn.ragged import Ragged
+from subgnn.models.subgnn.batches import Inputs, PaddedShape
 
 from .examples import prepare_example
-
-OPTIONAL = ("component_stats", "subgraph_stats", "known", "baseline_scores")
 
 
 def example():
@@ -73,29 +68,3 @@ def test_a_batch_is_filled_up_to_its_padded_shape():
     other = inputs.positions(np.array([1, 0]), PaddedShape(components + 3, nodes + 4))
     filled.overwrite(other)
     assert filled.joined.tolist() == other.joined.tolist()
-
-
-def test_the_padded_shape_is_that_of_most_batches_or_of_the_largest():
-    nodes = Ragged.from_lengths(np.zeros(103, np.int32), np.array([3, *[1] * 100]))
-    components = SimpleNamespace(counts=np.ones(101, np.int64), nodes=nodes, subgraph=np.arange(101))
-    inputs = Inputs(SimpleNamespace(components=components, inputs=[]), np.zeros(1, np.int32))
-    # Four standard deviations (.198 each) above the mean (1.0198) of two; only the first subgraph has three nodes.
-    assert inputs.padded_shape(np.array([5, 7])) == PaddedShape(3, 3)
-    assert inputs.padded_shape(np.array([0, 7])) == PaddedShape(3, 4)
-    assert inputs.padded_shape(np.array([0, 0])) == PaddedShape(3, 6)
-    assert inputs.padded_shape(np.arange(101)) == PaddedShape(102, 103)
-
-
-def test_everything_of_a_batch_moves_to_a_device():
-    _, _, _, inputs, _ = example()
-    whole = inputs.whole
-    moved = whole.to("meta")
-    tensors = [value for name in Batch.__slots__ if isinstance(value := getattr(moved, name), torch.Tensor)]
-    assert len(tensors) == 8
-    channels = [c for layer in moved.channels for c in layer]
-    tensors += [t for c in channels for t in (c.measured.similarity, c.own) if t is not None]
-    assert {t.device.type for t in tensors} == {"meta"}
-    assert (moved.num_subgraphs, moved.draw) == (whole.num_subgraphs, whole.draw)
-    assert inputs.device.type == "cpu"
-    assert inputs.to("meta") is inputs
-    assert inputs.device.type == "meta"

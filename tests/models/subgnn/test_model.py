@@ -159,18 +159,6 @@ def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
         torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_states_are_normalised_by_what_was_kept_once_training_is_over():
-    _, prepared = prepare_example(3)
-    model, nodes = build_model(prepared, hidden_norm="batch", output="both")
-    batch = double(Inputs(prepared, nodes).whole)
-    for _ in range(3):
-        model(batch)
-    model.eval()
-    assert all(layer.norm.num_batches_tracked == 3 for layers in model.layers for layer in layers)
-    compare_with_naive(model, batch, naive.forward(model, prepared, nodes))
-
-
 @pytest.mark.parametrize("filled", [False, True])
 def test_one_component_alone_is_normalised_by_what_was_kept(filled):
     norm = StateNorm(3)
@@ -226,24 +214,6 @@ def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
     torch.testing.assert_close(other(double(Inputs(renamed, other_nodes).whole)), expected, rtol=0, atol=1e-10)
 
 
-def test_no_tensor_of_components_by_anchors_by_width_is_built():
-    _, prepared = prepare_example(8)
-    model, nodes = build_model(prepared, dim=7)
-    components = len(prepared.components.nodes)
-    seen = []
-
-    class Watch(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function, kinds, arguments=(), keywords=None):
-            out = function(*arguments, **(keywords or {}))
-            if isinstance(out, torch.Tensor) and out.ndim == 3 and out.shape[-1] == 7 and len(out) == components:
-                seen.append(tuple(out.shape))
-            return out
-
-    with Watch():
-        model(double(Inputs(prepared, nodes).whole))
-    assert seen == []
-
-
 @pytest.mark.parametrize("options", [*OPTIONS, {"output": "both"}], ids=lambda o: "-".join(map(str, o.values())) or "-")
 def test_parts_are_the_columns_they_say(options):
     _, prepared = prepare_example(2)
@@ -267,16 +237,6 @@ def test_parts_are_the_columns_they_say(options):
             mine[some] = True
         assert not moved[~mine].any(), channel.name
         assert moved[mine].any(), channel.name
-
-
-def test_parts_name_topology():
-    model, _ = build_model(prepare_example(2, channels=ALL_CHANNELS[:2])[1], stats=3)
-    assert model.parts() == {
-        "z0": [slice(0, 4)],
-        "position/internal": [slice(4, 7), slice(11, 14)],
-        "position/border": [slice(7, 11), slice(14, 18)],
-        "topology": [slice(18, 21), slice(21, 24)],
-    }
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])

@@ -89,14 +89,6 @@ def test_large_inputs_saturate_and_stay_finite():
     torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("states", [lstm_states, gpu_states])
-def test_dropout_acts_between_layers_in_training_only(states):
-    lstm, walks = torch.nn.LSTM(DIM, DIM, num_layers=2, bidirectional=True, dropout=0.5), walks_of(UNEQUAL)
-    table = torch.randn(9, DIM)
-    alike = [torch.equal(*(states(lstm.train(mode), table, walks) for _ in range(2))) for mode in (True, False)]
-    assert alike == [False, True]
-
-
 def test_patches_are_sums_over_their_walks():
     torch.manual_seed(0)
     encoder = PatchEncoder(DIM).eval()
@@ -106,11 +98,6 @@ def test_patches_are_sums_over_their_walks():
     for patch in range(3):
         walks = [encoder.lstm(table[row])[0].sum(dim=0) for row in rows[2 * patch : 2 * patch + 2] if row]
         torch.testing.assert_close(together[patch], encoder.project(sum(walks)), rtol=1e-5, atol=1e-6)
-
-
-def test_no_walk_at_all():
-    assert PatchEncoder(DIM)(torch.randn(9, DIM), walks_of([0, 0], 2)).shape == (1, DIM)
-    assert gpu_states(torch.nn.LSTM(5, 5, bidirectional=True), torch.randn(9, 5), walks_of([0, 0])).shape == (0, 10)
 
 
 def test_walks_by_hand():
@@ -123,11 +110,3 @@ def test_walks_by_hand():
     assert walks.node_starts.tolist() == [0, 1, 2, 4]
     picking = Picking.of(np.array([2, 0, 2, 3]), 5)
     assert [array.tolist() for array in picking.by_row] == [[1, 0, 2, 3], [0, 1, 1, 3, 4, 4]]
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_precision_is_as_before_afterwards(monkeypatch, before):
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", before)
-    with single_precision():
-        assert not torch.backends.cudnn.allow_tf32
-    assert torch.backends.cudnn.allow_tf32 == before

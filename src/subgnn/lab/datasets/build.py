@@ -11,15 +11,14 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
-from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep
-from subgnn.lab.datasets.em_user import EM_USER
+from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep, read_settings
 from subgnn.lab.datasets.ppi_bp import PPI_BP
 from subgnn.lab.datasets.rare_diseases import HPO_METAB, HPO_NEURO
 from subgnn.parallel.progress import ignore
 from subgnn.storage.files import file_digest
 from subgnn.versions import __version__
 
-BUILDERS: dict[str, Builder] = {builder.name: builder for builder in (PPI_BP, HPO_METAB, HPO_NEURO, EM_USER)}
+BUILDERS: dict[str, Builder] = {builder.name: builder for builder in (PPI_BP, HPO_METAB, HPO_NEURO)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +60,7 @@ def build(
         if key not in files and key not in builder.optional:
             what = f"{_flag(key)} is missing: {source.what}"
             raise DataError(what, where=name, hint=f"it is published at {source.published}")
-    settings = builder.read_settings(builder.settings, options or {}, labels, name)
+    settings = read_settings(builder.settings, options or {}, labels, name)
     draft = builder.build(files, settings, seed, on_step)
     graph, subgraphs = draft.graph, draft.subgraphs
     splits = {split: len(subgraphs.indices(split)) for split in SPLITS}

@@ -84,7 +84,6 @@ class Builder:
     settings: Any
     build: Callable[[Files, Any, int, OnStep], Draft]
     optional: tuple[str, ...] = ()
-    read_settings: Callable[[Any, Mapping[str, Any], Sequence[str], str], Any] = read_settings
 
 
 def read_columns(path: Path, wanted: tuple[str, ...], *, hint: str = "") -> Iterator[dict[str, str]]:

@@ -1,7 +1,7 @@
 """Download the datasets that the paper's authors published.
 
-A file is downloaded over HTTP: resumed after a cut connection, limited in size, verified, and written atomically. This
-is ours rather than pooch, which does not resume, limits neither the size nor redirects, and does not check free space.
+A file is downloaded over HTTP: fetched again after a cut connection, limited in size, verified, and written atomically.
+This is ours rather than pooch, which limits neither the size nor redirects, and does not check free space.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.lab.datasets.archives import Unpacked, unpack_dataset
 from subgnn.lab.datasets.catalog import CATALOG
-from subgnn.parallel.locks import locked_file
 from subgnn.parallel.progress import ignore
 from subgnn.storage.cache import cache_folder
 from subgnn.storage.files import atomic_write, file_digest
@@ -38,7 +37,6 @@ MAX_BYTES = 64 * 2**30
 ATTEMPTS, BACKOFF, LONGEST_WAIT = 5, 0.5, 10.0
 """Connections before giving up; seconds before the second, which double with each; and their limit."""
 _BLOCK = 2**20
-_AGAIN = "run the same command again to continue"
 _HINTS = {404: "the file does not exist (any more): check the address", 403: "access is restricted"}
 
 
@@ -171,11 +169,11 @@ def _differences(unpacked: Unpacked, dataset: Dataset, release: Release) -> list
 
 
 class _CutError(Exception):
-    """The transfer stopped, and can be resumed."""
+    """The transfer stopped; another attempt may succeed."""
 
 
 def download(url: str, destination: Path, *, sha256: str | None = None, progress: Progress = ignore) -> str:
-    """Download a file, resume an unfinished download of it, and move it into place once it is complete and verified.
+    """Download a file, and move it into place once it is complete and verified.
 
     Args:
         url: http or https.
@@ -195,19 +193,14 @@ def download(url: str, destination: Path, *, sha256: str | None = None, progress
         raise UserError(f"cannot fetch {excerpt(url)}", where="url", hint=hint)
     wanted = check_digest(sha256)
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        with locked_file(destination, doing="fetching this file"):
-            part = _Part(destination, url)
-            _fetch_all(part, progress)
-            digest = file_digest(part.path)
+        with atomic_write(destination, overwrite=True) as temporary:
+            _fetch_all(url, temporary, progress)
+            digest = file_digest(temporary)
             if wanted not in (None, digest):
-                part.discard()
                 what = f"the file has the SHA-256 {digest}, not {wanted}; the download was removed"
                 raise UserError(what, where=url, hint="fetch it again, or check which file the SHA-256 belongs to")
-            part.path.replace(destination)
-            part.discard()
     except OSError as error:
-        hint = f"make room or choose another place, then {_AGAIN}"
+        hint = "make room or choose another place, then run the same command again"
         raise UserError(f"cannot be written ({error.strerror or error})", where=str(destination), hint=hint) from error
     return digest
 
@@ -223,70 +216,6 @@ def check_digest(sha256: str | None) -> str | None:
     return digest
 
 
-class _Part:
-    """An unfinished download beside its destination, and a note of the server's description of it, to resume it."""
-
-    def __init__(self, destination: Path, url: str) -> None:
-        self.path = destination.with_name(destination.name + ".part")
-        self.note = destination.with_name(destination.name + ".part.json")
-        self.url = url
-        self.validator: str = ""
-        self.total: int | None = None
-        try:
-            note = json.loads(self.note.read_text("utf-8"))
-            total = note["total"]
-            if note["url"] == url and (total is None or type(total) is int):
-                self.validator, self.total = str(note["validator"]), total
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            pass
-        if not self.known:
-            self.discard()
-
-    @property
-    def known(self) -> bool:
-        """Whether a change of the file on the server would be noticed."""
-        return bool(self.validator) or self.total is not None
-
-    @property
-    def size(self) -> int:
-        return self.path.stat().st_size if self.path.is_file() else 0
-
-    def discard(self) -> None:
-        self.path.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
-        self.validator, self.total = "", None
-
-    def begin(self, headers: http.client.HTTPMessage) -> None:
-        """Start over with the server's current description of the file."""
-        self.discard()
-        tag, length = headers.get("ETag", ""), headers.get("Content-Length", "")
-        # A weak tag does not promise equal bytes.
-        self.validator = tag if tag.startswith('"') else headers.get("Last-Modified", "")
-        self.total = int(length) if length.isascii() and length.isdigit() else None
-        text = json.dumps({"url": self.url, "validator": self.validator, "total": self.total})
-        self.note.write_text(text, "utf-8")
-
-    def resume(self, headers: http.client.HTTPMessage, begin: int) -> None:
-        """Check that the range the server sends is the rest of this file."""
-        span, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
-        if not span.startswith(f"{begin}-") or (self.total is not None and total not in (str(self.total), "*")):
-            self.discard()
-            raise _CutError("the file on the server has changed")
-        if total.isascii() and total.isdigit():
-            self.total = int(total)
-
-    def check_room(self, have: int, size: int) -> None:
-        """Refuse a file of more bytes than allowed, or than there is room for."""
-        if size > MAX_BYTES:
-            self.discard()
-            what = f"the file has at least {size:,} bytes, but at most {MAX_BYTES:,} are allowed"
-            raise UserError(what, where=self.url, hint="is this the right address?")
-        free = shutil.disk_usage(self.path.parent).free
-        if size - have > free:
-            what = f"{size - have:,} bytes are missing, but only {free:,} bytes of disk are free"
-            raise UserError(what, where=str(self.path.parent), hint=f"make room, then {_AGAIN}")
-
-
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows a few redirects, and none from https to anything else."""
 
@@ -299,72 +228,69 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _fetch_all(part: _Part, progress: Progress) -> None:
+def _fetch_all(url: str, path: Path, progress: Progress) -> None:
     opener, reason = urllib.request.build_opener(_Redirects), ""  # proxies of the environment are used
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(min(BACKOFF * 2 ** (attempt - 1), LONGEST_WAIT))
         try:
-            return _fetch(part, opener, progress)
+            return _fetch(url, path, opener, progress)
         except urllib.error.URLError as error:
             reason = str(error.reason)
             if attempt == 0:
                 hint = "is there a network here, and is a proxy needed (https_proxy)?"
-                raise UserError(f"cannot be reached ({reason})", where=part.url, hint=hint) from None
+                raise UserError(f"cannot be reached ({reason})", where=url, hint=hint) from None
         except _CutError as cut:
             reason = str(cut)
-    kept = f"{part.size:,} bytes are kept at {part.path}: {_AGAIN}" if part.size else "try again later"
-    raise UserError(f"gave up after {ATTEMPTS} attempts; the last one: {reason}", where=part.url, hint=kept)
+    what = f"gave up after {ATTEMPTS} attempts; the last one: {reason}"
+    raise UserError(what, where=url, hint="try again later")
 
 
-def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress) -> None:
-    """Download the rest of the file over one connection."""
-    have = part.size if part.known else 0
-    if have and have == part.total:
-        return
-    request = urllib.request.Request(part.url, headers={"User-Agent": "subgnn", "Accept-Encoding": "identity"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-        if part.validator:
-            request.add_header("If-Range", part.validator)
-    with _answer(part, opener, request) as response:
-        if response.status == 206:
-            part.resume(response.headers, have)
-        else:
-            have = 0
-            part.begin(response.headers)
-        part.check_room(have, part.total or 0)
-        with part.path.open("ab" if have else "wb") as file:
-            while block := _block(response, part.total, have):
-                have += len(block)
-                part.check_room(have, have)
-                file.write(block)
-                progress(have, part.total)
-    if part.total is not None and have < part.total:
-        raise _CutError(f"the connection was cut at byte {have:,} of {part.total:,}")
+def _fetch(url: str, path: Path, opener: urllib.request.OpenerDirector, progress: Progress) -> None:
+    """Download the file over one connection; its length is bounded by what the server announced and what is allowed."""
+    request = urllib.request.Request(url, headers={"User-Agent": "subgnn", "Accept-Encoding": "identity"})
+    with _answer(url, opener, request) as response, path.open("wb") as file:
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isascii() and length.isdigit() else None
+        have = 0
+        _check_room(url, path, total or 0, total or 0)
+        while block := _block(response, _BLOCK if total is None else min(_BLOCK, total - have)):
+            have += len(block)
+            _check_room(url, path, have, len(block))
+            file.write(block)
+            progress(have, total)
+    if total is not None and have < total:
+        raise _CutError(f"the connection was cut at byte {have:,} of {total:,}")
 
 
-def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> Any:
+def _check_room(url: str, path: Path, size: int, missing: int) -> None:
+    """Refuse a file of more bytes than allowed, or than there is room for."""
+    if size > MAX_BYTES:
+        what = f"the file has at least {size:,} bytes, but at most {MAX_BYTES:,} are allowed"
+        raise UserError(what, where=url, hint="is this the right address?")
+    free = shutil.disk_usage(path.parent).free
+    if missing > free:
+        what = f"{missing:,} bytes are missing, but only {free:,} bytes of disk are free"
+        raise UserError(what, where=str(path.parent), hint="make room, then run the same command again")
+
+
+def _answer(url: str, opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> Any:
     try:
         return opener.open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:
-            part.discard()
-            raise _CutError("the file on the server has changed") from None
         if error.code in (408, 429) or error.code >= 500:
             raise _CutError(f"the server answered {error.code}") from None
         what = f"the server answered {error.code} ({' '.join(str(error.reason).split())})"
-        raise UserError(what, where=part.url, hint=_HINTS.get(error.code, "check the address")) from None
+        raise UserError(what, where=url, hint=_HINTS.get(error.code, "check the address")) from None
     except urllib.error.URLError:
         raise
     except (OSError, http.client.HTTPException) as error:
         raise _CutError(str(error) or type(error).__name__) from None
 
 
-def _block(response: Any, total: int | None, have: int) -> bytes:
-    """The next block, empty at the end; never more than the server announced."""
-    size = _BLOCK if total is None else min(_BLOCK, total - have)
+def _block(response: Any, size: int) -> bytes:
+    """The next block, empty at the end."""
     try:
         return bytes(response.read1(size)) if size else b""
     except (OSError, http.client.HTTPException) as error:

@@ -1,7 +1,7 @@
 """The jobs of a suite that a worker runs: preparation that several runs share, and one run.
 
 runs/NAME/outcome.json     the facts that the report needs; it exists once the run is finished
-runs/NAME/answers.npz      test probabilities, targets, units, overlap with training; for seed 0 also z_S
+runs/NAME/answers.npz      test probabilities, targets, units, overlap with training
 runs/NAME/run.json         and recipe.json, metrics.jsonl: as of any run
 runs/NAME/failure.json     instead of these, the message of a run that failed
 
@@ -41,9 +41,7 @@ from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.plan import with_split
 from subgnn.metrics.significance import score_terms
-from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe
-from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_draws_cached
 from subgnn.ragged import Ragged
@@ -114,8 +112,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         result = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
-        vectors = job["seed"] == 0 and isinstance(find_model(recipe.method), ChannelModel)
-        calibration_error = _save_predictions(folder, dataset, result.device, vectors=vectors)
+        calibration_error = _save_predictions(folder, dataset, result.device)
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
@@ -205,7 +202,7 @@ def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.fl
     return np.asarray(most / np.diff(nodes.offsets))
 
 
-def _save_predictions(folder: Path, dataset: Dataset, device: str, *, vectors: bool) -> float | None:
+def _save_predictions(folder: Path, dataset: Dataset, device: str) -> float | None:
     """Predict the test split, if there is one, and save the probabilities; returns their calibration error."""
     subgraphs = dataset.subgraphs
     rows = subgraphs.indices("test")
@@ -224,8 +221,6 @@ def _save_predictions(folder: Path, dataset: Dataset, device: str, *, vectors: b
     task = task_of(subgraphs.task)
     if task.several or np.ndim(predictor.thresholds):
         kept["thresholds"] = np.asarray(predictor.thresholds, np.float32)
-    if vectors:
-        kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)
     with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **kept)
     if task.real:

@@ -63,7 +63,7 @@ def write_suite_report(out: Path) -> dict[str, Any]:
     groups = group_runs(suite, outcomes)
     found = collect(suite, groups, outcomes, failed)
     write_json(found, out / JSON)
-    for name, text in ((MARKDOWN, suite_markdown(found)), (PAGE, suite_page(found, groups))):
+    for name, text in ((MARKDOWN, suite_markdown(found)), (PAGE, suite_page(found))):
         with atomic_write(out / name, overwrite=True) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     return found
@@ -96,7 +96,6 @@ def collect(
         "references": [asdict(reference) for reference in suite.references],
         "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
         "generalization": _generalization(plain) if suite.study == "generalization" else [],
-        "calibration": _calibration(plain, rows),
         "failures": [_failure(run, entry) for run in failed for entry in run["entries"]],
         "missing": [
             f"{row['model']} on {row['dataset']}: {row['n']} of {most} runs" for row in rows if row["n"] < most
@@ -132,20 +131,6 @@ def _generalization(groups: Sequence[Group]) -> list[dict[str, Any]]:
         }
         for group in groups
     ]
-
-
-def _calibration(groups: Sequence[Group], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The calibration of all models that are not baselines, and of the best baseline, on each dataset."""
-    mine = {(row["dataset"], row["config"]) for row in rows if not row["baseline"]}
-    rivals = {(row["dataset"], row["against"]["model"]) for row in rows if row["against"]}
-    found = []
-    for group in groups:
-        shown = (group.dataset, group.config) in mine or (group.dataset, group.label) in rivals
-        known = reliability(group) if shown else None
-        if known is not None:
-            about = {"dataset": group.dataset, "model": group.label, "n": len(group.runs)}
-            found.append({**about, "error": known[1], "bins": [asdict(some) for some in known[0]]})
-    return found
 
 
 def _failure(run: dict[str, Any], entry: dict[str, str]) -> dict[str, Any]:

@@ -1,76 +1,193 @@
-"""The study of a hyper-parameter search in Optuna's storage, and the workers that run its trials.
+"""The study of a search in Optuna's storage, and its trials.
 
-A study is stored in a database: a SQLite file, or a server that several machines share. It records the inputs of the
-search, and refuses to continue with others. The random numbers of a trial depend on the seed, the trial's number and
-the parameter's name, so that workers never draw the same, and a continued study draws as if it had not been stopped.
-Workers communicate only through the study, so they may be processes of one machine or of many.
+A study records the inputs of the search, and refuses to continue with others. Workers communicate only through the
+storage, so they may be processes of one machine or of many.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excerpt, extra_package
-from subgnn.lab.tuning.search_space import Choices, Dimension, SearchSpace, draw_recipe
-from subgnn.lab.tuning.trial import FOLDS, Splitting, max_epochs, run_trial
-from subgnn.parallel.engine import Engine, Failure, Shared
+from subgnn.lab.tuning.search_space import SearchSpace, parameters, with_parameters
+from subgnn.lab.tuning.trial import FOLDS, run_trial
+from subgnn.parallel.engine import Failure
 from subgnn.parallel.progress import ignore
 from subgnn.rng import stream_key
 
 if TYPE_CHECKING:
     import optuna
 
-Pruner = Literal["none", "median", "hyperband"]
-STARTUP = 5
-"""Trials that the median pruner needs before it prunes."""
 HEARTBEAT, GRACE = 15, 90
 """Seconds between a worker's heartbeats, and without one until its trial is given up."""
-INPUTS, ERROR, LOSS, WORKER = "inputs", "error", "loss", "worker"
-_ATTEMPTS = 5
+INPUTS, ERROR, LOSS = "inputs", "error", "loss"
 _LONGEST_MESSAGE = 300
 
 
-def require_optuna() -> None:
-    """Raise :class:`MissingExtra` if Optuna is not installed."""
-    with extra_package("optuna", extra="tune", feature="tune"):
-        import optuna  # noqa: F401
+class TrialFailed(Exception):
+    """A trial that failed because of its settings; the search continues."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """A search as data that can be sent to another process or machine; its dataset has no test subgraphs."""
+
+    dataset: Dataset
+    recipe: Recipe
+    space: SearchSpace
+    storage: str
+    study: str
+    inputs: dict[str, Any]
+    trials: int
+    folds: int = FOLDS
+    seed: int = 0
+    device: str = "auto"
+    cache: bool = True
+    deadline: float | None = None
+
+    def open(self) -> optuna.Study:
+        """Open the study by its name, or create it with the recipe's own values as the first trial."""
+        import optuna
+
+        with quiet_optuna(self.storage):
+            study = optuna.create_study(
+                storage=_open_storage(self.storage),
+                study_name=self.study,
+                direction="maximize",
+                load_if_exists=True,
+                sampler=_sampler(self.seed),
+                pruner=optuna.pruners.MedianPruner(),
+            )
+            before = study.user_attrs.get(INPUTS)
+            if before is None:
+                study.set_user_attr(INPUTS, self.inputs)
+                study.enqueue_trial(self._first_values(), skip_if_exists=True)
+        other = [key for key in self.inputs if before is not None and before.get(key) != self.inputs[key]]
+        if other:
+            what = f"the study '{self.study}' belongs to a different search: {', '.join(other)} differ"
+            raise DataError(what, where="--study", hint="choose a different --study")
+        return study
+
+    def _first_values(self) -> dict[str, Any]:
+        """The recipe's values, as far as they lie in the space."""
+        found: dict[str, Any]
+        found, current = parameters(self.space, self.recipe)
+
+        def inside(value: Any, one: Any) -> bool:
+            # For a number between two steps, Optuna itself draws another.
+            return (
+                value in one.choices if hasattr(one, "choices") else value is not None and one.low <= value <= one.high
+            )
+
+        return {name: value for name, value in current.items() if inside(value, found[name])}
+
+    def run_trials(self, most: int = 0, after_trial: Callable[[], None] = ignore) -> int:
+        """Run trials until the study has its total, the time is up or ``most`` are run here; returns their number."""
+        import optuna
+
+        ran = 0
+        with quiet_optuna(self.storage):
+            study = self.open()
+            while (self.deadline is None or time.time() < self.deadline) and not 0 < most <= ran:
+                optuna.storages.fail_stale_trials(study)
+                if len(counted(study)) >= self.trials:
+                    break
+                study.optimize(self._objective, n_trials=1, catch=(TrialFailed,))
+                ran += 1
+                after_trial()
+        return ran
+
+    def _objective(self, trial: optuna.Trial) -> float:
+        import optuna
+
+        def on_score(step: int, score: float) -> None:
+            trial.report(score, step)
+            if step < self.folds and trial.should_prune():
+                raise optuna.TrialPruned
+
+        try:
+            found, _ = parameters(self.space, self.recipe)
+            recipe = with_parameters(self.recipe, {name: _suggest(trial, name, one) for name, one in found.items()})
+            options = {"folds": self.folds, "device": self.device, "cache": self.cache}
+            result = run_trial(self.dataset, recipe, on_score=on_score, **options)  # type: ignore[arg-type]
+        except optuna.TrialPruned:
+            raise
+        except Exception as error:
+            message = Failure.of(error).message
+            trial.set_user_attr(ERROR, message[:_LONGEST_MESSAGE])
+            raise TrialFailed(message) from error
+        trial.set_user_attr(LOSS, result.loss)
+        trial.set_user_attr("scores", result.scores)
+        return result.score
+
+
+def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
+    """Draw a value of a distribution with the study's sampler."""
+    if hasattr(one, "choices"):
+        return trial.suggest_categorical(name, one.choices)
+    if isinstance(one.low, int):
+        return trial.suggest_int(name, one.low, one.high, step=one.step, log=one.log)
+    return trial.suggest_float(name, one.low, one.high, step=one.step, log=one.log)
+
+
+def _sampler(seed: int) -> optuna.samplers.BaseSampler:
+    """Tree-structured Parzen estimators, seeded by the trial's number and the parameter's name.
+
+    So workers never draw the same, and a continued study draws as if it had not been stopped.
+    """
+    from optuna.samplers import TPESampler
+
+    class NamedDraws(TPESampler):
+        def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
+            key = stream_key(seed, f"tune/{trial.number}/{param_name}") % 2**32
+            sampler = TPESampler(seed=key, multivariate=False, constant_liar=True)
+            return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    return NamedDraws()
+
+
+def counted(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """The trials that count towards the total: complete, pruned, failed with an error, or running.
+
+    A trial that was interrupted, or whose worker is lost, has failed without an error, and is replaced by another.
+    """
+    trials = study.get_trials(deepcopy=False)
+    return [t for t in trials if t.state.name in ("COMPLETE", "PRUNED", "RUNNING") or ERROR in t.user_attrs]
 
 
 @contextmanager
-def quiet_optuna() -> Iterator[None]:
-    """Silence Optuna's log and its warnings of experimental features."""
+def quiet_optuna(url: str) -> Iterator[None]:
+    """Silence Optuna's log and minor warnings, and turn errors of its database into one line with a hint."""
     import optuna
+    from sqlalchemy.exc import SQLAlchemyError
 
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            # Every trial repeats the warnings about the data; once is enough.
-            warnings.simplefilter("once", DataWarning)
+            warnings.filterwarnings("ignore", "Fixed parameter .* is out of range")
+            warnings.simplefilter("once", DataWarning)  # every trial repeats the warnings about the data
             yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        cause = getattr(error, "orig", None) or error.__cause__ or error
+        words = " ".join(str(cause).split())[:200]
+        hint = "is it running and writable? Finished trials are stored; run the same command again"
+        raise DataError(f"the study cannot be stored there ({words})", where=without_password(url), hint=hint) from None
     finally:
         optuna.logging.set_verbosity(before)
 
 
 def storage_url(given: str | None, out: Path) -> str:
-    """The URL of a database, given as a URL or as the path of a SQLite file; by default ``study.db`` in the folder.
-
-    Example:
-        >>> storage_url("postgresql://me@host/db", Path("out")), storage_url(None, Path("out"))
-        ('postgresql+psycopg://me@host/db', 'sqlite:///out/study.db')
-    """
+    """The URL of a database, given as a URL or as the path of a SQLite file; by default ``study.db`` in the folder."""
     scheme, sign, rest = (given or str(out / "study.db")).partition("://")
     if not sign:
         return f"sqlite:///{scheme}"
@@ -84,7 +201,7 @@ def without_password(url: str) -> str:
     return make_url(url).render_as_string(hide_password=True)
 
 
-def open_storage(url: str) -> optuna.storages.RDBStorage:
+def _open_storage(url: str) -> optuna.storages.RDBStorage:
     """Connect to a database, and create the tables that are missing."""
     import optuna
     from sqlalchemy import exc
@@ -96,240 +213,18 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
     except (exc.ArgumentError, exc.NoSuchModuleError):
         hint = "accepted: the path of a SQLite file, or a URL such as postgresql://USER:PASSWORD@HOST/DATABASE"
         raise UserError(f"{excerpt(url)} is not a database", where="--storage", hint=hint) from None
-    backend = address.get_backend_name()
-    options = {"connect_args": {"timeout": 60}} if backend == "sqlite" else {"pool_pre_ping": True}
-    for attempt in range(_ATTEMPTS):
-        try:
-            with quiet_optuna():
-                return optuna.storages.RDBStorage(
-                    url, engine_kwargs=options, heartbeat_interval=HEARTBEAT, grace_period=GRACE
-                )
-        except ImportError:
-            if backend == "postgresql":
-                raise MissingExtra("psycopg", extra="postgres", feature="a PostgreSQL storage") from None
-            what = f"the driver of {address.drivername} is not installed"
-            raise UserError(what, where="--storage", hint="install it, or use PostgreSQL or SQLite") from None
-        except exc.SQLAlchemyError as error:
-            # Two workers may create the tables at the same time; the second then finds them.
-            if attempt + 1 == _ATTEMPTS or not (
-                isinstance(error, exc.IntegrityError) or "already exists" in str(error)
-            ):
-                raise _unreachable(error, url) from None
-            time.sleep(0.2 * (attempt + 1))
-    raise AssertionError("the last attempt returns or raises")
-
-
-@contextmanager
-def failing_storage(url: str) -> Iterator[None]:
-    """Turn errors of the database into one line with a hint."""
-    import optuna
-    from sqlalchemy.exc import SQLAlchemyError
-
+    lite = address.get_backend_name() == "sqlite"
+    options = {"connect_args": {"timeout": 60}} if lite else {"pool_pre_ping": True}
     try:
-        yield
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise _unreachable(error, url) from error
+        return optuna.storages.RDBStorage(url, options, heartbeat_interval=HEARTBEAT, grace_period=GRACE)
+    except ImportError:
+        if address.get_backend_name() == "postgresql":
+            raise MissingExtra("psycopg", extra="postgres", feature="a PostgreSQL storage") from None
+        what = f"the driver of {address.drivername} is not installed"
+        raise UserError(what, where="--storage", hint="install it, or use PostgreSQL or SQLite") from None
 
 
-def _unreachable(error: Exception, url: str) -> DataError:
-    cause = getattr(error, "orig", None) or error.__cause__ or error
-    words = " ".join(str(cause).split())[:200]
-    hint = "is it running and writable? Finished trials are stored; run the same command again"
-    return DataError(f"the study cannot be stored there ({words})", where=without_password(url), hint=hint)
-
-
-def check_storage(engine: Engine, storage: str) -> None:
-    """Refuse a SQLite file for workers of several machines: its locks work on one machine only."""
-    machines = sorted(getattr(engine, "machines", ()))
-    if storage.startswith("sqlite") and len(machines) > 1:
-        few = machines if len(machines) <= 3 else [*machines[:3], "..."]
-        what = f"a SQLite file cannot be shared by {len(machines)} machines ({', '.join(few)})"
-        hint = "give a database that all can reach, such as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
-        raise UserError(what, where="--storage", hint=hint)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchTask:
-    """The inputs of a search, as data that can be sent to another process or machine.
-
-    Attributes:
-        dataset: without its test subgraphs.
-        inputs: what identifies the search, as plain data.
-        first: parameters of the first trial; missing ones are drawn.
-        trials: the total of the study.
-        deadline: in seconds since 1970; no trial begins after it.
-        most: trials that a worker runs, 0 for no limit.
-    """
-
-    dataset: Dataset
-    recipe: Recipe
-    space: SearchSpace
-    storage: str
-    study: str
-    inputs: dict[str, Any]
-    first: dict[str, Any]
-    trials: int
-    seeds: int = 1
-    folds: int = FOLDS
-    split: Splitting = "stored"
-    pruner: Pruner = "median"
-    seed: int = 0
-    device: str = "auto"
-    cache: bool = True
-    deadline: float | None = None
-    most: int = 0
-
-    def open(self) -> optuna.Study:
-        """Open the study by its name, or create it."""
-        import optuna
-
-        storage = open_storage(self.storage)
-        with quiet_optuna():
-            study = optuna.create_study(
-                storage=storage,
-                study_name=self.study,
-                direction="maximize",
-                load_if_exists=True,
-                sampler=_sampler(self.seed),
-                pruner=_pruner(self.pruner, self.seeds * max(1, self.folds) * max_epochs(self.recipe)),
-            )
-            before = study.user_attrs.get(INPUTS)
-            if before is None:
-                study.set_user_attr(INPUTS, self.inputs)
-                study.enqueue_trial(self.first, skip_if_exists=True)
-                return study
-        other = [key for key in self.inputs if before.get(key) != self.inputs[key]]
-        if other:
-            what = f"the study '{self.study}' belongs to a different search: {', '.join(other)} differ"
-            raise DataError(what, where="--study", hint="choose a different --study")
-        return study
-
-
-def _sampler(seed: int) -> optuna.samplers.BaseSampler:
-    """Tree-structured Parzen estimators, seeded by the trial's number and the parameter's name."""
-    from optuna.samplers import TPESampler
-
-    class NamedDraws(TPESampler):
-        def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-            key = stream_key(seed, f"tune/{trial.number}/{param_name}") % 2**32
-            sampler = TPESampler(seed=key, multivariate=False, constant_liar=True)
-            return sampler.sample_independent(study, trial, param_name, param_distribution)
-
-    return NamedDraws()
-
-
-def _pruner(name: Pruner, steps: int) -> optuna.pruners.BasePruner:
-    """The pruner for trials of at most this many epochs."""
-    from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-
-    if name == "median":
-        return MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=steps // 10)
-    return HyperbandPruner(max_resource=max(1, steps)) if name == "hyperband" else NopPruner()
-
-
-def counted(trials: Sequence[optuna.trial.FrozenTrial]) -> list[optuna.trial.FrozenTrial]:
-    """The trials that count towards the total: complete, pruned, failed with an error, or running.
-
-    A trial that was interrupted, or whose worker is lost, has failed without an error, and is replaced by another.
-    """
-    return [t for t in trials if t.state.name in ("COMPLETE", "PRUNED", "RUNNING") or ERROR in t.user_attrs]
-
-
-class TrialFailed(Exception):
-    """A trial that failed because of its settings; the search continues."""
-
-
-class _Surplus(Exception):
-    """A trial beyond the total, begun while other workers began the last ones."""
-
-
-def run_trials_here(task: SearchTask, after_trial: Callable[[], None] = ignore) -> int:
-    """Run trials until the study has its total or the time is up; returns the number run here."""
-    import optuna
-
-    ran = 0
-    with failing_storage(task.storage), quiet_optuna():
-        study = task.open()
-        while (task.deadline is None or time.time() < task.deadline) and not 0 < task.most <= ran:
-            optuna.storages.fail_stale_trials(study)
-            if len(counted(study.get_trials(deepcopy=False))) >= task.trials:
-                break
-            try:
-                study.optimize(partial(_objective, task, study), n_trials=1, catch=(TrialFailed,))
-            except _Surplus:
-                break
-            ran += 1
-            after_trial()
-    return ran
-
-
-def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], None]) -> None:
-    """Run the missing trials of the study, one per job.
-
-    A trial whose machine is lost is run again by another worker, under a new number.
-    """
-    import optuna
-
-    study = task.open()
-    optuna.storages.fail_stale_trials(study)
-    missing = task.trials - len(counted(study.get_trials(deepcopy=False)))
-    shared = engine.share(replace(task, most=1))
-    for _, result in engine.map(_run_trial, [shared] * max(0, missing)):
-        if isinstance(result, Failure):
-            if result.error is not None:
-                result.throw()
-            text = f"a trial was lost: {result.message}; the others continue. Run the same command again to replace it"
-            warnings.warn(text, DataWarning, stacklevel=2)
-        after_trial()
-
-
-def _run_trial(task: Shared[SearchTask]) -> int:
-    return run_trials_here(task.get())
-
-
-def _objective(task: SearchTask, study: optuna.Study, trial: optuna.Trial) -> float:
-    """Draw a recipe, train it and return its score, which Optuna maximises; loss and epochs go into the trial."""
-    import optuna
-
-    # Numbers are unique and consecutive, so exactly ``trials`` trials find fewer than the total before them.
-    earlier = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
-    if len(counted(earlier)) >= task.trials:
-        raise _Surplus
-
-    def on_step(step: int, score: float) -> None:
-        trial.report(score, step)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-
-    trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}")
-    try:
-        result = run_trial(
-            task.dataset,
-            draw_recipe(task.space, task.recipe, lambda name, dimension, _: _suggest(trial, name, dimension)),
-            seeds=task.seeds,
-            folds=task.folds,
-            split=task.split,
-            device=task.device,
-            cache=task.cache,
-            on_step=on_step,
-        )
-    except optuna.TrialPruned:
-        raise
-    except Exception as error:
-        message = Failure.of(error).message
-        trial.set_user_attr(ERROR, message[:_LONGEST_MESSAGE])
-        raise TrialFailed(message) from error
-    trial.set_user_attr(LOSS, result.loss)
-    trial.set_user_attr("scores", result.scores)
-    trial.set_user_attr("selected_epochs", result.selected)
-    return result.score
-
-
-def _suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
-    """Draw a value of a dimension with the study's sampler."""
-    if isinstance(dimension, Choices):
-        return dimension.value(trial.suggest_categorical(name, dimension.labels))
-    low, high, log, step = dimension.low, dimension.high, dimension.log, dimension.step
-    if isinstance(low, int):
-        return trial.suggest_int(name, low, int(high), step=int(step or 1), log=log)
-    return trial.suggest_float(name, low, high, step=step, log=log)
+def require_optuna() -> None:
+    """Raise :class:`MissingExtra` if Optuna is not installed."""
+    with extra_package("optuna", extra="tune", feature="tune"):
+        import optuna  # noqa: F401

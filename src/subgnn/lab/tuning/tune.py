@@ -1,24 +1,22 @@
-"""Hyper-parameter search by cross-validation: a recipe, a search space, and a study of trials that workers share.
+"""Hyper-parameter search with Optuna: a recipe, a search space, and a study of trials that workers share.
 
 The test subgraphs are removed from the dataset before anything else (:func:`~subgnn.lab.tuning.trial.without_test`);
-no trial, score or file of a search can depend on them.
+no trial, score or file of a search can depend on them. Workers communicate only through Optuna's storage, so they may
+be processes of one machine or of many.
 
 OUT/recipe.toml     the recipe of the best trial, for ``--recipe``
-OUT/trials.tsv      one line per trial: state, score, loss, parameters
+OUT/trials.tsv      the leaderboard: one line per trial, the best first
 OUT/study.json      the result, as ``subgnn tune --json`` prints it
-OUT/study.html      the same as a page
 OUT/study.db        the study, unless another storage is given
-OUT/inputs.json     the inputs of the search: hashes and options
 """
 
 from __future__ import annotations
 
 import json
-import math
-import os
 import time
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,31 +24,25 @@ from typing import TYPE_CHECKING, Any
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
-from subgnn.errors import DataError, UserError
-from subgnn.lab.tuning.search_space import SearchSpace, apply_parameters, find_space, recipe_parameters
+from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.lab.tuning.search_space import SearchSpace, find_space, parameters, with_parameters
 from subgnn.lab.tuning.study import (
     ERROR,
+    INPUTS,
     LOSS,
-    WORKER,
-    Pruner,
-    SearchTask,
-    check_storage,
+    Search,
     counted,
-    failing_storage,
     quiet_optuna,
     require_optuna,
-    run_trials_here,
-    run_trials_on,
     storage_url,
     without_password,
 )
-from subgnn.lab.tuning.trial import FOLDS, Splitting, score_kind, split_at_random, without_test
-from subgnn.lab.tuning.tune_page import tune_page
+from subgnn.lab.tuning.trial import FOLDS, without_test
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import check_recipe
 from subgnn.models.registry import find_model
-from subgnn.parallel.engine import Engine, LocalEngine
-from subgnn.parallel.locks import LOCK, names_in
+from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared
+from subgnn.parallel.locks import names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.storage.files import atomic_write, json_digest, read_json, write_json
@@ -60,11 +52,11 @@ from subgnn.training.cross_validation import CrossValidation
 if TYPE_CHECKING:
     import optuna
 
-FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json", "page": "study.html"}
-_INPUTS = "inputs.json"
-_MIN_TRIALS = 4  # complete ones, for an estimate of importance
+FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json"}
+HEARTBEAT, GRACE = 15, 90
+"""Seconds between a worker's heartbeats, and without one until its trial is given up."""
 _STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
-_COLUMNS = ("trial", "state", "score", "loss", "epochs", "seconds", "worker")
+_COLUMNS = ("trial", "state", "score", "loss", "seconds")
 
 
 def tune(
@@ -76,12 +68,8 @@ def tune(
     trials: int = 50,
     storage: str | None = None,
     study: str | None = None,
-    seeds: int = 1,
     folds: int = FOLDS,
-    split: Splitting = "stored",
-    pruner: Pruner = "median",
     timeout: float | None = None,
-    processes: int = 1,
     seed: int = 0,
     device: str = "auto",
     cache: bool = True,
@@ -98,16 +86,10 @@ def tune(
         trials: the total of the study, over all workers and calls.
         storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
         study: its name there; by default made of dataset, recipe and space.
-        seeds: trainings of a trial, whose mean counts; with folds, so often for each.
-        folds: of training and validation subgraphs, from 2; a trial's score is the mean over folds of the score on a
-            fold of a training without it. 0: the score on the validation split.
-        split: without folds, ``stored``, or ``random``: training and validation subgraphs divided at random for each
-            seed.
-        pruner: the rule that ends poor trials early: the median of the others, hyperband, or none.
+        folds: of training and validation subgraphs, from 2; 0: trials are scored on the validation split.
         timeout: seconds after which no further trial begins.
-        processes: workers on this machine.
-        seed: of the search; trainings have seeds 0, 1 and so on.
-        engine: runs the trials, instead of processes of this machine.
+        seed: of the search.
+        engine: runs the trials; by default this process does.
         on_progress: called with a description, the trials done and the trials in all.
 
     Returns:
@@ -119,144 +101,127 @@ def tune(
         KeyboardInterrupt: after Ctrl-C; finished trials are in the study, and the result is written.
     """
     require_optuna()
-    for name, value in (("trials", trials), ("seeds", seeds), ("processes", processes)):
-        if value < 1:
-            raise UserError(f"{name} is {value}", where="tune", hint="accepted: a whole number from 1")
+    if trials < 1:
+        raise UserError(f"trials is {trials}", where="tune", hint="accepted: a whole number from 1")
     if folds < 0 or folds == 1:
         raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0 (the validation split), or 2 or more")
-    if folds and split == "random":
-        raise UserError("split is 'random' with folds", where="tune", hint="leave it out, or set folds to 0")
     space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
     seen = without_test(dataset)
-    _check(seen, recipe, folds, split)
+    _check(seen, recipe, folds)
     inputs = {
         "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
         "subgraphs": seen.subgraphs.content_hash,
         "recipe": json_digest(recipe_key(recipe)),
-        "space": json_digest(space.plain()),
-        "seeds": seeds,
-        "split": split,
+        "space": json_digest({name: repr(one) for name, one in space.dimensions.items()}),
         "folds": folds,
     }
-    task = SearchTask(
-        dataset=seen,
-        recipe=recipe,
-        space=space,
-        storage=storage_url(storage, out.resolve()),
-        study=study or f"{dataset.name}/{recipe.name}/{space.name}",
-        inputs=inputs,
-        first=recipe_parameters(space, recipe),
-        trials=trials,
-        seeds=seeds,
-        folds=folds,
-        split=split,
-        pruner=pruner,
-        seed=seed,
-        device=device,
-        cache=cache,
-        deadline=None if timeout is None else time.time() + timeout,
-    )
-    if engine is not None:
-        check_storage(engine, task.storage)
-    _claim_folder(out, {"study": task.study, **inputs})
-    return _search(task, out, processes, engine, on_progress)
+    name = study or f"{dataset.name}/{recipe.name}/{space.name}"
+    deadline = None if timeout is None else time.time() + timeout
+    url = storage_url(storage, out.resolve())
+    search = Search(seen, recipe, space, url, name, inputs, trials, folds, seed, device, cache, deadline)
+    parameters(space, recipe)
+    _check_storage(engine, url)
+    _claim_folder(out, {"study": name, **inputs})
+    return _run(search, out, engine or LocalEngine(), on_progress)
 
 
-def _search(
-    task: SearchTask, out: Path, processes: int, engine: Engine | None, on_progress: OnProgress
-) -> dict[str, Any]:
-    """Run the missing trials of a study, and write the result, also after an interrupt."""
-    with failing_storage(task.storage), quiet_optuna():
-        study = task.open()
-
-        def show() -> None:
-            done = [t for t in counted(study.get_trials(deepcopy=False)) if t.state.is_finished()]
-            on_progress("trials", min(len(done), task.trials), task.trials)
-
-        show()
-        try:
-            if engine is not None:
-                run_trials_on(engine, task, show)
-            elif processes == 1:
-                run_trials_here(task, show)
-            else:
-                with LocalEngine(processes, threads=max(1, (os.cpu_count() or 1) // processes)) as local:
-                    run_trials_on(local, task, show)
-        finally:
-            found = write_result(study, task, out)
-    if found["best"] is None:
-        failed = [t for t in study.get_trials(deepcopy=False) if ERROR in t.user_attrs]
-        why = f"; trial {failed[0].number}: {failed[0].user_attrs[ERROR]}" if failed else ""
-        hint = "fix the recipe or the space; --set changes a setting"
-        raise DataError(f"no trial was completed{why}", where=task.study, hint=hint)
-    return found
-
-
-def _check(seen: Dataset, recipe: Recipe, folds: int, split: Splitting) -> None:
+def _check(seen: Dataset, recipe: Recipe, folds: int) -> None:
     """Refuse, before creating a study, inputs that every trial would fail on or ignore."""
     check_recipe(recipe, seen.graph, complete=False)
     if recipe.is_portfolio:
         hint = f"tune one of its recipes, such as --recipe {recipe.auto.candidates[-1].recipe}"
-        raise UserError(
-            f"the recipe '{recipe.name}' is a portfolio, which chooses its own settings", where="tune", hint=hint
-        )
+        what = f"the recipe '{recipe.name}' is a portfolio, which chooses its own settings"
+        raise UserError(what, where="tune", hint=hint)
     if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
     if folds:
         CrossValidation.of(seen, AutoSettings(), 0)
-    elif split == "random":
-        split_at_random(seen, 0)
 
 
-def _claim_folder(out: Path, inputs: Mapping[str, Any]) -> None:
+def _check_storage(engine: Engine | None, storage: str) -> None:
+    """Refuse a SQLite file for workers of several machines: its locks work on one machine only."""
+    machines = sorted(getattr(engine, "machines", ()))
+    if storage.startswith("sqlite") and len(machines) > 1:
+        what = f"a SQLite file cannot be shared by {len(machines)} machines"
+        hint = "give a database that all can reach, such as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
+        raise UserError(what, where="--storage", hint=hint)
+
+
+def _claim_folder(out: Path, inputs: dict[str, Any]) -> None:
     """Make the folder of a search, or check that it was made for the same inputs."""
-    names = names_in(out)
-    if names is not None and _INPUTS in names:
-        before = read_json(out / _INPUTS, "choose a different --out")
-        other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
-        if other:
-            what = f"it holds a different search: {', '.join(other)} differ"
-            raise DataError(what, where=str(out), hint="choose a different --out")
+    file = out / FILES["result"]
+    if not file.is_file():
+        if names_in(out) != []:
+            raise DataError("exists already", where=str(out), hint="choose a different --out")
+        write_json({INPUTS: inputs}, file, overwrite=False)
         return
-    # Another process may have a lock or a temporary file there while it claims the folder.
-    if names is None or not all(name.startswith((LOCK, f".{_INPUTS}.")) for name in names):
-        raise DataError("exists already", where=str(out), hint="choose a different --out")
-    try:
-        write_json(inputs, out / _INPUTS, overwrite=False)
-    except DataError:
-        if not (out / _INPUTS).is_file():
-            raise
-        _claim_folder(out, inputs)  # another process was faster, for the same inputs or for others
+    found = read_json(file, "choose a different --out")
+    before = found.get(INPUTS) if isinstance(found, dict) else None
+    other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
+    if other:
+        what = f"it holds a different search: {', '.join(other)} differ"
+        raise DataError(what, where=str(out), hint="choose a different --out")
 
 
-def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, Any]:
+def _run(search: Search, out: Path, engine: Engine, on_progress: OnProgress) -> dict[str, Any]:
+    """Run the missing trials of a study, one per job, and write the result, also after an interrupt."""
+    import optuna
+
+    study = search.open()
+    with quiet_optuna(search.storage):
+        optuna.storages.fail_stale_trials(study)
+        done = len(counted(study))
+        on_progress("trials", min(done, search.trials), search.trials)
+        shared = engine.share(search)
+        try:
+            for _, result in engine.map(_run_trial, [shared] * (search.trials - done)):
+                if isinstance(result, Failure):
+                    if result.error is not None:
+                        result.throw()
+                    text = f"a trial was lost: {result.message}; run the same command again to replace it"
+                    warnings.warn(text, DataWarning, stacklevel=2)
+                    continue
+                done += result
+                on_progress("trials", min(done, search.trials), search.trials)
+        finally:
+            found = _write_result(study, search, out)
+    if found["best"] is None:
+        failed = [t for t in counted(study) if ERROR in t.user_attrs]
+        why = f"; trial {failed[0].number}: {failed[0].user_attrs[ERROR]}" if failed else ""
+        hint = "fix the recipe or the space; --set changes a setting"
+        raise DataError(f"no trial was completed{why}", where=search.study, hint=hint)
+    return found
+
+
+def _run_trial(search: Shared[Search]) -> int:
+    return search.get().run_trials(most=1)
+
+
+def _write_result(study: optuna.Study, search: Search, out: Path) -> dict[str, Any]:
     """Write the files of a search, and return the content of study.json; the recipe needs a complete trial."""
-    trials = counted(study.get_trials())
-    complete = [t for t in trials if t.state.name == "COMPLETE" and t.value is not None]
-    best = max(complete, key=lambda t: (t.value, -t.user_attrs[LOSS], -t.number), default=None)
-    rows = [_trial_row(trial) for trial in trials]
+    rows = sorted(map(_trial_row, counted(study)), key=_rank)
+    best = next((row for row in rows if row["state"] == "complete"), None)
+    metric = task_of(search.dataset.subgraphs.task).selection_metric(search.recipe.training.select_by)
     found = {
         "out": str(out),
-        "study": task.study,
-        "storage": without_password(task.storage),
-        "dataset": task.dataset.name,
-        "task": task.dataset.subgraphs.task,
-        "recipe": task.recipe.name,
-        "space": task.space.name,
-        "metric": task_of(task.dataset.subgraphs.task).selection_metric(task.recipe.training.select_by),
-        "seeds": task.seeds,
-        "folds": task.folds,
-        "split": task.split,
-        "pruner": task.pruner,
+        "study": search.study,
+        "storage": without_password(search.storage),
+        "dataset": search.dataset.name,
+        "task": search.dataset.subgraphs.task,
+        "recipe": search.recipe.name,
+        "space": search.space.name,
+        "metric": metric,
+        "folds": search.folds,
         "trials": {name: Counter(row["state"] for row in rows)[name] for name in _STATES.values()},
-        "total": task.trials,
-        "best": None if best is None else _trial_row(best),
-        "importance": _importance(study, complete),
+        "total": search.trials,
+        "best": best,
+        "leaderboard": rows,
         "files": {name: str(out / file) for name, file in FILES.items() if best is not None or name != "recipe"},
+        INPUTS: {"study": search.study, **search.inputs},
     }
-    texts = {"trials": _trials_tsv(rows), "page": tune_page(found, rows)}
+    texts = {"trials": _trials_tsv(rows)}
     if best is not None:
-        texts["recipe"] = recipe_toml(_described(apply_parameters(task.space, task.recipe, best.params), found))
+        texts["recipe"] = recipe_toml(_described(with_parameters(search.recipe, best["parameters"]), found))
     for name, text in texts.items():
         with atomic_write(out / FILES[name], overwrite=True) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -264,40 +229,26 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
     return found
 
 
+def _rank(row: dict[str, Any]) -> tuple[float, ...]:
+    """Complete trials first, by score, then by loss; the others after them."""
+    if row["state"] != "complete":
+        return (1.0, row["trial"])
+    return (0.0, -row["score"], row["loss"], row["trial"])
+
+
 def _trial_row(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
     """A trial as plain data; the score of a pruned one is its last."""
     last = trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else None
-    score = trial.value if trial.state.name == "COMPLETE" else last
     return {
         "trial": trial.number,
         "state": _STATES[trial.state.name],
-        "score": score if score is None or math.isfinite(score) else None,
+        "score": trial.value if trial.state.name == "COMPLETE" else last,
         "loss": trial.user_attrs.get(LOSS),
         "scores": trial.user_attrs.get("scores"),
-        "selected_epochs": trial.user_attrs.get("selected_epochs"),
-        "epochs": len(trial.intermediate_values),
         "seconds": trial.duration.total_seconds() if trial.duration is not None else None,
-        "worker": trial.user_attrs.get(WORKER, ""),
         "parameters": dict(trial.params),
         "error": trial.user_attrs.get(ERROR, ""),
     }
-
-
-def _importance(study: optuna.Study, complete: Sequence[optuna.trial.FrozenTrial]) -> dict[str, float]:
-    """The share of the score's variance over trials that each setting explains (fANOVA), the largest first.
-
-    Only settings that every complete trial has, with more than one value, are included.
-    """
-    import optuna
-
-    if len(complete) < _MIN_TRIALS or len({t.value for t in complete}) < 2:
-        return {}
-    names = set.intersection(*(set(t.params) for t in complete))
-    varied = [name for name in sorted(names) if len({t.params[name] for t in complete}) > 1]
-    if not varied:
-        return {}
-    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-    return dict(optuna.importance.get_param_importances(study, evaluator=evaluator, params=varied))
 
 
 def _trials_tsv(rows: Sequence[dict[str, Any]]) -> str:
@@ -311,15 +262,18 @@ def _trials_tsv(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def score_word(found: dict[str, Any]) -> str:
+    """The word for a trial's score, such as ``out-of-fold micro-F1``."""
+    return f"{'out-of-fold' if found['folds'] else 'validation'} {metric_name(found['metric'])}"
+
+
 def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
     """The recipe with a name, and with a note about the search that found it."""
-    best, counts = found["best"], found["trials"]
-    over = f", the mean of {found['seeds']} seeds" if found["seeds"] > 1 else ""
-    metric = f"{score_kind(found['folds'])} {metric_name(found['metric'])}"
+    best, counts, score = found["best"], found["trials"], score_word(found).capitalize()
     note = (
         f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
         f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "
-        f"and {counts['failed']} failed. {metric.capitalize()} {best['score']:.4f}, loss {best['loss']:.4f}{over}. "
+        f"and {counts['failed']} failed. {score} {best['score']:.4f}, loss {best['loss']:.4f}. "
         "This score is optimistic, because it is the best of all trials. No test subgraph was seen."
     )
     return replace(recipe, name=f"{recipe.name}_tuned", note=note)

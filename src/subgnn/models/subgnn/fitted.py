@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.channels.channel import draw_seed
-from subgnn.channels.distances import check_lengths
-from subgnn.channels.table import channel_of, check_channels, similarity_of
+from subgnn.channels.table import check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
@@ -209,13 +208,7 @@ class SubGNNModel(ChannelModel):
 
     needs_edges = False
     trains_on_many_devices = True
-    switches = MappingProxyType(
-        {
-            "weights": "prepare.weighted_walks=true",
-            "direction": "prepare.directed=true",
-            "features": "embeddings.features=beside",
-        }
-    )
+    switches = MappingProxyType({"direction": "prepare.directed=true", "features": "embeddings.features=beside"})
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         graph, subgraphs = data.graph, data.subgraphs
@@ -305,8 +298,6 @@ class SubGNNModel(ChannelModel):
         if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
             hint = "bounds hold only for undirected hops; set prepare.own_hops=exact or prepare.directed=false"
             raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
-        if recipe.prepare.edge_length != "one":
-            check_lengths(graph, recipe.prepare)
         if recipe.prepare.draws < 1:
             raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
 
@@ -319,18 +310,8 @@ class SubGNNModel(ChannelModel):
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """As for any model; and what channels by diffusion, hops and walks use, as well as features.
-
-        Hops are measured for position and for drawn border anchors of neighborhood; structure has walks.
-        """
+        """As for any model; and the direction of edges, if hops are measured along it, and features."""
         prepare, channels = recipe.prepare, recipe.channels if recipe.model.layers else ()
-        diffuses = any(channel_of(c).diffuses(prepare) or similarity_of(c, prepare).diffuses for c in channels)
-        walks = any(channel_of(c).patches for c in channels)
         hops = any(similarity_of(c, prepare).searches for c in channels)
-        by_weight = (prepare.weighted_walks and walks) or (prepare.edge_length != "one" and hops)
-        direct = {
-            "weights": diffuses or by_weight,
-            "direction": (prepare.directed and hops) or (prepare.directed_walks and walks),
-            "features": recipe.embeddings.features != "none",
-        }
+        direct = {"direction": prepare.directed and hops, "features": recipe.embeddings.features != "none"}
         return super().uses(recipe) | {name for name, used in direct.items() if used}
