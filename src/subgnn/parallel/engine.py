@@ -2,7 +2,8 @@
 
 A job is data that can be pickled; the function is one that a worker can import. Jobs are independent, so an engine may
 run them in any order and anywhere. A job that raises, or whose worker is killed, gives a :class:`Failure`; the others
-continue. A value that many jobs use is given to :meth:`Engine.share` first.
+continue. A value that many jobs use is given to :meth:`Engine.share` first. Where workers first have to open something
+large, such as a model, a pool (:meth:`LocalEngine.pool`) opens it once in each.
 
 :class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
 cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
@@ -12,6 +13,7 @@ terminal reaches the parent only, which ends its workers. A worker whose parent 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -20,7 +22,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -75,8 +77,12 @@ class Shared(Protocol[Value_co]):
     def get(self) -> Value_co:
         """The value; called in a worker."""
 
-    def __hash__(self) -> int:
-        """A hash of the shared value, so that a worker can cache what it computes from it."""
+
+class Pool(Protocol):
+    """Workers that have opened something, and answer jobs with it."""
+
+    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
+        """Yield the result of each job, in the order of the jobs; a failure is raised."""
 
 
 class Engine(Protocol):
@@ -135,7 +141,14 @@ class LocalEngine:
             return ((job, attempt(function, job)) for job in jobs)
         return self._map(function, jobs)
 
-    def _map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+    @contextmanager
+    def pool(self, open_source: Callable[[Value], Callable[[Any], Any]], source: Value) -> Iterator[Pool]:
+        """Workers that each call ``open_source`` once, and answer jobs with the function that it returns."""
+        yield _LocalPool(self, open_source, source)
+
+    def _map(
+        self, function: Callable[[Job], Result] | _LocalPool, jobs: Sequence[Job]
+    ) -> Iterator[tuple[Job, Result | Failure]]:
         waiting = list(reversed(jobs))
         busy: dict[Any, tuple[_Worker, Job]] = {}  # by the pipe to the worker
         try:
@@ -143,7 +156,10 @@ class LocalEngine:
                 while waiting and len(busy) < self.processes:
                     worker, job = self._worker(), waiting.pop()
                     busy[worker.pipe] = worker, job
-                    worker.send(function, job)
+                    if isinstance(function, _LocalPool):
+                        worker.send(*function.message(worker, job))
+                    else:
+                        worker.send(function, job)
                 for pipe in wait(list(busy)):
                     worker, job = busy.pop(pipe)
                     result = worker.receive()
@@ -175,8 +191,59 @@ class LocalEngine:
         self.close()
 
 
+class _LocalPool:
+    """The workers of a local engine, each with its own copy of what the first job of this pool opened there."""
+
+    def __init__(self, engine: LocalEngine, open_source: Callable[[Any], Callable[[Any], Any]], source: Any) -> None:
+        self._engine, self._open, self._source = engine, open_source, source
+        self._answer: Callable[[Any], Any] | None = None  # in this process, if there is no other
+
+    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
+        """Yield the result of each job, in the order of the jobs; a failure is raised."""
+        if self._engine.processes <= 1:
+            self._answer = self._answer or self._open(self._source)
+            return map(self._answer, jobs)
+        return in_order((number, result) for (number, _), result in self._engine._map(self, list(enumerate(jobs))))
+
+    def message(self, worker: _Worker, job: Any) -> tuple[Callable[[Any], Any], Any]:
+        """The function and the job to send to a worker; the first opens the source."""
+        if worker.holds is self:
+            return _answer_opened, job[1]
+        worker.holds = self
+        return _open_and_answer, (self._open, self._source, job[1])
+
+
+_opened: list[Callable[[Any], Any]] = []  # what a worker has opened for a pool: nothing, or one
+
+
+def _open_and_answer(message: tuple[Callable[[Any], Callable[[Any], Any]], Any, Any]) -> Any:
+    open_source, source, job = message
+    _opened.clear()
+    _opened.append(open_source(source))
+    return _answer_opened(job)
+
+
+def _answer_opened(job: Any) -> Any:
+    return _opened[0](job)
+
+
+def in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+    """Yield results by their numbers, which are 0, 1 and so on in any order; a failure is raised at once."""
+    early: dict[int, Any] = {}
+    due = 0
+    for number, result in results:
+        if isinstance(result, Failure):
+            result.throw()
+        early[number] = result
+        while due in early:
+            yield early.pop(due)
+            due += 1
+
+
 class _Worker:
-    """A child process that runs one job after another."""
+    """A child process that runs one job after another; ``holds`` is the pool whose source it has opened."""
+
+    holds: _LocalPool | None = None
 
     def __init__(self, memory: int, environment: dict[str, str]) -> None:
         self.pipe, theirs = Pipe()
@@ -196,12 +263,12 @@ class _Worker:
 
     def send(self, function: Callable[[Any], Any], job: Any) -> None:
         with suppress(OSError):  # if the worker has ended, so does the wait for its result
-            self.pipe.send((function, job))
+            _send(self.pipe, (function, job))
 
     def receive(self) -> Any:
         """Wait for a result, or for the end of the worker."""
         try:
-            return self.pipe.recv()
+            return _receive(self.pipe)
         except (EOFError, OSError):
             return Failure(f"the worker process {_how_it_ended(self._process.wait())}")
 
@@ -244,6 +311,15 @@ def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
         return Failure.of(error)
 
 
+def _send(pipe: Connection, value: Any) -> None:
+    """Send a value by plain pickle: the pipe's own would hand tensors over in shared memory, which needs a fork."""
+    pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def _receive(pipe: Connection) -> Any:
+    return pickle.loads(pipe.recv_bytes())
+
+
 def run_worker(descriptor: int, memory: int) -> None:
     """Run jobs until there are no more: the main function of a worker."""
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
@@ -255,13 +331,13 @@ def run_worker(descriptor: int, memory: int) -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt), memory_limit(memory):
         while True:
             try:
-                result = attempt(*pipe.recv())
+                result = attempt(*_receive(pipe))
             except (ImportError, AttributeError) as error:  # a function that cannot be imported
                 result = Failure.of(error)
             try:
-                pipe.send(result)
-            except (TypeError, ValueError, AttributeError) as error:  # a result that cannot be pickled
-                pipe.send(Failure.of(error))
+                _send(pipe, result)
+            except (TypeError, ValueError, AttributeError, pickle.PicklingError) as error:
+                _send(pipe, Failure.of(error))
     working.clear()
 
 
