@@ -19,7 +19,7 @@ from subgnn.training.run_dir import CHECKPOINT
 
 SOLVED = (
     *("bag", "bag-1hop", "diffusion", "diffusion-topology", "diffusion-logistic", "diffusion-bag", "diffusion-root"),
-    *("profiles", "topology", "unsupervised", "wlks"),
+    *("enrichment", "profiles", "topology", "unsupervised", "wlks"),
 )
 
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.parallel.engine import Failure, LocalEngine
@@ -77,6 +78,26 @@ def test_in_workers_of_which_some_die():
     assert found["crash", 0].message.startswith("ZeroDivisionError")
     assert isinstance(found["lambda", 1], Failure)
     assert found["environment", 0] == LocalEngine().environment
+
+
+def opened(folder):
+    """Opens a source, which leaves a file; answers with its process and a tensor, and fails at 5."""
+    Path(folder, str(os.getpid())).touch()
+
+    def answer(job):
+        return os.getpid(), torch.full((2,), 10 // (5 - job))
+
+    return answer
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_pool_opens_once_in_each_worker_and_answers_in_order(tmp_path, processes):
+    with LocalEngine(processes) as engine, engine.pool(opened, str(tmp_path)) as pool:
+        found = [*pool.map([4, 3, 0, 7, 3]), *pool.map([0])]
+        assert [answer.tolist() for _, answer in found] == [[x, x] for x in (10, 5, 2, -5, 5, 2)]
+        assert {str(pid) for pid, _ in found} == {path.name for path in tmp_path.iterdir()}
+        with pytest.raises((RuntimeError, ZeroDivisionError), match="division"):
+            list(pool.map([4, 5]))
 
 
 @pytest.mark.slow

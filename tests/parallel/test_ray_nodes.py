@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
+from subgnn.inference import pooled as pieces
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
@@ -51,8 +55,14 @@ def work(job):
     what, value = job
     if what == "square":
         return value * value
-    if what == "writeable":
-        return bool(value.get().flags.writeable), int(value.get().sum())
+    if what == "shared":  # not fetched by the job: Ray had it there
+        return type(value).__name__, bool(value.get().flags.writeable), int(value.get().sum())
+    if what == "resources":
+        return ray.get_runtime_context().get_assigned_resources()
+    if what == "linger":
+        with Path(value).open("a") as file:
+            file.write("x")
+        time.sleep(60)
     if what == "lock":
         return threading.Lock()
     if what == "mistake":
@@ -66,17 +76,43 @@ def work(job):
 def test_jobs(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_cluster, "RETRIES", 1)
     shared = engine.share(np.arange(10**6))
-    jobs = [("square", 3), ("mistake", 0), ("die", str(tmp_path / "died")), ("writeable", shared), ("lock", 0)]
+    jobs = [("square", 3), ("mistake", 0), ("die", str(tmp_path / "died")), ("shared", shared), ("lock", 0)]
+    jobs += [("resources", 0)]
     found = dict(engine.map(work, jobs))
     assert found[jobs[0]] == 9
     assert (found[jobs[1]].message, isinstance(found[jobs[1]].error, UserError)) == ("here: no; say yes", True)
     assert isinstance(found[jobs[2]], Failure)
     assert found[jobs[2]].message.startswith("the job was lost on the cluster 2 times: ")
     assert (tmp_path / "died").read_text() == "xx"
-    assert found[jobs[3]] == (False, sum(range(10**6)))
+    assert found[jobs[3]] == ("Held", False, sum(range(10**6)))
     assert found[jobs[4]].message.startswith("a worker failed: ")
     assert "pickle" in found[jobs[4]].message
+    assert found[jobs[5]] == {"CPU": 1.0, "memory": float(engine.memory)}
     assert (engine.slots, len(engine.machines)) == (2, 1)
+
+
+def open_shared(shared):
+    """What an actor opens: it answers with its process and the job added to a shared number, and dies once at 3."""
+
+    def answer(job):
+        value, died = job
+        if value == 3 and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if value < 0:
+            raise UserError("no", where="here")
+        return os.getpid(), int(shared.get()[0]) + value
+
+    return answer
+
+
+def test_actors_open_once_and_answer_in_order_after_a_loss(engine, tmp_path):
+    with engine.pool(open_shared, engine.share(np.array([100]))) as pool:
+        found = list(pool.map([(value, tmp_path / "died") for value in range(6)]))
+        assert [answer for _, answer in found] == [100, 101, 102, 103, 104, 105]
+        assert (tmp_path / "died").exists()
+        with pytest.raises(UserError, match="here: no"):
+            list(pool.map([(-1, tmp_path)]))
 
 
 def test_a_process_that_is_connected_stays_so(cluster):
@@ -107,6 +143,37 @@ def test_prepare(cluster, run, monkeypatch, tmp_path, source):
     for here, there in zip(files["local"], files["ray"], strict=True):
         assert here.name == there.name
         assert here.read_bytes() == there.read_bytes()
+
+
+def test_predict(cluster, run, monkeypatch, tmp_path):
+    monkeypatch.setattr(pieces, "BATCH", 8)
+    assert call("train", run / "folder", "--recipe", "bag", "--out", tmp_path / "bag").code == 0
+    for name, where in (("local", ()), ("ray", ("--address", cluster[0].address))):
+        words = ("--subgraphs", run / "folder" / "subgraphs.tsv", "--out", tmp_path / f"{name}.tsv")
+        called = call("predict", tmp_path / "bag", *words, "--engine", name, *where)
+        assert called.code == 0, called.err
+    assert (tmp_path / "local.tsv").read_bytes() == (tmp_path / "ray.tsv").read_bytes()
+
+
+OUT_OF_MEMORY = """
+import sys
+from subgnn.parallel.cluster import RayEngine
+from tests.parallel.test_ray_nodes import work
+with RayEngine(processes=1) as engine:
+    print(dict(engine.map(work, [("linger", sys.argv[1])]))["linger", sys.argv[1]].message)
+"""
+
+
+def test_a_job_that_runs_out_of_memory_is_not_retried_without_limit(tmp_path):
+    # Ray's monitor takes any use of memory for too much, and ends the job each time.
+    given = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
+    given |= {"RAY_task_oom_retry_delay_base_ms": "10", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, "-c", OUT_OF_MEMORY, str(tmp_path / "ran")]
+    found = subprocess.run(
+        command, env={**os.environ, **given}, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert "the job's machine ran out of memory 4 times; start Ray with fewer cores" in found.stdout
+    assert not (tmp_path / "ran").exists() or len((tmp_path / "ran").read_text()) <= 4
 
 
 def test_workers_share_a_study(cluster, run, tmp_path):

@@ -32,9 +32,12 @@ from subgnn.inference.answers import AnswerTable, Query, prediction_table, vecto
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
+from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
 from subgnn.models.recipes import unused_line
+from subgnn.parallel.cluster import RayEngine
+from subgnn.parallel.engine import LocalEngine
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.run_page import score_text
@@ -84,12 +87,21 @@ class Run:
         """The graph that the model was trained on, without orientations."""
         return self.predictor.graph
 
-    def predict(self, subgraphs: Subgraphs, *, top: int | None = None, unknown: Unknown = "error") -> pd.DataFrame:
+    def predict(
+        self,
+        subgraphs: Subgraphs,
+        *,
+        top: int | None = None,
+        unknown: Unknown = "error",
+        engine: LocalEngine | RayEngine | None = None,
+    ) -> pd.DataFrame:
         """Label and class probabilities of each subgraph, or its value, as ``subgnn predict`` writes them.
 
-        ``top`` gives that many classes, the likeliest first, in place of a column for each class.
+        ``top`` gives that many classes, the likeliest first, in place of a column for each class. The workers of an
+        ``engine`` (:func:`~subgnn.parallel.cluster.open_engine`) share the work on thousands of subgraphs.
         """
-        return answer_frame(prediction_table(self.predictor, self._query(subgraphs, unknown), top=top))
+        with pooled(self.predictor, engine) as predictor:
+            return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), top=top))
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""

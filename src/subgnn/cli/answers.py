@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, check_paths
+from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, WorkerOptions, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
 from subgnn.storage.files import STANDARD_STREAM
@@ -65,12 +65,13 @@ class AnswerOptions:
             print_line(f"{out}: {words}")
 
 
-@with_options(AnswerOptions)
+@with_options(AnswerOptions, WorkerOptions)
 def predict_subgraphs(
     *,
     run: RunPath,
     out: TableFile,
     top: Annotated[int | None, Option(min=1, metavar="K", help="List only the K most likely classes.")] = None,
+    workers: WorkerOptions,
     options: AnswerOptions,
 ) -> None:
     """Predict labels for subgraphs of the graph that a run was trained on.
@@ -79,11 +80,14 @@ def predict_subgraphs(
     subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
 
     subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
+
+    subgnn predict runs/first --subgraphs millions.parquet --out predictions.parquet --processes 8
     """
     options.check(run, out)
     from subgnn.inference.answers import write_predictions
 
-    count = write_predictions(run, options.files(out), top=top)
+    with workers.workers() as engine:
+        count = write_predictions(run, options.files(out), top=top, engine=engine)
     options.report(run, out, f"predictions for {count:,} subgraphs", num_subgraphs=count)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 from typer import Argument, Option
@@ -20,7 +20,8 @@ from subgnn.training.options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
-    from subgnn.parallel.engine import Engine
+    from subgnn.parallel.cluster import RayEngine
+    from subgnn.parallel.engine import LocalEngine
 
 
 def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
@@ -76,7 +77,7 @@ class EngineOptions:
     ] = None
 
     @contextmanager
-    def open(self, *, processes: int | None = None, device: str = "cpu") -> Iterator[Engine | None]:
+    def open(self, *, processes: int | None = None, device: str = "cpu") -> Iterator[RayEngine | None]:
         """Connect to Ray until the end of the block; gives None for the local engine.
 
         Args:
@@ -91,16 +92,30 @@ class EngineOptions:
             # Ray prints messages about lost machines on stdout, which is for results.
             redirect_stdout(sys.stdout if local else sys.stderr),
         ):
-            yield None if local else opened
+            yield None if local else cast("RayEngine", opened)
 
 
 @dataclass(frozen=True, slots=True)
-class ExperimentOptions(EngineOptions):
-    """Options that commands share that train many models."""
+class WorkerOptions(EngineOptions):
+    """The engine, and the number of its workers."""
 
     processes: Annotated[
         int | None, Option(min=1, help="Number of processes; by default 1, with Ray one per core.")
     ] = None
+
+    @contextmanager
+    def workers(self) -> Iterator[LocalEngine | RayEngine]:
+        """The local or Ray workers, until the end of the block."""
+        from subgnn.parallel.engine import LocalEngine
+
+        with self.open(processes=self.processes) as remote, LocalEngine(self.processes or 1) as here:
+            yield here if remote is None else remote
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions(WorkerOptions):
+    """Options that commands share that train many models."""
+
     settings: Settings = None
     device: DeviceName = "auto"
     cache: CacheFlag = True

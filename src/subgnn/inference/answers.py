@@ -24,14 +24,18 @@ from subgnn.data.graph import Graph
 from subgnn.data.read_tables import Matched, match_nodes
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import fit_without_labels, open_run
+from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
+from subgnn.parallel.cluster import RayEngine
+from subgnn.parallel.engine import LocalEngine
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
 from subgnn.task import task_of
+from subgnn.training.run_dir import dataset_path
 
 _NPY = ".npy"
 _DEFAULTS = ReadOptions()
@@ -269,12 +273,20 @@ class Files:
             write_table(file, form, table.columns, table.parts, excel_safe=self.excel_safe)
 
 
-def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:
-    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs."""
+def write_predictions(
+    run: Path, files: Files, *, top: int | None = None, engine: LocalEngine | RayEngine | None = None
+) -> int:
+    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
+
+    Outputs come from the workers of the engine, if one is given.
+    """
     form = files.output_format(default="tsv")
-    predictor = open_run(run, files.data).predictor
-    query = files.read(predictor.graph)
-    files.write(form or "tsv", prediction_table(predictor, query, top=top))
+    opened = open_run(run, files.data)
+    query = files.read(opened.predictor.graph)
+    same = run.is_dir() and opened.result.edges_until is None
+    bundle = dataset_path(run, opened.result, files.data) if same else None
+    with pooled(opened.predictor, engine, bundle=bundle) as predictor:
+        files.write(form or "tsv", prediction_table(predictor, query, top=top))
     return len(query)
 
 

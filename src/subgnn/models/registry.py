@@ -16,6 +16,7 @@ from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
 from subgnn.models.baselines.bag import BagModel
 from subgnn.models.baselines.constant import ConstantModel
+from subgnn.models.baselines.enrichment import EnrichmentModel
 from subgnn.models.baselines.meta_node import MetaNodeModel
 from subgnn.models.baselines.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.baselines.profiles import ProfileModel
@@ -54,6 +55,7 @@ MODELS: dict[str, Model] = {
     "constant": ConstantModel(),
     "bag": BagModel(),
     "bag-1hop": BagModel(one_hop=True),
+    "enrichment": EnrichmentModel(),
     "diffusion": KernelMachine(),
     "profiles": ProfileModel(),
     "wlks": WLKSModel(),

@@ -1,28 +1,48 @@
 """Run jobs on the machines of a Ray cluster, or on a Ray started for them on this machine.
 
 Ray runs a job again, on another machine, when its machine or process is lost. A value placed by ``share`` is stored
-once on each machine, in shared memory, where arrays are read without a copy. Anyone who reaches the ports of a Ray
-cluster can run code on it, so a cluster belongs on a private network. The Ray that :class:`RayEngine` starts listens on
+once on each machine, in shared memory, where arrays are read without a copy. A job reserves a core and a share of a
+machine's memory, and Ray prefers machines that have the values it needs. Anyone who reaches the ports of a Ray cluster
+can run code on it, so a cluster belongs on a private network. The Ray that :class:`RayEngine` starts listens on
 127.0.0.1 only, requires a secret token, and has neither a dashboard nor usage reports.
 """
 
 from __future__ import annotations
 
+import io
 import logging
+import math
 import os
+import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from secrets import token_hex
 from typing import Any, Generic
 
 from subgnn.errors import UserError, extra_package
-from subgnn.parallel.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt
-from subgnn.parallel.memory import LEAST, machine_memory, memory_limit, share, share_of_each
+from subgnn.parallel.engine import (
+    LOOK_SECONDS,
+    TOO_LONG,
+    EngineName,
+    Failure,
+    Held,
+    Job,
+    LocalEngine,
+    Pool,
+    Result,
+    Stop,
+    Value,
+    attempt,
+    in_order,
+    never,
+)
+from subgnn.parallel.memory import LEAST, memory_limit, share, share_of_each
 
 RETRIES = 3
-"""How often a job is retried when its machine or process is lost; after that, it has failed."""
+"""How often a job is retried when its machine or process is lost or out of memory; after that, it has failed."""
 GPU_SHARE = 0.25
 """The part of a GPU that a job takes when it trains on one: four jobs share a GPU."""
 _JOBS_PER_SLOT = 2  # so that a worker need not wait for its next job
@@ -32,6 +52,8 @@ _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # A cluster that does not answer is reported after 40 seconds instead of a quarter of an hour.
     "RAY_NUM_REDIS_GET_RETRIES": "1",
+    # By default, a job that Ray ends because its machine is short of memory is retried without limit.
+    "RAY_task_oom_retries": str(RETRIES),
 }
 
 
@@ -52,7 +74,7 @@ def open_engine(
 
 
 class RayEngine:
-    """Workers of a Ray cluster, each with one job at a time and one core.
+    """Workers of a Ray cluster, each with one job at a time, one core and an equal share of memory.
 
     A job's exception becomes a :class:`~subgnn.parallel.engine.Failure`. A job whose machine or process is lost runs
     again, up to :data:`RETRIES` times. A process that is connected to Ray already uses that connection, and keeps it.
@@ -60,33 +82,54 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None = None, *, processes: int | None = None, gpus: float = 0.0) -> None:
-        self._ray = _import_ray(loopback=address is None)
+        self.ray = _import_ray(loopback=address is None)
         self._processes, self._gpus = processes, gpus
-        # Per job; the memory of a cluster's machine is known only there.
-        self._memory = share_of_each(processes or os.cpu_count() or 1) if address is None else None
-        self._owned = not self._ray.is_initialized()
+        self.running: list[Any] = []
+        self._owned = not self.ray.is_initialized()
+        self.memory = share_of_each(processes or os.cpu_count() or 1)
         if self._owned and address is None:
             self._start()
         elif self._owned:
             self._connect(address)
-        elif address not in (None, "auto", self._ray.get_runtime_context().gcs_address):
+        elif address not in (None, "auto", self.ray.get_runtime_context().gcs_address):
             hint = "disconnect first: ray.shutdown()"
             raise UserError("this process is already connected to a different cluster", where="--address", hint=hint)
+        if not (self._owned and address is None):
+            of_each = [node.get("memory", 0.0) // node["CPU"] for node in self._machines() if node.get("CPU", 0.0) >= 1]
+            self.memory = max(LEAST, int(min(of_each, default=0)))
         # A job that needs more than any machine has would wait forever.
-        resources = self._ray.cluster_resources()
-        for name, needed in (("CPU", 1.0), ("GPU", gpus)):
-            if resources.get(name, 0.0) < needed:
+        for name, needed in self._needed().items():
+            if max((node.get(name, 0.0) for node in self._machines()), default=0.0) < needed:
                 self.close()
-                hint = "start Ray with --num-cpus or --num-gpus, or choose another --device"
-                raise UserError(f"the cluster has no {name}", where="--engine ray", hint=hint)
+                what = f"{self.memory / 1e9:.1f} GB of memory for a job" if name == "memory" else name
+                hint = "start Ray with --num-cpus, --num-gpus or --memory, or choose another --device"
+                raise UserError(f"the cluster has no {what}", where="--engine ray", hint=hint)
+
+    def _needed(self) -> dict[str, float]:
+        """The resources of a job, as Ray names them."""
+        return {"CPU": 1.0, "memory": float(self.memory)} | ({"GPU": self._gpus} if self._gpus else {})
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """The resources of a job, as options of a task or an actor."""
+        return {"num_cpus": 1, "num_gpus": self._gpus, "memory": self.memory}
+
+    def _machines(self) -> list[dict[str, float]]:
+        """The resources of each machine that is connected now."""
+        return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+
+    def _fitting(self, resources: dict[str, float]) -> int:
+        """How many jobs fit into resources."""
+        return int(min(resources.get(name, 0.0) // needed for name, needed in self._needed().items()))
 
     def _start(self) -> None:
         token = _private_token()
         os.environ.update(token)
         try:
-            self._ray.init(
+            self.ray.init(
                 address="local",
                 num_cpus=self._processes or os.cpu_count(),
+                _memory=self.memory * (self._processes or os.cpu_count() or 1),
                 include_dashboard=False,
                 object_store_memory=max(_LEAST_STORE, share(0.1)),
                 _node_ip_address="127.0.0.1",
@@ -97,7 +140,7 @@ class RayEngine:
             for name in token:
                 del os.environ[name]
         # Ray reads the address to listen on when it is first imported, which may have been before.
-        addresses = {node["NodeManagerAddress"] for node in self._ray.nodes()}
+        addresses = {node["NodeManagerAddress"] for node in self.ray.nodes()}
         if addresses != {"127.0.0.1"}:
             self.close()
             hint = f"set {_LOOPBACK}=0 before Ray is imported, or start a cluster yourself and give its address"
@@ -109,8 +152,8 @@ class RayEngine:
             hint = "accepted: HOST:PORT of the cluster's head, or auto"
             raise UserError(f"'{address}' is not an address", where="--address", hint=hint)
         try:
-            self._ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
-        except (RuntimeError, ValueError, OSError, self._ray.exceptions.RayError) as error:
+            self.ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
+        except (RuntimeError, ValueError, OSError, self.ray.exceptions.RayError) as error:
             words = " ".join(str(error).split())[:200]
             hint = (
                 "is the cluster up (ray status)? this machine must be part of it, with the same versions of Python "
@@ -121,63 +164,96 @@ class RayEngine:
     @property
     def slots(self) -> int:
         """The number of jobs that the cluster can run at once now."""
-        resources = self._ray.cluster_resources()
-        slots = int(resources.get("CPU", 1.0))
-        if self._gpus:
-            slots = min(slots, int(resources.get("GPU", 0.0) / self._gpus))
-        return max(1, slots if self._processes is None else min(slots, self._processes))
+        return max(1, self._at_most(sum(map(self._fitting, self._machines()))))
+
+    @property
+    def free_slots(self) -> int:
+        """The number of jobs that the cluster has room for now, beside what it runs."""
+        return self._at_most(self._fitting(self.ray.available_resources()))
+
+    def _at_most(self, slots: int) -> int:
+        return slots if self._processes is None else min(slots, self._processes)
 
     @property
     def machines(self) -> set[str]:
         """The names of the machines that are connected now."""
-        return {node["NodeManagerHostname"] for node in self._ray.nodes() if node["Alive"]}
+        return {node["NodeManagerHostname"] for node in self.ray.nodes() if node["Alive"]}
 
     def share(self, value: Value) -> Placed[Value]:
         """Place a value in the cluster's memory, from which each machine takes one copy."""
-        errors = self._ray.exceptions
+        errors = self.ray.exceptions
         try:
-            return Placed(self._ray.put(value))
+            return Placed(self.ray.put(value))
         except (errors.ObjectStoreFullError, errors.OutOfDiskError):
             hint = "start Ray with a larger --object-store-memory; a graph in a bundle takes no space there"
             raise UserError("Ray's object store is full", where="--engine ray", hint=hint) from None
 
-    def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        """Yield each job with its result or failure, in the order in which they end."""
-        ray = self._ray
-        remote = ray.remote(_run).options(
-            num_cpus=1, num_gpus=self._gpus, max_retries=RETRIES, scheduling_strategy="SPREAD", name=function.__name__
-        )
+    def map(
+        self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
+    ) -> Iterator[tuple[Job, Result | Failure]]:
+        """Yield each job with its result or failure, in the order in which they end.
+
+        When ``stop`` becomes true, all jobs are cancelled. A job has ``seconds`` from the time at which it is given to
+        the cluster, so no more are given than run at once.
+        """
+        ray, limited = self.ray, stop is not never or seconds < math.inf
+        remote = ray.remote(_run).options(**self.resources, max_retries=RETRIES, name=function.__name__)
         waiting = list(reversed(jobs))
-        running: dict[Any, Job] = {}
+        given: dict[Any, tuple[Job, float]] = {}  # by reference, with the time
         try:
-            while waiting or running:
-                most = self._processes or _JOBS_PER_SLOT * self.slots
-                while waiting and len(running) < most:
+            while (waiting or given) and not stop():
+                most = self._processes or (1 if limited else _JOBS_PER_SLOT) * self.slots
+                while waiting and len(given) < most:
                     job = waiting.pop()
-                    running[remote.remote(function, job, self._memory)] = job
-                (reference,), _ = ray.wait(list(running), num_returns=1)
-                yield running.pop(reference), self._result(reference)
+                    packed, values = _pack(job)
+                    given[remote.remote(function, packed, self.memory, *values)] = job, time.monotonic()
+                self.running = [job for job, _ in given.values()]
+                ended, _ = ray.wait(list(given), num_returns=1, timeout=LOOK_SECONDS if limited else None)
+                for reference in ended:
+                    yield given.pop(reference)[0], self._result(reference)
+                for reference in [one for one, (_, begin) in given.items() if begin < time.monotonic() - seconds]:
+                    ray.cancel(reference, force=True)
+                    yield given.pop(reference)[0], Failure(TOO_LONG)
         finally:  # after an interrupt, or when the caller needs no more results
-            for reference in running:
+            self.running = []
+            for reference in given:
                 with suppress(Exception):
                     ray.cancel(reference, force=True)
 
     def _result(self, reference: Any) -> Any:
-        errors = self._ray.exceptions
+        errors = self.ray.exceptions
         try:
-            return self._ray.get(reference)
-        except errors.RayTaskError as error:  # for example, something a worker cannot import or send
-            return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
+            return self.ray.get(reference)
         except errors.RayError as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            return Failure(
-                f"the job was lost on the cluster {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error)
-            )
+            return self.failure(error)
+
+    def failure(self, error: Exception) -> Failure:
+        """Why a job has no result, from an error of Ray."""
+        errors = self.ray.exceptions
+        if isinstance(error, errors.RayTaskError):  # for example, something a worker cannot import or send
+            return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
+        if isinstance(error, errors.OutOfMemoryError):
+            hint = "start Ray with fewer cores a machine (--num-cpus), so that each job has more memory"
+            return Failure(f"the job's machine ran out of memory {RETRIES + 1} times; {hint}", str(error))
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return Failure(f"the job was lost on the cluster {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error))
+
+    @contextmanager
+    def pool(self, open_source: Callable[[Value], Callable[[Any], Any]], source: Value) -> Iterator[Pool]:
+        """Actors that each call ``open_source`` once, and answer jobs with the function that it returns.
+
+        There are as many as the cluster has room for when the first jobs are given, and they end with the block.
+        """
+        pool = _RayPool(self, open_source, source)
+        try:
+            yield pool
+        finally:
+            pool.close()
 
     def close(self) -> None:
         """Leave the cluster; stop the Ray that was started here."""
         if self._owned:
-            self._ray.shutdown()
+            self.ray.shutdown()
 
     def __enter__(self) -> RayEngine:
         return self
@@ -186,9 +262,63 @@ class RayEngine:
         self.close()
 
 
+class _RayPool:
+    """Actors of a Ray cluster, which are started for the first jobs."""
+
+    def __init__(self, engine: RayEngine, open_source: Callable[[Any], Callable[[Any], Any]], source: Any) -> None:
+        self._engine, self._open, self._source = engine, open_source, source
+        self._actors: list[Any] = []
+
+    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
+        """Yield the result of each job, in the order of the jobs; a failure is raised."""
+        if jobs and not self._actors:
+            # An actor without room would keep its jobs waiting.
+            self._start(max(1, min(len(jobs), self._engine.free_slots)))
+        return in_order(self._results(jobs))
+
+    def _start(self, count: int) -> None:
+        packed, values = _pack(self._source)
+        options: dict[str, Any] = {"max_restarts": RETRIES, "max_task_retries": RETRIES}
+        start = self._engine.ray.remote(_Answerer).options(**self._engine.resources, **options)
+        memory = self._engine.memory
+        self._actors += [start.remote(self._open, packed, memory, *values) for _ in range(count)]
+
+    def _results(self, jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """The number of each job, and its result or failure, in the order in which they end."""
+        from ray.util import ActorPool
+
+        pool = ActorPool(self._actors)
+        try:
+            yield from pool.map_unordered(lambda actor, job: actor.answer.remote(job), list(enumerate(jobs)))
+        except self._engine.ray.exceptions.RayError as error:
+            yield -1, self._engine.failure(error)
+
+    def close(self) -> None:
+        """End the actors."""
+        while self._actors:
+            with suppress(Exception):
+                self._engine.ray.kill(self._actors.pop())
+
+
+class _Answerer:
+    """An actor: what it has opened, and the memory that it may use."""
+
+    def __init__(self, open_source: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> None:
+        self._memory = max(LEAST, memory)
+        with _one_worker(self._memory):
+            self._opened = attempt(open_source, _unpack(packed, values))
+
+    def answer(self, job: tuple[int, Any]) -> tuple[int, Any]:
+        """The number of a job, and its result."""
+        if isinstance(self._opened, Failure):
+            return job[0], self._opened
+        with _one_worker(self._memory):
+            return job[0], attempt(self._opened, job[1])
+
+
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[Value]):
-    """A value in the memory of a cluster."""
+    """A value in the memory of a cluster; a job that holds one finds the value itself in its place."""
 
     reference: Any
 
@@ -200,14 +330,46 @@ class Placed(Generic[Value]):
         return value
 
 
-def _run(function: Callable[[Any], Any], job: Any, memory: int | None) -> Any:
-    """Run one job in a worker, with one thread and its share of the machine's memory."""
+def _pack(job: Any) -> tuple[bytes, list[Any]]:
+    """A job without its placed values, and references to these.
+
+    Ray fetches values that are arguments of their own before it starts a job, and prefers machines that have them.
+    """
+    file, references = io.BytesIO(), []
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value: Any) -> int | None:
+            if not isinstance(value, Placed):
+                return None
+            references.append(value.reference)
+            return len(references) - 1
+
+    Pickler(file, pickle.HIGHEST_PROTOCOL).dump(job)
+    return file.getvalue(), references
+
+
+def _unpack(packed: bytes, values: Sequence[Any]) -> Any:
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, number: int) -> Held[Any]:
+            return Held(values[number])
+
+    return Unpickler(io.BytesIO(packed)).load()
+
+
+def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> Any:
+    """Run one job in a worker."""
+    with _one_worker(memory):
+        return attempt(function, _unpack(packed, values))
+
+
+@contextmanager
+def _one_worker(memory: int) -> Iterator[None]:
+    """One thread, and the memory that was reserved."""
     import numba
 
     numba.set_num_threads(1)
-    available = machine_memory() * 2 // 3 // (os.cpu_count() or 1) if memory is None else memory
-    with memory_limit(max(LEAST, available)):
-        return attempt(function, job)
+    with memory_limit(max(LEAST, memory)):
+        yield
 
 
 def _import_ray(*, loopback: bool) -> Any:

@@ -2,7 +2,8 @@
 
 A job is data that can be pickled; the function is one that a worker can import. Jobs are independent, so an engine may
 run them in any order and anywhere. A job that raises, or whose worker is killed, gives a :class:`Failure`; the others
-continue. A value that many jobs use is given to :meth:`Engine.share` first.
+continue. A value that many jobs use is given to :meth:`Engine.share` first. Where workers first have to open something
+large, such as a model, a pool (:meth:`LocalEngine.pool`) opens it once in each.
 
 :class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
 cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
@@ -22,7 +23,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.connection import Connection, Pipe, wait
@@ -42,7 +43,8 @@ EngineName = Literal["local", "ray"]
 Stop = Callable[[], bool]
 """Asked a few times a second whether to end."""
 _GRACE_SECONDS = 10.0  # for a worker to end in an orderly way
-_LOOK_SECONDS = 0.2  # between two questions whether to end
+LOOK_SECONDS = 0.2
+"""Between two questions whether to end."""
 _ON_GPU = 2  # jobs that share a GPU: one alone leaves it idle between its steps
 
 
@@ -92,8 +94,12 @@ class Shared(Protocol[Value_co]):
     def get(self) -> Value_co:
         """The value; called in a worker."""
 
-    def __hash__(self) -> int:
-        """A hash of the shared value, so that a worker can cache what it computes from it."""
+
+class Pool(Protocol):
+    """Workers that have opened something, and answer jobs with it."""
+
+    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
+        """Yield the result of each job, in the order of the jobs; a failure is raised."""
 
 
 class Engine(Protocol):
@@ -193,6 +199,11 @@ class LocalEngine:
         """Yield each job with its result or failure, in the order in which they end."""
         return self._map(function, jobs, stop, seconds) if self.has_workers else self._map_here(function, jobs, stop)
 
+    @contextmanager
+    def pool(self, open_source: Callable[[Value], Callable[[Any], Any]], source: Value) -> Iterator[Pool]:
+        """Workers that each call ``open_source`` once, and answer jobs with the function that it returns."""
+        yield _LocalPool(self, open_source, source)
+
     def _map_here(
         self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop
     ) -> Iterator[tuple[Job, Result | Failure]]:
@@ -204,7 +215,7 @@ class LocalEngine:
             self.running = []
 
     def _map(
-        self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop, seconds: float
+        self, function: Callable[[Job], Result] | _LocalPool, jobs: Sequence[Job], stop: Stop, seconds: float
     ) -> Iterator[tuple[Job, Result | Failure]]:
         waiting = {on_gpu: [job for job in reversed(jobs) if _on_gpu(job) is on_gpu] for on_gpu in (False, True)}
         busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
@@ -215,10 +226,13 @@ class LocalEngine:
                     for _ in range(min(free, len(waiting[on_gpu]))):
                         worker, job = self._worker(), waiting[on_gpu].pop()
                         busy[worker.pipe] = worker, job, time.monotonic()
-                        worker.send(function, job)
+                        if isinstance(function, _LocalPool):
+                            worker.send(*function.message(worker, job))
+                        else:
+                            worker.send(function, job)
                 self.running = [job for _, job, _ in busy.values()]
                 looks = stop is not never or seconds < math.inf
-                for pipe in wait(list(busy), _LOOK_SECONDS if looks else None):
+                for pipe in wait(list(busy), LOOK_SECONDS if looks else None):
                     worker, job, _ = busy.pop(pipe)
                     result = worker.receive()
                     if worker.is_alive():
@@ -259,8 +273,61 @@ class LocalEngine:
         self.close()
 
 
+class _LocalPool:
+    """The workers of a local engine, each with its own copy of what the first job of this pool opened there."""
+
+    def __init__(self, engine: LocalEngine, open_source: Callable[[Any], Callable[[Any], Any]], source: Any) -> None:
+        self._engine, self._open, self._source = engine, open_source, source
+        self._answer: Callable[[Any], Any] | None = None  # in this process, if there is no other
+
+    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
+        """Yield the result of each job, in the order of the jobs; a failure is raised."""
+        if not self._engine.has_workers:
+            self._answer = self._answer or self._open(self._source)
+            return map(self._answer, jobs)
+        return in_order(
+            (number, result) for (number, _), result in self._engine._map(self, list(enumerate(jobs)), never, math.inf)
+        )
+
+    def message(self, worker: _Worker, job: Any) -> tuple[Callable[[Any], Any], Any]:
+        """The function and the job to send to a worker; the first opens the source."""
+        if worker.holds is self:
+            return _answer_opened, job[1]
+        worker.holds = self
+        return _open_and_answer, (self._open, self._source, job[1])
+
+
+_opened: list[Callable[[Any], Any]] = []  # what a worker has opened for a pool: nothing, or one
+
+
+def _open_and_answer(message: tuple[Callable[[Any], Callable[[Any], Any]], Any, Any]) -> Any:
+    open_source, source, job = message
+    _opened.clear()
+    _opened.append(open_source(source))
+    return _answer_opened(job)
+
+
+def _answer_opened(job: Any) -> Any:
+    return _opened[0](job)
+
+
+def in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+    """Yield results by their numbers, which are 0, 1 and so on in any order; a failure is raised at once."""
+    early: dict[int, Any] = {}
+    due = 0
+    for number, result in results:
+        if isinstance(result, Failure):
+            result.throw()
+        early[number] = result
+        while due in early:
+            yield early.pop(due)
+            due += 1
+
+
 class _Worker:
-    """A child process that runs one job after another."""
+    """A child process that runs one job after another; ``holds`` is the pool whose source it has opened."""
+
+    holds: _LocalPool | None = None
 
     def __init__(self, memory: int, environment: dict[str, str]) -> None:
         self.pipe, theirs = Pipe()
@@ -285,7 +352,7 @@ class _Worker:
     def receive(self) -> Any:
         """Wait for a result, or for the end of the worker."""
         try:
-            return pickle.loads(self.pipe.recv_bytes())
+            return _receive(self.pipe)
         except (EOFError, OSError):
             return Failure(f"the worker process {_how_it_ended(self._process.wait())}")
 
@@ -302,11 +369,6 @@ class _Worker:
             self._process.kill()
             self._process.wait()
         cast(IO[bytes], self._process.stdin).close()
-
-
-def _send(pipe: Connection, value: Any) -> None:
-    """Send a value as bytes: torch would replace the memory of tensors by file descriptors, which end with a worker."""
-    pipe.send_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 def _how_it_ended(code: int) -> str:
@@ -337,6 +399,15 @@ def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
         return Failure.of(error)
 
 
+def _send(pipe: Connection, value: Any) -> None:
+    """Send a value by plain pickle: the pipe's own would hand tensors over in shared memory, which needs a fork."""
+    pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def _receive(pipe: Connection) -> Any:
+    return pickle.loads(pipe.recv_bytes())
+
+
 def run_worker(descriptor: int, memory: int) -> None:
     """Run jobs until there are no more: the main function of a worker."""
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
@@ -348,7 +419,7 @@ def run_worker(descriptor: int, memory: int) -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt), memory_limit(memory):
         while True:
             try:
-                result = attempt(*pickle.loads(pipe.recv_bytes()))
+                result = attempt(*_receive(pipe))
             except (ImportError, AttributeError) as error:  # a function that cannot be imported
                 result = Failure.of(error)
             try:

@@ -85,7 +85,6 @@ class _Common:
     anchors, its anchor nodes of all layers in one array.
     """
 
-    graph: Shared[Graph]
     subgraphs: Ragged
     components: Ragged
     frame: Frame
@@ -96,6 +95,7 @@ class _Common:
 class _Part:
     """A range of the shared anchors of a channel; without a channel, a range of subgraphs."""
 
+    graph: Shared[Graph]
     common: Shared[_Common]
     channel: ChannelSettings | None
     begin: int
@@ -123,7 +123,7 @@ class DistributedMeasuring:
             channels=tuple(frame.channels[i] for i in others),
             shared=[[row[i] for i in others] for row in frame.shared],
         )
-        parts = self._parts(_Common(self.graph, subgraphs, components.nodes, rest, sources))
+        parts = self._parts(_Common(subgraphs, components.nodes, rest, sources))
         starts = np.concatenate([[0], np.cumsum(components.counts)])
         found: dict[ChannelSettings | None, Any] = {}
         for done, (part, result) in enumerate(self.engine.map(_measure_part, parts), 1):
@@ -152,7 +152,7 @@ class DistributedMeasuring:
         """Ranges of anchors, each as many as one search serves; then ranges of subgraphs of about equal size."""
         shared = self.engine.share(common)
         by_anchors = [
-            _Part(shared, channel, begin, min(begin + WORD, len(nodes)))
+            _Part(self.graph, shared, channel, begin, min(begin + WORD, len(nodes)))
             for channel, nodes in common.sources.items()
             for begin in range(0, len(nodes), WORD)
         ]
@@ -163,13 +163,15 @@ class DistributedMeasuring:
         count = max(_PARTS_A_SLOT * self.engine.slots, each * len(common.components) // _BYTES_A_PART)
         cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1)[1:-1])
         bounds = np.unique([0, *cuts, len(common.subgraphs)]).tolist()
-        return by_anchors + [_Part(shared, None, a, b) for a, b in pairwise(bounds if len(bounds) > 1 else (0, 0))]
+        return by_anchors + [
+            _Part(self.graph, shared, None, a, b) for a, b in pairwise(bounds if len(bounds) > 1 else (0, 0))
+        ]
 
 
 def _measure_part(part: _Part) -> Any:
     """The inputs of a range of subgraphs, or what is measured of a range of anchors; run by a worker."""
     common = part.common.get()
-    graph, rows, frame = common.graph.get(), np.arange(part.begin, part.end), common.frame
+    graph, rows, frame = part.graph.get(), np.arange(part.begin, part.end), common.frame
     if part.channel is None:
         return measure(graph, common.subgraphs.take(rows), frame).inputs
     work = Work(graph, frame.settings, part.channel, 1, frame.seed)

@@ -9,6 +9,7 @@ DIR/report.html       and report.md, report.json (:mod:`subgnn.lab.suites.report
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,7 +29,7 @@ from subgnn.lab.suites.spec import DatasetSpec, Suite, parse_suite
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import find_model
-from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared
+from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.result import RESULTS, read_result
@@ -240,11 +241,17 @@ class RemoteEngine:
         """The number of jobs that run at once."""
         return self._engine.slots
 
-    def map(self, function: Function, jobs: Sequence[Any]) -> Iterator[tuple[Any, Any | Failure]]:
+    @property
+    def running(self) -> Sequence[Any]:
+        """The jobs that run now."""
+        return [remote.job for remote in self._engine.running]
+
+    def map(
+        self, function: Function, jobs: Sequence[Any], *, stop: Stop = never, seconds: float = math.inf
+    ) -> Iterator[tuple[Any, Any | Failure]]:
         """Yield each job with its result or failure, in the order in which they end, when its files are written."""
-        for remote, found in self._engine.map(
-            _run_remotely, [_RemoteJob(function, job, self._dataset(job)) for job in jobs]
-        ):
+        remotely = [_RemoteJob(function, job, self._dataset(job)) for job in jobs]
+        for remote, found in self._engine.map(_run_remotely, remotely, stop=stop, seconds=seconds):
             if isinstance(found, Failure):
                 yield remote.job, found
                 continue

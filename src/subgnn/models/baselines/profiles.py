@@ -27,20 +27,18 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.models.baselines.scores import fit_scales, held_out_scores, indicators
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
-from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
+from subgnn.models.kernel_machines.regression import Floats
 from subgnn.models.kernel_machines.views import DiffusionSettings, Matrix, multiply
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
-from subgnn.rng import stream
 from subgnn.task import TaskName, task_of
 
 _OWN = 0.8  # the part of a class's own profile in its smoothed one
-_FOLDS = 5
-_NEVER = -20.0  # the logit of a class that the training split does not have
 _WALK = ("walk",)
 
 
@@ -106,9 +104,8 @@ def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
 
 def profile_weights(rows: Matrix, targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
     """The weights of scores (N, outputs) from the walks p (n, N): one column a class, label or value."""
-    kind = task_of(task)
-    high = kind.indicators(targets > targets.mean() if kind.real else targets, outputs)
-    if kind.one_class:
+    high = indicators(targets, task, outputs)
+    if task_of(task).one_class:
         return log_ratios(rows, high)
     return np.subtract(log_ratios(rows, high), log_ratios(rows, 1 - high))
 
@@ -139,13 +136,12 @@ class ProfileNetwork(nn.Module):
         columns = np.flatnonzero(_mean(rows) > 0)
         rows = rows[:, columns]
         targets = examples.targets.cpu().numpy()[examples.train]
-        fold = stream(self.seed, "profiles/folds").permutation(len(targets)) % min(_FOLDS, max(2, len(targets)))
-        scores = np.zeros((len(targets), outputs))
-        for i in np.unique(fold):
-            rest, held = fold != i, fold == i
-            if rest.any():
-                scores[held] = _product(rows[held], profile_weights(rows[rest], targets[rest], task, outputs))
-        scale, bias = _scale(scores, targets, task, examples.train_weights)
+
+        def score(rest: NDArray[np.bool_], held: NDArray[np.bool_]) -> Floats:
+            return _product(rows[held], profile_weights(rows[rest], targets[rest], task, outputs))[None]
+
+        scores = held_out_scores(len(targets), self.seed, score, name="profiles/folds")
+        scale, bias = fit_scales(scores, targets, task, examples.train_weights)
         weight = profile_weights(rows, targets, task, outputs) * scale
         state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
         for name, value in state.items():
@@ -158,28 +154,3 @@ class ProfileNetwork(nn.Module):
         return torch.from_numpy(found).to(self.bias.device) + self.bias
 
     forward = embed
-
-
-def _scale(
-    scores: Floats, targets: NDArray[Any], task: TaskName, weights: Floats | None
-) -> tuple[Floats | float, Floats]:
-    """The scale of scores, a number or (outputs,), and the bias (outputs,), from scores of held-out subgraphs."""
-    kind = task_of(task)
-    if kind.real:
-        centred = scores[:, 0] - scores.mean()
-        slope = float(centred @ targets) / max(float(centred @ centred), 1e-12)
-        return max(slope, 0.0), np.array([targets.mean() - max(slope, 0.0) * scores.mean()])
-    if kind.several:
-        each = np.ones_like(scores) if weights is None else weights
-        pairs = [fit_label_scale(scores[:, k], targets[:, k], each[:, k]) for k in range(scores.shape[1])]
-        scales, offsets = zip(*pairs, strict=True)
-        return np.array(scales), np.array(offsets)
-    counts = np.bincount(targets, weights=weights, minlength=scores.shape[1])
-    share = counts / counts.sum()
-    prior = np.log(np.where(share > 0, share, 1.0))
-    there = share > 0
-    y = kind.indicators(targets, scores.shape[1])
-    parts = np.stack([scores[:, there], np.broadcast_to(prior[there], (len(scores), int(there.sum())))])
-    loss = softmax_loss(parts, y[:, there], weights)
-    scale, trust = minimise_in_box(loss, [5.0, 1.0], [(0, 200), (0, 3)])
-    return float(scale), np.where(there, trust * prior, _NEVER)
