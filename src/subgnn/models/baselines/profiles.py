@@ -31,7 +31,8 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
 from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
-from subgnn.models.kernel_machines.views import DiffusionSettings, Matrix, multiply
+from subgnn.models.kernel_machines.rows import Matrix, multiply
+from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
@@ -55,7 +56,9 @@ class ProfileModel(TensorModel):
         return "surroundings"
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        settings = replace(resolve_algorithm(recipe.of(DiffusionSettings), data), views=_WALK)
+        settings = replace(
+            resolve_algorithm(recipe.of(DiffusionSettings), data.graph, data.subgraphs.nodes), views=_WALK
+        )
         return super().set_up(data, recipe.with_method_settings(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:

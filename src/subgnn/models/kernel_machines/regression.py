@@ -11,18 +11,18 @@ A step d solves H d = -g by conjugate gradients, with the diagonal of H as preco
 are needed, which may be sparse. A step is shortened while the slope at its end is uphill. It stops when -g d <=
 :data:`TOLERANCE`^2 C sum of s_i: with p the predicted probabilities, the error of outputs, in units of sqrt(p (1 - p)),
 is then 1e-8 in the root mean square. Losses are softmax for one class of several, and one against the rest for several
-labels. It is fastest where the columns of rows are principal components: its second derivative is then nearly diagonal.
-Products with H are in single precision until the last steps; gradients are in double precision always. A fit may start
-from that of another penalty (:class:`Path`). On 2,399 rows of 20 classes and four penalties, both
-together take 17 s, not 45 s.
+labels. Products with H are in single precision until the last steps; gradients are in double precision always. A fit
+may start from that of another penalty (:class:`Path`).
 
-*Ridge* (:func:`fit_ridge`) needs principal components z, so that z^T z is diagonal: W = (z^T z + 1/C)^-1 z^T (y - m),
-with m the mean of y. The output for row i of a fit without row i follows from the fit to all rows: y_i - (y_i - f_i) /
-(1 - h_i), h_i = 1/n + z_i (z^T z + 1/C)^-1 z_i^T. Outputs of classes and labels become logits by a scale (classes), or
-a scale and an offset for each label, fitted to these left-out outputs. One decomposition serves all outputs and
-penalties; RidgeCV would decompose the rows again (.49 s, not .03 s, for 1,272 rows and 4 penalties), without weights of
-labels. Weights s of rows turn z^T z into z^T S z, which is not diagonal, and h_i into s_i x_i (X^T S X + P)^-1 x_i^T,
-with X = [z, 1] and P = 1/C for all columns but the last.
+Rows may be known by their inner products K alone (:class:`Gram`): W = X^T a, outputs are K a + b, and a is fitted.
+Conjugate gradients are then preconditioned by K, which leaves one product with K for each of their steps: no
+decomposition is needed. With W = D - P the second derivative of the loss, they solve (1 + C W K) d = -(a + C gap).
+
+*Ridge* (:func:`fit_ridge`) needs one Cholesky decomposition: of X^T S X + P with X = [rows, 1], S the weights of rows
+and P = 1/C for all columns but the last; or of K + (C S)^-1 for rows that are known by K. The output for row i of a fit
+without row i follows from the fit to all rows: y_i - (y_i - f_i) / (1 - h_i), h_i = s_i x_i (X^T S X + P)^-1 x_i^T; in
+terms of K it is y_i - a_i / Q_ii, with Q = G - G 1 1^T G / 1^T G 1 and G = (K + (C S)^-1)^-1. Outputs of classes and
+labels become logits by a scale (classes), or a scale and an offset for each label, fitted to these left-out outputs.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from subgnn.task import TaskName, task_of
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
+Precision = type[np.floating[Any]]
 TOLERANCE = 1e-8
 _STEPS, _SINGLE_STEPS, _INNER_STEPS, _SHORTER = 150, 40, 2000, 30
 _UPHILL = 0.1  # of the slope at the start of a step, at its end
@@ -54,6 +55,21 @@ class Path:
     at: Floats | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Gram:
+    """Rows that are known by their inner products alone, ``values`` (n, n); weights are those of a in W = X^T a."""
+
+    values: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As many columns as rows."""
+        return len(self.values), len(self.values)
+
+    def __matmul__(self, weights: Floats) -> Floats:
+        return self.values @ weights
+
+
 def fit_linear(
     rows: Any,
     targets: Floats,
@@ -66,7 +82,7 @@ def fit_linear(
     """W and b of a linear model with an L2 penalty on W.
 
     Args:
-        rows: an array, or a scipy sparse array.
+        rows: an array, a scipy sparse array, or their inner products.
         targets: values, or 1 where a row has the class or label, else 0; then every column has both.
         inverse_penalty: C.
         loss: ``softmax`` if the columns are classes that exclude each other; their biases then sum to 0.
@@ -75,16 +91,15 @@ def fit_linear(
     Shapes:
         rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,).
     """
-    linear = _Linear(rows, targets, inverse_penalty, loss, weights)
+    linear = (_OfGram if isinstance(rows, Gram) else _Linear)(rows, targets, inverse_penalty, loss, weights)
     at = linear.start() if path is None or path.at is None else path.at.copy()
     outputs, gradient = linear.slope(at)
     precise = False
     for number in range(_STEPS):
         precise = precise or number >= _SINGLE_STEPS
-        product, diagonal = linear.curvature(outputs, np.float64 if precise else np.float32)
-        enough = linear.forcing(gradient, diagonal)
-        step = _conjugate_gradients(product, -gradient, diagonal, enough=enough)
-        slope = float((gradient * step).sum())
+        step = linear.step(outputs, gradient, np.float64 if precise else np.float32)
+        lifted = linear.lift(step, np.float64)
+        slope = float((gradient * lifted).sum())
         if -slope <= linear.smallest:
             if precise:
                 at += step
@@ -95,7 +110,7 @@ def fit_linear(
         for _ in range(_SHORTER):
             ahead = at + length * step
             outputs, gradient = linear.slope(ahead)
-            there = float((gradient * step).sum())
+            there = float((gradient * lifted).sum())
             if there <= -_UPHILL * slope:
                 break
             length *= min(max(slope / (slope - there), 0.1), 0.5)
@@ -114,13 +129,16 @@ class _Linear:
 
     def __init__(self, rows: Any, targets: Floats, c: float, loss: str, weights: Floats | None) -> None:
         self.rows, self.targets, self.c, self.loss = rows, targets, c, loss
-        dense = isinstance(rows, np.ndarray)
-        self.turned = rows.T if dense else rows.T.tocsr()
-        self.squares = self.turned * self.turned if dense else self.turned.multiply(self.turned).tocsr()
-        self.single = rows.astype(np.float32), self.turned.astype(np.float32)
         self.each = np.ones((len(targets), 1)) if weights is None else weights
         self.smallest = TOLERANCE**2 * c * float(np.broadcast_to(self.each, targets.shape).sum())
         self._first: float | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        dense = isinstance(self.rows, np.ndarray)
+        self.turned = self.rows.T if dense else self.rows.T.tocsr()
+        self.squares = self.turned * self.turned if dense else self.turned.multiply(self.turned).tocsr()
+        self.single = self.rows.astype(np.float32), self.turned.astype(np.float32)
 
     def start(self) -> Floats:
         """No weights, and biases that give the frequencies of classes, or the mean."""
@@ -130,57 +148,100 @@ class _Linear:
         return at
 
     def slope(self, at: Floats) -> tuple[Floats, Floats]:
-        """Probabilities or values (n, K), and the gradient (r + 1, K)."""
+        """Probabilities or values (n, K), and the gradient (r + 1, K); of a Gram matrix, K^-1 times the gradient."""
         found: Floats = self.rows @ at[:-1] + at[-1]
         if self.loss != "squared":
             found = scipy.special.softmax(found, axis=1) if self.loss == "softmax" else scipy.special.expit(found)
         gap = self.each * (found - self.targets)
-        return found, np.concatenate([self.c * (self.turned @ gap) + at[:-1], self.c * gap.sum(axis=0, keepdims=True)])
+        return found, np.concatenate([self.c * self._back(gap) + at[:-1], self.c * gap.sum(axis=0, keepdims=True)])
 
-    def curvature(self, p: Floats, kind: type[np.floating[Any]]) -> tuple[Callable[[Floats], Floats], Floats]:
-        """Products with H, in single or double precision, and its diagonal."""
-        rows, turned = self.single if kind is np.float32 else (self.rows, self.turned)
+    def _back(self, gap: Floats) -> Floats:
+        return np.asarray(self.turned @ gap)
+
+    def lift(self, vector: Floats, kind: Precision) -> Floats:
+        """What the product with a gradient is taken of: of a Gram matrix, K times the vector."""
+        return vector
+
+    def _bend(self, p: Floats, kind: Precision) -> tuple[Callable[[Floats], Floats], Floats]:
+        """The second derivative of the loss, as a function of a change of outputs (n, K), and its diagonal."""
         spread = self.each * (np.ones_like(p) if self.loss == "squared" else p * (1 - p))
         each, q = (self.each * p if self.loss == "softmax" else spread).astype(kind), p.astype(kind)
 
-        def product(v: Floats) -> Floats:
-            change = rows @ v[:-1].astype(kind) + v[-1].astype(kind)
+        def bend(change: Floats) -> Floats:
             if self.loss == "softmax":
                 change -= (q * change).sum(axis=1, keepdims=True)
             change *= each
+            return change
+
+        return bend, spread
+
+    def step(self, p: Floats, gradient: Floats, kind: Precision) -> Floats:
+        """A step of Newton's method, whose products with H are in single or double precision."""
+        rows, turned = self.single if kind is np.float32 else (self.rows, self.turned)
+        bend, spread = self._bend(p, kind)
+
+        def product(v: Floats, _: Floats) -> Floats:
+            change = bend(rows @ v[:-1].astype(kind) + v[-1].astype(kind))
             return np.concatenate([self.c * (turned @ change) + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
         diagonal = np.concatenate([1 + self.c * (self.squares @ spread), self.c * spread.sum(axis=0, keepdims=True)])
-        return product, np.maximum(diagonal, np.finfo(np.float64).tiny)
+        diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
+        return self._solved(product, gradient, diagonal, kind)
 
-    def forcing(self, gradient: Floats, diagonal: Floats) -> float:
-        """The squared residual at which a step is solved well enough: smaller near the minimum, but not needlessly."""
-        size = float((gradient * gradient / diagonal).sum())
+    def _solved(
+        self, product: Callable[[Floats, Floats], Floats], gradient: Floats, diagonal: Floats, kind: Precision
+    ) -> Floats:
+        """The step d with H d = -gradient, by conjugate gradients, preconditioned by the diagonal (and by K).
+
+        The squared residual at which it is solved well enough is smaller near the minimum, but not needlessly.
+        """
+        found, rest = np.zeros_like(gradient), -gradient
+        direction = rest / diagonal
+        lifted = self.lift(direction, kind)
+        size = float((rest * lifted).sum())
         self._first = max(size, self.smallest) if self._first is None else self._first
-        return max(size * min(0.01, size / self._first), 0.01 * self.smallest)
+        enough = max(size * min(0.01, size / self._first), 0.01 * self.smallest)
+        for _ in range(_INNER_STEPS):
+            if size <= enough:
+                break
+            image = product(direction, lifted)
+            bend = float((lifted * image).sum())
+            if not bend > 0:  # rounding
+                break
+            length = size / bend
+            found += length * direction
+            rest -= length * image
+            scaled = rest / diagonal
+            own = self.lift(scaled, kind)
+            before, size = size, float((rest * own).sum())
+            direction = scaled + (size / before) * direction
+            lifted = direction if own is scaled else own + (size / before) * lifted
+        return found
 
 
-def _conjugate_gradients(
-    product: Callable[[Floats], Floats], wanted: Floats, diagonal: Floats, *, enough: float
-) -> Floats:
-    """The step d with H d = wanted, until the squared residual, in the units of the diagonal, is small enough."""
-    found, rest = np.zeros_like(wanted), wanted.copy()
-    scaled = rest / diagonal
-    direction, size = scaled, float((rest * scaled).sum())
-    for _ in range(_INNER_STEPS):
-        if size <= enough:
-            break
-        image = product(direction)
-        bend = float((direction * image).sum())
-        if not bend > 0:  # rounding
-            break
-        length = size / bend
-        found += length * direction
-        rest -= length * image
-        scaled = rest / diagonal
-        before, size = size, float((rest * scaled).sum())
-        direction = scaled + (size / before) * direction
-    return found
+class _OfGram(_Linear):
+    """The objective in terms of inner products of rows; a and b are the rows of one array (n + 1, K)."""
+
+    def _prepare(self) -> None:
+        self._single = self.rows.values.astype(np.float32)
+
+    def _back(self, gap: Floats) -> Floats:
+        return gap
+
+    def lift(self, vector: Floats, kind: Precision) -> Floats:
+        matrix = self._single if kind is np.float32 else self.rows.values
+        return np.concatenate([matrix @ vector[:-1].astype(kind), vector[-1:]])
+
+    def step(self, p: Floats, gradient: Floats, kind: Precision) -> Floats:
+        bend, spread = self._bend(p, kind)
+
+        def product(v: Floats, lifted: Floats) -> Floats:
+            change = bend((lifted[:-1] + v[-1]).astype(kind))
+            return np.concatenate([self.c * change + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
+
+        diagonal = np.ones((len(gradient), 1)) * np.ones((1, p.shape[1]))
+        diagonal[-1] = np.maximum(self.c * spread.sum(axis=0), np.finfo(np.float64).tiny)
+        return self._solved(product, gradient, diagonal, kind)
 
 
 def minimise_in_box(objective: Objective, start: Sequence[float], bounds: Sequence[tuple[float, float]]) -> Floats:
@@ -229,7 +290,7 @@ def fit_outputs(
     A class that the targets lack, and a label that all or none of them have, get a constant output.
 
     Args:
-        rows: principal components; for the logistic loss any array, also a sparse one.
+        rows: an array, or their inner products; for the logistic loss also a sparse array.
         targets: classes (n,), labels as 0 and 1 (n, labels), or values (n,).
         inverse_penalty: C.
         weights: how much rows (n,), or pairs of a row and a label (n, labels), count; not for regression.
@@ -308,40 +369,50 @@ def fit_balanced(
 
 
 def fit_ridge(
-    rows: Floats, targets: Floats, inverse_penalty: float, *, weights: Floats | None = None
+    rows: Floats | Gram, targets: Floats, inverse_penalty: float, *, weights: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """W, b, and the output for each row of a fit without it.
 
     Shapes:
         rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,), (n, K).
     """
-    if weights is not None:
-        columns, places = np.unique(weights, axis=1, return_inverse=True)
-        fits = [_weighted_ridge(rows, targets, inverse_penalty, column) for column in columns.T]
-        # One fit serves all columns of the same weights.
-        parts = [[part[..., k] for part in fits[place]] for k, place in enumerate(places.reshape(-1))]
-        by_kind = [np.stack(kind, axis=-1) for kind in zip(*parts, strict=True)]
-        return by_kind[0], by_kind[1], by_kind[2]
-    bias = targets.mean(axis=0)
-    diagonal = np.einsum("ij,ij->j", rows, rows) + 1 / inverse_penalty
-    weight = (rows.T @ (targets - bias)) / diagonal[:, None]
-    leverage = 1 / len(rows) + (rows * rows) @ (1 / diagonal)
-    left_out = targets - (targets - rows @ weight - bias) / np.maximum(1 - leverage, 1e-6)[:, None]
+    solve = _kernel_ridge if isinstance(rows, Gram) else _primal_ridge
+    each = np.ones((len(targets), 1)) if weights is None else weights
+    columns, places = np.unique(each, axis=1, return_inverse=True)
+    places = np.broadcast_to(places.reshape(-1), targets.shape[1:])
+    weight, bias = np.zeros((rows.shape[1], targets.shape[1])), np.zeros(targets.shape[1])
+    left_out = np.zeros(targets.shape)
+    for number, column in enumerate(columns.T):  # one decomposition serves all columns of the same weights
+        own = places == number
+        weight[:, own], bias[own], left_out[:, own] = solve(rows, targets[:, own], inverse_penalty, column)
     return weight, bias, left_out
 
 
-def _weighted_ridge(
-    rows: Floats, targets: Floats, inverse_penalty: float, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """As :func:`fit_ridge`, with a weight for each row (n,)."""
+def _primal_ridge(rows: Any, targets: Floats, c: float, weights: Floats) -> tuple[Floats, Floats, Floats]:
     wide = np.hstack([rows, np.ones((len(rows), 1))])
-    matrix = (wide * weights[:, None]).T @ wide
-    matrix[np.arange(rows.shape[1]), np.arange(rows.shape[1])] += 1 / inverse_penalty
-    factor = scipy.linalg.cho_factor(matrix)
-    found = scipy.linalg.cho_solve(factor, (wide * weights[:, None]).T @ targets)
-    leverage = weights * np.einsum("ij,ji->i", wide, scipy.linalg.cho_solve(factor, wide.T))
+    scaled = wide * weights[:, None]
+    matrix = scaled.T @ wide
+    matrix[np.arange(rows.shape[1]), np.arange(rows.shape[1])] += 1 / c
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    found = scipy.linalg.cho_solve((factor, True), scaled.T @ targets)
+    turned = scipy.linalg.solve_triangular(factor, wide.T, lower=True, check_finite=False)
+    leverage = weights * np.einsum("ji,ji->i", turned, turned)
     left_out = targets - (targets - wide @ found) / np.maximum(1 - leverage, 1e-6)[:, None]
     return found[:-1], found[-1], left_out
+
+
+def _kernel_ridge(rows: Any, targets: Floats, c: float, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    matrix = rows.values.copy()
+    matrix[np.diag_indices_from(matrix)] += 1 / (c * np.maximum(weights, 1e-12 * weights.max()))
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    solved = scipy.linalg.cho_solve((factor, True), np.hstack([targets, np.ones((len(targets), 1))]))
+    inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    of_ones = solved[:, -1]
+    bias = (of_ones @ targets) / of_ones.sum()
+    found = solved[:, :-1] - of_ones[:, None] * bias
+    own = np.einsum("ji,ji->i", inverse, inverse) - of_ones**2 / of_ones.sum()
+    # 1 - h_i is own / (C s_i).
+    return found, bias, targets - found / np.maximum(own, 1e-6 * c * weights)[:, None]
 
 
 def _as_logits(
