@@ -141,7 +141,7 @@ def test_exact_diffusions_beyond_the_memory_are_refused():
     graph = replace(dataset().graph, offsets=np.zeros(10**7, np.int64))
     sets = Ragged.from_lengths(np.zeros(25, np.int32), np.ones(25, np.int64))
     with memory_limit("1GB"), pytest.raises(UserError, match=r"take 1\.0 GB"):
-        rows.view_of(graph, sets, "lift", views.DiffusionSettings(algorithm="exact")).values
+        _ = rows.view_of(graph, sets, "lift", views.DiffusionSettings(algorithm="exact")).values
 
 
 @pytest.mark.parametrize("given", ["[]", '["lift", "lift"]', '["lifts"]', '["topology"]'])

@@ -15,8 +15,8 @@ labels. Products with H are in single precision until the last steps; gradients 
 may start from that of another penalty (:class:`Path`).
 
 Rows may be known by their inner products K alone (:class:`Gram`): W = X^T a, outputs are K a + b, and a is fitted.
-Conjugate gradients are then preconditioned by K, which leaves one product with K for each of their steps: no
-decomposition is needed. With W = D - P the second derivative of the loss, they solve (1 + C W K) d = -(a + C gap).
+Conjugate gradients are then preconditioned by K, which leaves one product with K for each of their steps, and by the
+leading eigenvectors of K. With B the second derivative of the loss, they solve (1 + C B K) d = -(a + C gap).
 
 *Ridge* (:func:`fit_ridge`) needs one Cholesky decomposition: of X^T S X + P with X = [rows, 1], S the weights of rows
 and P = 1/C for all columns but the last; or of K + (C S)^-1 for rows that are known by K. The output for row i of a fit
@@ -30,6 +30,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -43,6 +44,7 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 Precision = type[np.floating[Any]]
 TOLERANCE = 1e-8
 _STEPS, _SINGLE_STEPS, _INNER_STEPS, _SHORTER = 150, 40, 2000, 30
+_LEADING = 256
 _UPHILL = 0.1  # of the slope at the start of a step, at its end
 _NEVER = -20.0  # the logit of a class that the training split does not have
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
@@ -55,11 +57,27 @@ class Path:
     at: Floats | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Gram:
     """Rows that are known by their inner products alone, ``values`` (n, n); weights are those of a in W = X^T a."""
 
     values: Floats
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The inner products in single precision."""
+        return self.values.astype(np.float32)
+
+    @cached_property
+    def leading(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The largest eigenvalues (r,) and their vectors (n, r), roughly, by three steps of subspace iteration."""
+        draws = np.random.default_rng(0).standard_normal((len(self.values), min(len(self.values), _LEADING)))
+        found = self.single @ draws.astype(np.float32)
+        for _ in range(2):
+            found = self.single @ np.linalg.qr(found)[0]
+        basis = np.linalg.qr(found)[0]
+        values, turn = np.linalg.eigh(basis.T @ (self.single @ basis))
+        return np.maximum(values, 0), basis @ turn
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -151,7 +169,7 @@ class _Linear:
         """Probabilities or values (n, K), and the gradient (r + 1, K); of a Gram matrix, K^-1 times the gradient."""
         found: Floats = self.rows @ at[:-1] + at[-1]
         if self.loss != "squared":
-            found = scipy.special.softmax(found, axis=1) if self.loss == "softmax" else scipy.special.expit(found)
+            found = _softmax(found)[0] if self.loss == "softmax" else scipy.special.expit(found)
         gap = self.each * (found - self.targets)
         return found, np.concatenate([self.c * self._back(gap) + at[:-1], self.c * gap.sum(axis=0, keepdims=True)])
 
@@ -181,7 +199,7 @@ class _Linear:
         bend, spread = self._bend(p, kind)
 
         def product(v: Floats, _: Floats) -> Floats:
-            change = bend(rows @ v[:-1].astype(kind) + v[-1].astype(kind))
+            change = bend(rows @ v[:-1] + v[-1])
             return np.concatenate([self.c * (turned @ change) + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
         diagonal = np.concatenate([1 + self.c * (self.squares @ spread), self.c * spread.sum(axis=0, keepdims=True)])
@@ -191,13 +209,13 @@ class _Linear:
     def _solved(
         self, product: Callable[[Floats, Floats], Floats], gradient: Floats, diagonal: Floats, kind: Precision
     ) -> Floats:
-        """The step d with H d = -gradient, by conjugate gradients, preconditioned by the diagonal (and by K).
+        """The step d with H d = -gradient, by conjugate gradients.
 
         The squared residual at which it is solved well enough is smaller near the minimum, but not needlessly.
         """
-        found, rest = np.zeros_like(gradient), -gradient
-        direction = rest / diagonal
-        lifted = self.lift(direction, kind)
+        diagonal, rest = diagonal.astype(kind), -gradient.astype(kind)
+        precondition = self._preconditioner(diagonal, kind)
+        found, (direction, lifted) = np.zeros_like(rest), precondition(rest)
         size = float((rest * lifted).sum())
         self._first = max(size, self.smallest) if self._first is None else self._first
         enough = max(size * min(0.01, size / self._first), 0.01 * self.smallest)
@@ -211,37 +229,64 @@ class _Linear:
             length = size / bend
             found += length * direction
             rest -= length * image
-            scaled = rest / diagonal
-            own = self.lift(scaled, kind)
+            scaled, own = precondition(rest)
             before, size = size, float((rest * own).sum())
-            direction = scaled + (size / before) * direction
+            direction *= size / before
+            direction += scaled
             lifted = direction if own is scaled else own + (size / before) * lifted
-        return found
+        return found.astype(np.float64)
+
+    def _preconditioner(self, diagonal: Floats, kind: Precision) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """A function that gives a vector that is about H^-1 times another, and the same lifted."""
+
+        def precondition(rest: Floats) -> tuple[Floats, Floats]:
+            scaled = rest / diagonal
+            return scaled, scaled
+
+        return precondition
 
 
 class _OfGram(_Linear):
     """The objective in terms of inner products of rows; a and b are the rows of one array (n + 1, K)."""
 
     def _prepare(self) -> None:
-        self._single = self.rows.values.astype(np.float32)
+        self._lifted: dict[Precision, Floats] = {}
 
     def _back(self, gap: Floats) -> Floats:
         return gap
 
     def lift(self, vector: Floats, kind: Precision) -> Floats:
-        matrix = self._single if kind is np.float32 else self.rows.values
-        return np.concatenate([matrix @ vector[:-1].astype(kind), vector[-1:]])
+        matrix = self.rows.single if kind is np.float32 else self.rows.values
+        return np.concatenate([matrix @ vector[:-1].astype(kind, copy=False), vector[-1:]])
 
     def step(self, p: Floats, gradient: Floats, kind: Precision) -> Floats:
         bend, spread = self._bend(p, kind)
 
         def product(v: Floats, lifted: Floats) -> Floats:
-            change = bend((lifted[:-1] + v[-1]).astype(kind))
+            change = bend(lifted[:-1] + v[-1])
             return np.concatenate([self.c * change + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
-        diagonal = np.ones((len(gradient), 1)) * np.ones((1, p.shape[1]))
-        diagonal[-1] = np.maximum(self.c * spread.sum(axis=0), np.finfo(np.float64).tiny)
+        diagonal = np.maximum(self.c * spread.sum(axis=0), np.finfo(np.float64).tiny)
         return self._solved(product, gradient, diagonal, kind)
+
+    def _preconditioner(self, diagonal: Floats, kind: Precision) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """(K^-1 - U E U^T) K r, with E = C w / (1 + C w l) for eigenvalues l of K and w the mean spread of an output.
+
+        As E < 1 / l, this is positive definite for any U with U^T K U = diag(l).
+        """
+        values, vectors = (array.astype(kind) for array in self.rows.leading)
+        if kind not in self._lifted:
+            self._lifted[kind] = self.lift(np.concatenate([vectors, vectors[:1]]), kind)[:-1]
+        lifted, mean = self._lifted[kind], diagonal / len(self.targets)
+        inner = mean / (1 + mean * values[:, None])
+
+        def precondition(rest: Floats) -> tuple[Floats, Floats]:
+            own = self.lift(rest, kind)
+            part = inner * (vectors.T @ own[:-1])
+            last = rest[-1:] / diagonal
+            return np.concatenate([rest[:-1] - vectors @ part, last]), np.concatenate([own[:-1] - lifted @ part, last])
+
+        return precondition
 
 
 def minimise_in_box(objective: Objective, start: Sequence[float], bounds: Sequence[tuple[float, float]]) -> Floats:
@@ -266,8 +311,8 @@ def softmax_loss(parts: Floats, y: Floats, weights: Floats | None) -> Objective:
 
     def loss(a: Floats) -> tuple[float, Floats]:
         logits = np.tensordot(a, parts, 1)
-        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-        gap = np.exp(logits - total) - y
+        chance, total = _softmax(logits)
+        gap = chance - y
         value = total[:, 0] - (y * logits).sum(axis=1)
         return float(np.average(value, weights=weights)), np.average((parts * gap).sum(axis=2), axis=1, weights=weights)
 
@@ -337,35 +382,90 @@ def fit_balanced(
 
     The bias is not penalised. Where classes are of different sizes, a strong penalty leaves it alone to decide, and the
     largest class is predicted. Here the weights come from a fit with balanced classes, and one scale and the biases
-    from the likelihood of outputs without each row's own part. That part follows from a step of Newton's method with
-    the diagonal of the Hessian, which is near the whole where the penalty is strong.
+    from the likelihood of outputs without each row's own part. That part follows from a step of Newton's method
+    (:func:`_nearness`).
     """
     y = task_of(task).indicators(targets, outputs)
     each = task_of(task).balanced_weights(targets, outputs)[targets.astype(np.int64)]
     options: dict[str, Any] = {"inverse_penalty": inverse_penalty, "loss": "logistic", "weights": each, "path": path}
     weight, bias = fit_outputs(rows, targets, task, outputs, **options)
-    p = scipy.special.softmax(rows @ weight + bias, axis=1)
+    p, _ = _softmax(rows @ weight + bias)
     own = inverse_penalty * each[:, None]
-    squares = rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows).tocsr()
-    near = squares @ (1 / (1 + squares.T @ (own * p * (1 - p))))
+    near = _nearness(rows, own * p * (1 - p))
     left_out = rows @ weight + own * near * (p - y) / np.maximum(1 - own * near * p * (1 - p), 1e-6)
     there = np.flatnonzero(y.any(axis=0))
     if len(there) == 2:  # the first has logit 0
         left_out[:, there[0]] = 0
-    left_out, y, unit = left_out[:, there], y[:, there], max(float(np.abs(left_out).max()), 1e-12)
+    scale, bias[there] = _scale_and_biases(left_out[:, there], y[:, there])
+    return weight * scale, bias
 
-    def loss(numbers: Floats) -> tuple[float, Floats]:
-        logits = numbers[0] * left_out / unit + numbers[1:]
-        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-        gap = np.exp(logits - total) - y
-        slope = np.concatenate([[(gap * left_out).sum() / unit], gap.sum(axis=0)]) + 2e-3 * numbers
-        value = float((total[:, 0] - (y * logits).sum(axis=1)).sum()) + 1e-3 * float(numbers @ numbers)
-        return value / len(y), slope / len(y)
 
-    start = [1.0, *np.log(y.mean(axis=0))]
-    found = minimise_in_box(loss, start, [(0.0, 100.0), *[(-50.0, 50.0)] * len(there)])
-    bias[there] = found[1:]
-    return weight * (found[0] / unit), bias
+def _nearness(rows: Any, spread: Floats) -> Floats:
+    """x_i H^-1 x_i^T of each row (n, K), or (n, 1), with H = 1 + X^T S X and S the ``spread`` (n, K) of an output.
+
+    Of rows, by the diagonal of H, which is near the whole where the penalty is strong; of a Gram matrix, by the mean
+    spread of all outputs.
+    """
+    if not isinstance(rows, Gram):
+        squares = rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows).tocsr()
+        return np.asarray(squares @ (1 / (1 + squares.T @ spread)))
+    root = np.sqrt(spread.mean(axis=1))
+    scaled = rows.values * root[:, None]
+    matrix = scaled * root
+    matrix[np.diag_indices_from(matrix)] += 1
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    turned = scipy.linalg.solve_triangular(factor, scaled, lower=True, overwrite_b=True, check_finite=False)
+    found: Floats = rows.values.diagonal() - np.einsum("ji,ji->i", turned, turned)
+    return found[:, None]
+
+
+def _scale_and_biases(scores: Floats, y: Floats) -> tuple[float, Floats]:
+    """The scale, from 0 on, and the biases with which scores (n, K) are likely as logits, by Newton's method.
+
+    A weak penalty decides where a scale separates the classes.
+    """
+    unit = max(float(np.abs(scores).max()), 1e-12)
+    parts = scores / unit
+    at = np.array([1.0, *np.log(y.mean(axis=0))])
+
+    def slope(at: Floats) -> tuple[float, Floats, Floats]:
+        logits = at[0] * parts + at[1:]
+        p, total = _softmax(logits)
+        gap = p - y
+        value = float((total[:, 0] - (y * logits).sum(axis=1)).sum()) + 1e-3 * float(at @ at)
+        return value, np.concatenate([[(gap * parts).sum()], gap.sum(axis=0)]) + 2e-3 * at, p
+
+    value, gradient, p = slope(at)
+    for _ in range(_STEPS):
+        spread = p * (parts - (p * parts).sum(axis=1, keepdims=True))
+        bend = np.diag(np.concatenate([[(spread * parts).sum()], p.sum(axis=0)]) + 2e-3)
+        bend[1:, 1:] -= p.T @ p
+        bend[0, 1:] = bend[1:, 0] = spread.sum(axis=0)
+        free = np.ones(len(at), bool)
+        free[0] = at[0] > 0 or gradient[0] < 0
+        step = np.zeros(len(at))
+        step[free] = -np.linalg.solve(bend[np.ix_(free, free)], gradient[free])
+        if -float(gradient @ step) <= TOLERANCE**2 * len(y):
+            break
+        for length in 0.5 ** np.arange(_SHORTER):
+            ahead = at + length * step
+            ahead[0] = max(ahead[0], 0.0)
+            found = slope(ahead)
+            if found[0] < value:
+                break
+        else:
+            break  # rounding
+        at, (value, gradient, p) = ahead, found
+    return float(at[0] / unit), at[1:]
+
+
+def _softmax(logits: Floats) -> tuple[Floats, Floats]:
+    """Probabilities (n, K), and the logarithm of the sum of exponentials (n, 1)."""
+    largest = logits.max(axis=1, keepdims=True)
+    found = np.exp(logits - largest)
+    total = found.sum(axis=1, keepdims=True)
+    found /= total
+    return found, np.log(total) + largest
 
 
 def fit_ridge(
