@@ -250,6 +250,15 @@ class TrainableModel(Model):
         """The recipe with each way to make the choices it leaves open, by name."""
         return {"": recipe}
 
+    def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Any]]:
+        """Work that fits to all splits of these subgraphs share, in stages; pieces of a stage may run at once.
+
+        A piece is called with the undirected graph and the nodes of the subgraphs, can be sent to other processes, and
+        equals a piece of another recipe if the work is the same. Processes share the results within
+        :func:`~subgnn.models.kernel_machines.shared.share_views`; what was not computed before is computed by fits.
+        """
+        return []
+
     def num_fits(self, recipe: Recipe) -> int:
         """How many networks are fitted: one for each candidate, or for each member of an ensemble."""
         return recipe.training.members * len(self.candidates(recipe))
