@@ -14,7 +14,8 @@ from subgnn.api.train_recipe import train
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
-from subgnn.models.kernel_machines.views import DiffusionSettings, compute_view
+from subgnn.models.kernel_machines.rows import view_of
+from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_line
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
@@ -35,7 +36,7 @@ def test_the_lift_along_a_type_equals_dense_walks():
     nodes = Ragged.from_rows([np.array([0, 1]), np.array([3])])
     settings = DiffusionSettings(damping=0.6, algorithm="exact")
     for kind in "ab":
-        found = compute_view(graph, nodes, f"lift:{kind}", settings).values
+        found = view_of(graph, nodes, f"lift:{kind}", settings).values
         np.testing.assert_allclose(found, np.log1p(dense_ratios(graph.of_type(kind), nodes, 0.6)), atol=1e-5)
 
 

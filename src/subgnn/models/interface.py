@@ -124,26 +124,6 @@ class LoadContext:
         return self.tables.get(spec.vectors_hash)
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Sizes of a dataset: of its graph, of the subgraphs to learn from, and of their labels."""
-
-    nodes: int
-    edges: int
-    subgraphs: int
-    memberships: int
-    outputs: int
-    types: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds on one core, roughly: ``once`` before all fits to the same subgraphs, and of each fit."""
-
-    fit: float
-    once: float = 0.0
-
-
 class FittedModel(ABC):
     """A fitted model, ready to predict.
 
@@ -250,22 +230,18 @@ class TrainableModel(Model):
         """The recipe with each way to make the choices it leaves open, by name."""
         return {"": recipe}
 
+    def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Any]]:
+        """Work that fits to all splits of these subgraphs share, in stages; pieces of a stage may run at once.
+
+        A piece is called with the undirected graph and the nodes of the subgraphs, can be sent to other processes, and
+        equals a piece of another recipe if the work is the same. Processes share the results within
+        :func:`~subgnn.models.kernel_machines.shared.share_views`; what was not computed before is computed by fits.
+        """
+        return []
+
     def num_fits(self, recipe: Recipe) -> int:
         """How many networks are fitted: one for each candidate, or for each member of an ensemble."""
         return recipe.training.members * len(self.candidates(recipe))
-
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """Estimate the cost of fits from the sizes of the data and the settings alone."""
-        if self.is_fitted_in_one_go:
-            return Cost(0.05 + (1 + self.num_fits(recipe)) * 2e-4 * sizes.subgraphs)
-        anchors = sum(channel.num_anchors for channel in recipe.channels)
-        of_one = 7e-5 + 2e-8 * anchors * recipe.model.layers * recipe.embeddings.dim
-        once = 2e-5 * anchors * recipe.model.layers * sizes.subgraphs
-        if self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
-            pretrain = recipe.pretrain
-            once += pretrain.epochs * pretrain.steps * (2e-6 * pretrain.batch_size + 3e-7 * sizes.edges)
-        epochs = self.num_fits(recipe) * recipe.training.epochs
-        return Cost(0.3 + epochs * (0.01 + sizes.subgraphs * of_one), once)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         """What the model uses of a graph that has it, beside nodes and edges: keys of ``ATTRIBUTES``.

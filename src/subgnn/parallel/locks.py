@@ -80,6 +80,23 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
+def wait_for_lock(path: Path) -> Iterator[None]:
+    """Lock a path until the end of the block, after its holder has released it; without locks, do not wait."""
+    lock = path.with_name(f"{path.name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+        yield
+    finally:
+        os.close(file)  # its file stays: others may be waiting for it
+
+
+@contextmanager
 def _until_the_end(file: int | None, lock: Path) -> Iterator[None]:
     try:
         yield

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from statistics import median
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ from torch import Tensor, nn
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt
@@ -43,7 +45,7 @@ from subgnn.models.examples import (
     vectors_of,
 )
 from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
-from subgnn.models.registry import check_edges, model_of, set_up_model
+from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Member, Seconds
@@ -143,25 +145,28 @@ def fit(
     begin = time.monotonic()
     if splits is not None:
         dataset = replace(dataset, subgraphs=replace(dataset.subgraphs, splits=splits))
-    graph, model = dataset.graph.undirected(), model_of(recipe)
+    graph, model = _undirected(dataset.graph), trainable_model_of(recipe)
     fabric = fabric or make_fabric(device)
     with hooks.preparing():
         if vectors is None and model.uses_embeddings(recipe):
             vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=hooks.on_pretrain)
         pretrained_at = time.monotonic()
-        options: dict[str, Any] = {"vectors": vectors, "cache": cache}
-        candidates, examples = set_up(dataset, recipe, seed, fabric.device, **options, on_prepare=hooks.on_prepare)
+        data = TrainingData(graph, dataset.subgraphs, seed, fabric.device, vectors, cache, hooks.on_prepare)
+        # Without a choice that is left to validation, both splits are learned from at once.
+        at_once = join and model.is_fitted_in_one_go and len(model.candidates(recipe)) == 1
+        candidates, examples = _set_up(data, recipe, join=at_once)
     prepared_at = time.monotonic()
     held_out = dataset.subgraphs.indices("test")
-    data = TrainingData(graph, dataset.subgraphs, seed, fabric.device, **options)
-    if join and len(candidates) == 1 and isinstance(candidates[0].network, Solvable):
-        # No choice is left to be made on validation.
-        found = _solved(candidates[0].recipe, data, Progress(epoch=1))
+    if at_once and isinstance(candidates[0].network, Solvable):
+        found = _solved(candidates[0], examples, Progress(epoch=1))
     else:
+        if at_once:  # it is trained after all
+            candidates, examples = _set_up(data, recipe)
         fitted = _fit_all(candidates, examples, fabric, hooks, score=held_out if score_epochs else held_out[:0])
         found = _select(candidates, fitted, examples, recipe)
         if join and isinstance(found.network, Solvable):
-            found = replace(_solved(found.recipe, data, found.progress), selection=found.selection)
+            (first, *_), examples = _set_up(data, found.recipe, join=True)
+            found = replace(_solved(first, examples, found.progress), selection=found.selection)
     ended = time.monotonic()
     checkpoint, examples, size = found.checkpoint, found.examples, recipe.training.batch_size
     rows = {split: dataset.subgraphs.indices(split) for split in outputs}
@@ -270,17 +275,13 @@ def _join(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples:
     return _Fitted(network, checkpoint, together, examples, recipe, {"members": members})
 
 
-def _solved(recipe: Recipe, data: TrainingData, progress: Progress) -> _Fitted:
-    """Solve a model whose choices are made on the subgraphs of both splits."""
-    splits = np.asarray(data.subgraphs.splits)
-    subgraphs = replace(data.subgraphs, splits=np.where(splits == VAL, TRAIN, splits).astype(np.int8))
-    found = set_up_model(replace(data, subgraphs=subgraphs), recipe)
-    first, examples = found.candidates[0], found.examples(subgraphs, recipe, data.device)
-    network = first.network.to(data.device)
+def _solved(candidate: Candidate, examples: Examples, progress: Progress) -> _Fitted:
+    """Solve a model whose choices are made."""
+    network = candidate.network.to(examples.targets.device)
     cast(Solvable, network).solve(examples)
     state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
-    checkpoint = replace(first.checkpoint, weights=state)
-    return _Fitted(network, checkpoint, progress, examples, recipe)
+    checkpoint = replace(candidate.checkpoint, weights=state)
+    return _Fitted(network, checkpoint, progress, examples, candidate.recipe)
 
 
 def _stored(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
@@ -288,6 +289,9 @@ def _stored(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
     redrawn = checkpoint.spec.redrawn if checkpoint.spec.prepare.ensemble else []
     named = "" if vectors is None else vectors_hash(vectors)
     return replace(checkpoint, spec=replace(checkpoint.spec, redrawn=redrawn, vectors_hash=named))
+
+
+_undirected = lru_cache(maxsize=1)(Graph.undirected)  # fits to many splits have the same graph
 
 
 def set_up(
@@ -301,14 +305,23 @@ def set_up(
     on_prepare: OnProgress = ignore,
 ) -> tuple[Sequence[Candidate], Examples]:
     """Make the networks that are to be fitted, and the examples they learn from."""
-    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
+    graph = _undirected(dataset.graph)
+    data = TrainingData(graph, dataset.subgraphs, seed, device, vectors, cache, on_prepare)
+    return _set_up(data, recipe)
+
+
+def _set_up(data: TrainingData, recipe: Recipe, *, join: bool = False) -> tuple[Sequence[Candidate], Examples]:
+    """As :func:`set_up`; with ``join``, the subgraphs to choose on are among those to learn from."""
+    subgraphs = data.subgraphs
     check_labels(subgraphs)
-    check_edges(recipe, graph)
+    check_edges(recipe, data.graph)
     Weighting.of(recipe.training, subgraphs)  # refused before any work
     task_of(subgraphs.task).selection_metric(recipe.training.select_by)
-    data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
-    found = set_up_model(data, recipe)
-    return found.candidates, found.examples(subgraphs, recipe, device)
+    if join:
+        splits = np.asarray(subgraphs.splits)
+        subgraphs = replace(subgraphs, splits=np.where(splits == VAL, TRAIN, splits).astype(np.int8))
+    found = set_up_model(replace(data, subgraphs=subgraphs), recipe)
+    return found.candidates, found.examples(subgraphs, recipe, data.device)
 
 
 def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from subgnn.models.baselines.profiles import log_ratios, profile_weights
+from subgnn.models.baselines.profiles import fit_profiles
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.registry import MODELS
 from tests.channels.test_diffusion import dense_ratios, dense_walk
@@ -26,18 +26,41 @@ def solved(data, *settings):
     return outputs_of(candidate.network, examples.inputs, np.arange(len(data.subgraphs)), 7).numpy(), examples
 
 
-def test_log_ratios_by_hand():
-    rows = np.array([[1.0, 0, 0], [0, 1, 0]], np.float32)
-    found = log_ratios(rows, np.array([[1.0, 0], [0, 1]]))
-    # q is 1/2 at both nodes; a class has .8 + .1 at its own and .1 at the other; nobody is at the third.
-    expected = [[np.log(1.8), np.log(0.2)], [np.log(0.2), np.log(1.8)], [0, 0]]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    np.testing.assert_allclose(log_ratios(sparse.csr_array(rows), np.array([[1.0, 0], [0, 1]])), expected, rtol=1e-6)
+def written_out(rows, targets, task, outputs):
+    """log((.8 q_c + .2 q) / q) (N, outputs), 0 where no walk ends; for labels and values, less that of the others."""
+    high = np.eye(outputs)[targets] if task == "multi-class" else targets
+    if task == "regression":
+        high = (targets > targets.mean())[:, None]
+    q = rows.mean(axis=0)
+    found = np.zeros((rows.shape[1], outputs))
+    for sign, chosen in ((1, high), (-1, 1 - high))[: 1 if task == "multi-class" else 2]:
+        for c in range(outputs):
+            own = rows[chosen[:, c] > 0].mean(axis=0) if chosen[:, c].any() else q
+            found[q > 0, c] += sign * np.log((0.8 * own + 0.2 * q)[q > 0] / q[q > 0])
+    return found
+
+
+@pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_scores_are_those_of_fits_without_the_fold(task, form, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = np.maximum(rng.normal(size=(23, 9)), 0).astype(np.float32)
+    rows[:, 3], train, fold = 0, np.arange(1, 21), rng.permutation(20) % 5
+    targets = {"multi-class": rng.integers(0, 3, 20), "multi-label": rng.integers(0, 2, (20, 3))}
+    y, outputs = targets.get(task, rng.normal(size=20)), 1 if task == "regression" else 3
+    monkeypatch.setattr("subgnn.models.baselines.profiles._NUMBERS_AT_A_TIME", 80)
+    scores, columns, weights = fit_profiles(form(rows), train, fold, y, task, outputs)
+    known = rows[train].astype(float)
+    np.testing.assert_array_equal(columns, np.flatnonzero(known.sum(axis=0) > 0))
+    np.testing.assert_allclose(weights, written_out(known, y, task, outputs)[columns], atol=1e-9)
+    for i in range(5):
+        expected = known[fold == i] @ written_out(known[fold != i], y[fold != i], task, outputs)
+        np.testing.assert_allclose(scores[fold == i], expected, atol=1e-9)
 
 
 def test_a_class_without_subgraphs_has_the_common_profile():
     rows = np.array([[1.0, 0], [0, 1]], np.float32)
-    weights = profile_weights(rows, np.array([0, 2]), "multi-class", 3)
+    _, _, weights = fit_profiles(rows, np.arange(2), np.arange(2), np.array([0, 2]), "multi-class", 3)
     assert not weights[:, 1].any()
     outputs = special.softmax(rows @ weights, axis=1)
     assert outputs.argmax(axis=1).tolist() == [0, 2]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import scipy
@@ -29,16 +29,16 @@ from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.regression import Path, fit_balanced, fit_linear, fit_outputs
-from subgnn.models.kernel_machines.views import WAYS, bag_of_nodes, spread_one_hop
+from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.kernel_machines.regression import Floats, Gram, Path, fit_balanced, fit_linear, fit_outputs
+from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
+from subgnn.models.kernel_machines.views import WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
-_FEW_ROWS, _NUMBERS_AT_A_TIME = 4, 2**22
-_SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
+_FEW_ROWS = 4
 _INVERSE_PENALTIES = {"none": (1.0, 10.0, 100.0, 1_000.0), "classes": (0.01, 0.1, 1.0, 10.0, 100.0)}
 
 
@@ -76,6 +76,27 @@ class BagModel(TensorModel):
         settings = recipe.of(BagSettings)
         given = {"weights": settings.weighted, "direction": settings.directed}
         return frozenset(name for name, used in given.items() if used and self.one_hop)
+
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """As any model; fits to few rows take inner products, which all splits share."""
+        found = super().set_up(data, recipe)
+        if len(data.subgraphs) <= PRODUCT_ROWS:
+            nodes, settings = data.subgraphs.nodes, DiffusionSettings(weighted=recipe.of(BagSettings).weighted)
+            views = [view_of(data.graph, nodes, view, settings, keep=True) for view in self._views(recipe, data.graph)]
+            cast(Bags, found.sources[0]).views = views
+        return found
+
+    def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
+        spread, settings = 2 * graph.num_edges / max(1, graph.num_nodes), recipe.of(BagSettings)
+        # Whether inner products are used depends on the split; a bag alone is seldom dense enough.
+        if not self.one_hop or len(nodes) ** 2 > _FEW_ROWS * len(nodes.values) * (1 + spread):
+            return []
+        views = self._views(recipe, graph)
+        return shared_pieces(graph, nodes, views, DiffusionSettings(weighted=settings.weighted))
+
+    def _views(self, settings: Settings, graph: Graph) -> list[str]:
+        """The parts of a row, as views."""
+        return ["bag", *(f"one-hop-{way}" if way else "one-hop" for way in self._ways(settings, graph))]
 
     def _ways(self, settings: Settings, graph: Graph) -> tuple[str, ...]:
         """The ways that the bag is spread over edges; an empty one is that of both directions."""
@@ -125,12 +146,6 @@ class BagModel(TensorModel):
                 found[name] = recipe.with_method_settings(chosen)
         return found
 
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        spread = 2 * sizes.edges / max(1, sizes.nodes) if self.one_hop else 0.0
-        entries = min(sizes.memberships * (1 + spread), 2.0 * sizes.subgraphs * sizes.nodes)
-        each = sizes.outputs * (2e-5 * sizes.subgraphs + 6e-8 * entries)
-        return Cost(0.02 + (1 + self.num_fits(recipe)) * each)
-
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         columns = checkpoint.weights["columns"].numpy()
         width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
@@ -150,7 +165,8 @@ def features(
     scaled = []
     for part in parts:
         length = np.sqrt(part.multiply(part).sum(axis=1))
-        scaled.append(part * (1 / np.where(length > 0, length, 1.0))[:, None])
+        scale = np.repeat(1 / np.where(length > 0, length, 1.0), np.diff(part.indptr))
+        scaled.append(scipy.sparse.csr_array((part.data * scale, part.indices, part.indptr), shape=part.shape))
     return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(scaled, format="csr")
 
 
@@ -173,41 +189,36 @@ class Bags(HostSource):
 
     def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
         self.values, self.unit = values, unit
-        self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
+        self.views: list[Rows] = []
+        self._fitted: tuple[Any, Any] = None, None
         self.paths = defaultdict[bool, Path](Path)
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
     def rows_to_fit(self, train: NDArray[np.int64], *, unit: bool) -> tuple[Any, Any]:
-        """Rows to fit to, and the map from their weights to those of columns; kept for further penalties."""
+        """Rows to fit to, and these as inner products if they are few, else as they are; kept for further penalties."""
         key = unit, train.tobytes()
         if self._fitted[0] != key:
-            self._fitted = key, _principal_components((self.unit if unit else self.values)[train])
+            rows = (self.unit if unit else self.values)[train]
+            few = self.views and len(train) ** 2 <= _FEW_ROWS * rows.nnz
+            self._fitted = key, (rows, Gram(self._products(train, unit=unit)) if few else rows)
             self.paths.clear()
         return self._fitted[1]
+
+    def _products(self, rows: NDArray[np.int64], *, unit: bool) -> Floats:
+        """Inner products (n, n) of rows, the sum of those of their parts."""
+        found = np.zeros((len(rows), len(rows)))
+        for view in self.views:
+            scale = np.sqrt(np.where(unit & (view.squared[rows] > 0), view.squared[rows], 1.0))
+            found += view.products(rows, rows) / (scale[:, None] * scale)
+        return found
 
     def batch(self, rows: NDArray[np.int64]) -> BagBatch:
         values, unit = self.values[rows], self.unit[rows]
         places = [array.astype(np.int64) for array in (values.indices, values.indptr[:-1])]
         numbers = [array.astype(np.float32) for array in (values.data, unit.data)]
         return BagBatch(*(torch.from_numpy(array).to(self.device) for array in (*places, *numbers)))
-
-
-def _principal_components(rows: scipy.sparse.csr_array) -> tuple[Any, Any]:
-    """Principal components (n, r) of few rows (n, F), on which fits are faster, and a matrix (F, r); or rows, and 1."""
-    n, width = rows.shape
-    if n * n > _FEW_ROWS * rows.nnz:
-        return rows, 1
-    columns, gram = rows.T.tocsr(), np.zeros((n, n))
-    step = max(1, _NUMBERS_AT_A_TIME // n)
-    for begin in range(0, width, step):
-        part = columns[begin : begin + step].toarray()
-        gram += part.T @ part
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > _SMALLEST * values[-1]
-    basis = vectors[:, kept] / np.sqrt(values[kept])
-    return gram @ basis, columns @ basis
 
 
 class LinearBag(nn.Module):
@@ -230,7 +241,7 @@ class LinearBag(nn.Module):
 
     def solve(self, examples: Examples) -> None:
         inputs: Any = examples.inputs
-        rows, back = inputs.rows_to_fit(examples.train, unit=self.unit)
+        given, rows = inputs.rows_to_fit(examples.train, unit=self.unit)
         targets = examples.targets.cpu().numpy()[examples.train]
         if task_of(examples.task).real:
             y = np.asarray(targets, np.float64)[:, None]
@@ -240,7 +251,7 @@ class LinearBag(nn.Module):
             fit = fit_balanced if balanced else partial(fit_outputs, loss="logistic", weights=examples.train_weights)
             options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "path": inputs.paths[balanced]}
             weight, bias = fit(rows, targets, examples.task, len(self.bias), **options)
-        self.weight.copy_(torch.from_numpy(np.asarray(weight if isinstance(back, int) else back @ weight)))
+        self.weight.copy_(torch.from_numpy(np.asarray(given.T @ weight if isinstance(rows, Gram) else weight)))
         self.bias.copy_(torch.from_numpy(bias))
 
     def embed(self, batch: BagBatch) -> Tensor:

@@ -28,6 +28,11 @@ def indicators(targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
     return np.asarray(kind.indicators(targets, outputs), np.float64)
 
 
+def draw_inner_folds(count: int, seed: int, name: str) -> NDArray[np.int64]:
+    """The fold of each of ``count`` training subgraphs, drawn from a random stream of a name."""
+    return stream(seed, name).permutation(count) % min(_FOLDS, max(2, count))
+
+
 def held_out_scores(
     count: int, seed: int, score: Callable[[NDArray[np.bool_], NDArray[np.bool_]], Floats], *, name: str
 ) -> Floats:
@@ -37,7 +42,7 @@ def held_out_scores(
         score: the scores (..., held, outputs) of the subgraphs of the second mask by a fit to those of the first.
         name: of the random stream that draws the folds.
     """
-    fold = stream(seed, name).permutation(count) % min(_FOLDS, max(2, count))
+    fold = draw_inner_folds(count, seed, name)
     found: Floats | None = None
     for i in np.unique(fold):
         held = fold == i

@@ -18,17 +18,19 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import Standard, num_statistics, subgraph_statistics
+from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.views import TOPOLOGY, used_by_view
+from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.kernel_machines.rows import Piece, shared_pieces, view_of
+from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings, used_by_view
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
@@ -74,11 +76,18 @@ class TopologyModel(TensorModel):
                 "topology.classifier is 'head', but model.baseline is 'topology'", where="recipe", hint=hint
             )
 
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        rows = Rows(torch.from_numpy(np.array(_statistics(recipe, data.graph, data.subgraphs.nodes, keep=True))))
+        return SetUp(super().set_up(data, recipe).candidates, [rows])
+
+    def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
+        return shared_pieces(graph, nodes, (TOPOLOGY,), DiffusionSettings(**_attributes(recipe)))
+
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The training table, and the mean and deviation of its columns."""
         subgraphs = data.subgraphs
         train = subgraphs.indices("train")
-        table = subgraph_statistics(data.graph, subgraphs.nodes.take(train), **_attributes(recipe))
+        table = _statistics(recipe, data.graph, subgraphs.nodes, keep=True)[train]
         standard = Standard.of(table)
         targets = np.asarray(subgraphs.targets)[train]
         if task_of(subgraphs.task).real:
@@ -91,7 +100,7 @@ class TopologyModel(TensorModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The statistics of each subgraph, not standardised."""
-        return Rows(torch.from_numpy(subgraph_statistics(graph, nodes, **_attributes(checkpoint.spec))))
+        return Rows(torch.from_numpy(np.array(_statistics(checkpoint.spec, graph, nodes))))
 
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         head = checkpoint.spec.of(TopologySettings).classifier == "head"
@@ -105,13 +114,6 @@ class TopologyModel(TensorModel):
             for name in ways
             if given.classifier in ("auto", name)
         }
-
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        ways = [resolved.of(TopologySettings).classifier for resolved in self.candidates(recipe).values()]
-        boosting, forest = 0.1 + 5e-4 * sizes.subgraphs * sizes.outputs, 0.2 + 1.5e-3 * sizes.subgraphs
-        head = 0.3 + recipe.training.epochs * (0.01 + 7e-5 * sizes.subgraphs)
-        trees = (boosting if "boosting" in ways else 0) + (forest if "forest" in ways else 0)
-        return Cost(0.1 + 1.5 * trees + (head if "head" in ways else 0))
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         weights, task, outputs = checkpoint.weights, task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
@@ -140,6 +142,12 @@ class TopologyModel(TensorModel):
             yield "its trees are incomplete, or have an unknown part"
         elif stored:
             yield from Trees.from_weights(weights, _TREES).problems(width, outputs)
+
+
+def _statistics(settings: Settings, graph: Graph, nodes: Ragged, *, keep: bool = False) -> NDArray[np.float64]:
+    """The statistics of subgraphs (n, F); ``keep`` leaves them to other fits."""
+    rows = view_of(graph, nodes, TOPOLOGY, DiffusionSettings(**_attributes(settings)), keep=keep)
+    return cast("NDArray[np.float64]", rows.values)
 
 
 def _attributes(settings: Settings) -> dict[str, bool]:

@@ -1,7 +1,9 @@
 """Decision trees as arrays: scikit-learn grows them, a checkpoint holds them as tensors, and they are evaluated here.
 
-Measured on 1,272 subgraphs of 6 classes: the arrays answer in .004 s; to grow the trees again takes 1 s (forest) or 3 s
-(boosting); any other way, such as skops, has to import scikit-learn, which takes 1.1 s.
+Measured on 1,272 subgraphs of 6 classes: the arrays answer in .004 s; to grow a forest again takes 1 s; any other way,
+such as skops, has to import scikit-learn, which takes 1.1 s.
+
+Boosting works on binned columns, with small trees: for each class and stage one of at most 8 leaves.
 
 Every estimator becomes trees whose leaves add values to columns, over a start. A column is a class, a label or the
 value:
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ from numpy.typing import NDArray
 from subgnn.models.spec import Weights
 from subgnn.task import Task, TaskName, task_of
 
-_MANY_ROWS = 10_000
+_BOOSTING = MappingProxyType({"max_iter": 60, "max_leaf_nodes": 8, "min_samples_leaf": 5, "early_stopping": False})
 _SMALLEST = 1e-6  # no probability below it, so that losses stay finite
 _NEVER = -1e4  # the score of a class that the training split does not have
 _STEPS_AT_ONCE = 2**20  # rows x trees
@@ -40,7 +43,7 @@ class Trees:
         feature: (nodes,) int32, -1 for a leaf. threshold: (nodes,) float64. child: (nodes, 2) int32, of a leaf
         itself. value: (nodes, width) float64. root, column: (trees,) int32, where a tree begins, and the first column
         that its leaves add to. start: (columns,) float64. single: (1,) bool, whether features are rounded to single
-        precision before they are compared, as for trees of exact splits.
+        precision before they are compared, as for trees of a forest.
     """
 
     feature: NDArray[np.int32]
@@ -131,8 +134,6 @@ def grow_trees(
 ) -> Trees:
     """Fit to a table (n, F); one estimator, or one per label for multi-label. A label that never varies stays as is.
 
-    Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
-
     Args:
         targets: (n,), or (n, labels).
         weights: how much rows, or pairs of a row and a label, count; not for regression.
@@ -140,10 +141,9 @@ def grow_trees(
     from sklearn import ensemble
 
     real, several = task_of(task).real, task_of(task).several
-    binned = boosting and len(table) > _MANY_ROWS
     # A forest looks at all columns at every split: often one of them alone decides.
-    options: dict[str, Any] = {} if boosting else {"n_estimators": 100, "max_features": None}
-    name = ("HistGradientBoosting" if binned else "GradientBoosting") if boosting else "RandomForest"
+    options: dict[str, Any] = dict(_BOOSTING) if boosting else {"n_estimators": 100, "max_features": None}
+    name = "HistGradientBoosting" if boosting else "RandomForest"
     make = getattr(ensemble, name + ("Regressor" if real else "Classifier"))
     never, always = (_NEVER, -_NEVER) if boosting else (0.0, 1.0)
     start, trees = np.full(outputs, 0.0 if real else never), []
@@ -157,26 +157,23 @@ def grow_trees(
         columns = [0] if real else [label] if several else grown.classes_.astype(int).tolist()
         start[columns] = 0.0
         if boosting:
-            found = list(_boosted_trees(grown, columns, binned=binned))
+            found = list(_boosted_trees(grown, columns))
             score = np.ravel((grown.predict if real else grown.decision_function)(table[:1]))
             columns = columns[-len(score) :]  # of two classes, the second alone has a score
             # Boosting starts from what is left of its score.
-            start[columns] = score - _joined(found, np.zeros(outputs), single=not binned).columns(table[:1])[0, columns]
+            start[columns] = score - _joined(found, np.zeros(outputs), single=False).columns(table[:1])[0, columns]
             trees += found
         else:
             trees += _forest_trees(grown, columns, outputs, task_of(task))
-    return _joined(trees, start, single=not binned)
+    return _joined(trees, start, single=not boosting)
 
 
-def _boosted_trees(grown: Any, columns: list[int], *, binned: bool) -> Iterator[_Tree]:
-    for stage in grown._predictors if binned else grown.estimators_:
+def _boosted_trees(grown: Any, columns: list[int]) -> Iterator[_Tree]:
+    for stage in grown._predictors:
         for column, one in zip(columns[-len(stage) :], stage, strict=True):
-            if binned:
-                nodes, leaf = one.nodes, one.nodes["is_leaf"].astype(bool)
-                left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-                yield _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"][:, None], column)
-            else:
-                yield _tree(one.tree_, grown.learning_rate * one.tree_.value[:, 0], column)
+            nodes, leaf = one.nodes, one.nodes["is_leaf"].astype(bool)
+            left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+            yield _Tree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"][:, None], column)
 
 
 def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> Iterator[_Tree]:

@@ -10,9 +10,9 @@ With the view ``topology``, a Gaussian kernel is multiplied by exp(-.003 |z_S - 
 standardised on the training subgraphs and at most 4 deviations from their mean.
 
 Outputs are sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or logistic regression with an L2 penalty
-(``diffusion.loss``, ``regression.py``). With K = U L U^T on the training subgraphs, the rows U L^1/2 stand
-for them: their columns are principal components, and one decomposition serves all penalties and labels. Of more than
-4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
+(``diffusion.loss``, ``regression.py``) to the kernel between training subgraphs. Of more than 4,096 of these, as many
+are drawn to stand for all of them (Nystroem's method): with L L^T the kernel between these landmarks, the others have
+the rows K L^-T.
 
 Cosines follow from inner products of the views as they are, with m the mean over the training subgraphs U,
 
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -42,21 +42,23 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.regression import Floats, fit_outputs
-from subgnn.models.kernel_machines.views import (
-    ALL_TYPES,
-    CACHE,
-    EXACT_NUMBERS,
+from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, View
+from subgnn.models.kernel_machines.regression import Floats, Gram, fit_outputs
+from subgnn.models.kernel_machines.rows import (
     PRODUCT_ROWS,
+    Piece,
+    Rows,
+    multiply,
+    row_blocks,
+    shared_pieces,
+    view_of,
+)
+from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
     DiffusionSettings,
-    Rows,
     are_known,
     check_views,
     expand_views,
-    multiply,
-    row_blocks,
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
@@ -71,7 +73,9 @@ _INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0,
 _LANDMARKS = 4096
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
 _ROUNDING = 1e-3
-_SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
+_JITTER = 1e-8  # added to the kernel of a landmark with itself, which is about 1
+EXACT_NUMBERS = 2**28
+"""Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
 
 
 class KernelMachine(TensorModel):
@@ -95,13 +99,18 @@ class KernelMachine(TensorModel):
             raise UserError("diffusion.views has topology, but the kernel is linear", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        given = recipe.of(DiffusionSettings)
-        settings = resolve_algorithm(replace(given, views=expand_views(given.views, data.graph)), data)
+        settings = _resolve(recipe.of(DiffusionSettings), data.graph, data.subgraphs.nodes)
         _check_memory(settings, data)
+        source = ViewSource(data.graph, data.subgraphs.nodes, settings, keep=True)
         for damping in _dampings(settings):
-            source = ViewSource(data.graph, data.subgraphs.nodes, settings, keep=True)
-            source.views(damping, on_progress=data.on_prepare)
-        return super().set_up(data, recipe.with_method_settings(settings))
+            source.prepare(damping, on_progress=data.on_prepare)
+        return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, [source])
+
+    def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
+        settings = _resolve(recipe.of(DiffusionSettings), graph, nodes)
+        tried = [replace(settings, damping=damping) for damping in _dampings(settings)]
+        stages = [shared_pieces(graph, nodes, settings.views, one) for one in tried]
+        return [[piece for stage in same for piece in stage] for same in zip_longest(*stages, fillvalue=[])]
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
@@ -130,12 +139,6 @@ class KernelMachine(TensorModel):
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return used_by_views(recipe.of(DiffusionSettings))
 
-    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.of(DiffusionSettings)))
-        diffusion = sizes.subgraphs * min(2e-3 + 3e-9 * sizes.edges, 0.05)
-        walks = sum(sizes.types if view.endswith(f":{ALL_TYPES}") else 1 for view in recipe.of(DiffusionSettings).views)
-        return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), walks * dampings * diffusion)
-
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
         if settings.damping == 0 or settings.algorithm == "auto" or not are_known(settings.views, graph):
@@ -145,12 +148,16 @@ class KernelMachine(TensorModel):
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
 
 
-def resolve_algorithm(settings: DiffusionSettings, data: TrainingData) -> DiffusionSettings:
+def _resolve(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
+    return resolve_algorithm(replace(settings, views=expand_views(settings.views, graph)), graph, nodes)
+
+
+def resolve_algorithm(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
     """The settings with diffusions exact or by local push, as the size of the data says; views of types count each."""
     if settings.algorithm != "auto":
         return settings
     walks = max(1, sum(":" in view for view in settings.views))
-    small = walks * len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
+    small = walks * len(nodes) * graph.num_nodes <= EXACT_NUMBERS
     return replace(settings, algorithm="exact" if small else "push")
 
 
@@ -166,9 +173,9 @@ def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
 
 
 def fit_regression(
-    rows: Floats, examples: Examples, settings: DiffusionSettings, outputs: int
+    rows: Floats | Gram, examples: Examples, settings: DiffusionSettings, outputs: int
 ) -> tuple[Floats, Floats]:
-    """W and b of the regression that the settings name, fitted to principal components of the training split."""
+    """W and b of the regression that the settings name, fitted to the training split."""
     targets = examples.targets.cpu().numpy()[examples.train]
     options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
     return fit_outputs(rows, targets, examples.task, outputs, weights=examples.train_weights, **options)
@@ -201,7 +208,7 @@ def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
 class ViewSource(HostSource):
     """Subgraphs, by their views; a network asks for those of its damping.
 
-    ``keep`` leaves views in the cache of this process, ``stored`` stores diffusions in the cache folder.
+    ``keep`` leaves what is computed to other fits, ``stored`` stores diffusions in the cache folder.
     """
 
     def __init__(
@@ -209,7 +216,7 @@ class ViewSource(HostSource):
     ) -> None:
         self.graph, self.nodes, self.settings, self._keep, self._stored = graph, nodes, settings, keep, stored
         self._views: dict[float, dict[str, Rows]] = {}
-        self._components: tuple[Any, Components] | None = None
+        self._trained: tuple[Any, TrainingKernel] | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -222,18 +229,23 @@ class ViewSource(HostSource):
             settings = replace(self.settings, damping=damping)
             options: dict[str, Any] = {"keep": self._keep, "stored": self._stored, "on_progress": on_progress}
             self._views[damping] = {
-                view: CACHE.get(self.graph, self.nodes, view, settings, **options) for view in self.settings.views
+                view: view_of(self.graph, self.nodes, view, settings, **options) for view in self.settings.views
             }
         return self._views[damping]
 
-    def components(self, train: NDArray[np.int64], damping: float, seed: int) -> Components:
-        """The principal components of the training subgraphs; the last ones are kept, for further penalties."""
+    def prepare(self, damping: float, *, on_progress: OnProgress = ignore) -> None:
+        """Compute what does not depend on the split."""
+        for name, rows in self.views(damping, on_progress=on_progress).items():
+            rows.prepare(products=name != TOPOLOGY)
+
+    def trained(self, train: NDArray[np.int64], damping: float, seed: int) -> TrainingKernel:
+        """The kernel between training subgraphs; the last one is kept, for further penalties."""
         key = (damping, seed, train.tobytes())
-        if self._components is None or self._components[0] != key:
+        if self._trained is None or self._trained[0] != key:
             chosen = draw_landmarks(len(train), _LANDMARKS, seed)
-            found = Components.of(self.views(damping), train, chosen, kernel=self.settings.kernel)
-            self._components = key, found
-        return self._components[1]
+            found = TrainingKernel.of(self.views(damping), train, chosen, kernel=self.settings.kernel)
+            self._trained = key, found
+        return self._trained[1]
 
 
 class KernelNetwork(nn.Module):
@@ -274,12 +286,12 @@ class KernelNetwork(nn.Module):
 
     def solve(self, examples: Examples) -> None:
         source: Any = examples.inputs
-        found = source.components(examples.train, self.settings.damping, self.seed)
+        found = source.trained(examples.train, self.settings.damping, self.seed)
         weight, bias = fit_regression(found.rows, examples, self.settings, len(self.bias))
         nodes, reference = source.nodes.take(found.landmarks), found.reference
         state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
         state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
-        state["weight"] = found.basis @ weight
+        state["weight"] = found.of_landmarks(weight)
         if self.statistics:
             state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
         for name, value in state.items():
@@ -381,24 +393,24 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Components:
-    """Training subgraphs by their principal components.
+class TrainingKernel:
+    """Training subgraphs as a regression takes them.
 
     Shapes:
-        rows: (training subgraphs, r), with rows^T rows diagonal. basis: (m, r), K basis = rows.
-        landmarks: (m,) places among all subgraphs.
+        rows: the kernel between them (n, n), or if there are more of them than landmarks, (n, m) with rows = K L^-T.
+        factor: (m, m) L, or None. landmarks: (m,) places among all subgraphs.
     """
 
-    rows: Floats
-    basis: Floats
+    rows: Floats | Gram
+    factor: Floats | None
     landmarks: NDArray[np.int64]
     reference: Reference
 
     @classmethod
     def of(
         cls, views: dict[str, Rows], train: NDArray[np.int64], chosen: NDArray[np.int64], *, kernel: str
-    ) -> Components:
-        """The components of the kernel over the views; ``chosen`` are the landmarks, as places in ``train``."""
+    ) -> TrainingKernel:
+        """From views of all subgraphs; ``chosen`` are the landmarks, as places in ``train``."""
         known = train[chosen]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
         table = views[TOPOLOGY].values if TOPOLOGY in views else None
@@ -410,17 +422,20 @@ class Components:
 
         products = [view.products(known, known) for view in compared]
         reference = Reference.of([view.squared[known] for view in compared], products, kernel=kernel, standard=standard)
-        of_landmarks = kernel_of(known, products)
-        values, vectors = np.linalg.eigh(of_landmarks)
-        kept = values > _SMALLEST * max(values[-1], _SMALLEST)
-        basis = vectors[:, kept] / np.sqrt(values[kept])
+        own = kernel_of(known, products)
         if len(chosen) == len(train):
-            return cls(of_landmarks @ basis, basis, known, reference)
-        rows = np.empty((len(train), basis.shape[1]))
-        blocks = row_blocks(len(train))
-        for block in blocks:
-            rows[block] = kernel_of(train[block], [view.products(train[block], known) for view in compared]) @ basis
-        _, turn = np.linalg.eigh(rows.T @ rows)
-        for block in blocks:
-            rows[block] = rows[block] @ turn
-        return cls(rows, basis @ turn, known, reference)
+            return cls(Gram(own), None, known, reference)
+        own[np.diag_indices_from(own)] += _JITTER
+        factor = scipy.linalg.cholesky(own, lower=True, overwrite_a=True, check_finite=False)
+        rows = np.empty((len(train), len(chosen)))
+        for block in row_blocks(len(train)):
+            part = kernel_of(train[block], [view.products(train[block], known) for view in compared])
+            rows[block] = scipy.linalg.solve_triangular(factor, part.T, lower=True, check_finite=False).T
+        return cls(rows, factor, known, reference)
+
+    def of_landmarks(self, weight: Floats) -> Floats:
+        """The weights of landmarks (m, K), from those of rows."""
+        if self.factor is None:
+            return weight
+        found: Floats = scipy.linalg.solve_triangular(self.factor, weight, lower=True, trans=1, check_finite=False)
+        return found

@@ -11,18 +11,18 @@ A step d solves H d = -g by conjugate gradients, with the diagonal of H as preco
 are needed, which may be sparse. A step is shortened while the slope at its end is uphill. It stops when -g d <=
 :data:`TOLERANCE`^2 C sum of s_i: with p the predicted probabilities, the error of outputs, in units of sqrt(p (1 - p)),
 is then 1e-8 in the root mean square. Losses are softmax for one class of several, and one against the rest for several
-labels. It is fastest where the columns of rows are principal components: its second derivative is then nearly diagonal.
-Products with H are in single precision until the last steps; gradients are in double precision always. A fit may start
-from that of another penalty (:class:`Path`). On 2,399 rows of 20 classes and four penalties, both
-together take 17 s, not 45 s.
+labels. Products with H are in single precision until the last steps; gradients are in double precision always. A fit
+may start from that of another penalty (:class:`Path`).
 
-*Ridge* (:func:`fit_ridge`) needs principal components z, so that z^T z is diagonal: W = (z^T z + 1/C)^-1 z^T (y - m),
-with m the mean of y. The output for row i of a fit without row i follows from the fit to all rows: y_i - (y_i - f_i) /
-(1 - h_i), h_i = 1/n + z_i (z^T z + 1/C)^-1 z_i^T. Outputs of classes and labels become logits by a scale (classes), or
-a scale and an offset for each label, fitted to these left-out outputs. One decomposition serves all outputs and
-penalties; RidgeCV would decompose the rows again (.49 s, not .03 s, for 1,272 rows and 4 penalties), without weights of
-labels. Weights s of rows turn z^T z into z^T S z, which is not diagonal, and h_i into s_i x_i (X^T S X + P)^-1 x_i^T,
-with X = [z, 1] and P = 1/C for all columns but the last.
+Rows may be known by their inner products K alone (:class:`Gram`): W = X^T a, outputs are K a + b, and a is fitted.
+Conjugate gradients are then preconditioned by K, which leaves one product with K for each of their steps, and by the
+leading eigenvectors of K. With B the second derivative of the loss, they solve (1 + C B K) d = -(a + C gap).
+
+*Ridge* (:func:`fit_ridge`) needs one Cholesky decomposition: of X^T S X + P with X = [rows, 1], S the weights of rows
+and P = 1/C for all columns but the last; or of K + (C S)^-1 for rows that are known by K. The output for row i of a fit
+without row i follows from the fit to all rows: y_i - (y_i - f_i) / (1 - h_i), h_i = s_i x_i (X^T S X + P)^-1 x_i^T; in
+terms of K it is y_i - a_i / Q_ii, with Q = G - G 1 1^T G / 1^T G 1 and G = (K + (C S)^-1)^-1. Outputs of classes and
+labels become logits by a scale (classes), or a scale and an offset for each label, fitted to these left-out outputs.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -40,8 +41,10 @@ from subgnn.task import TaskName, task_of
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
+Precision = type[np.floating[Any]]
 TOLERANCE = 1e-8
 _STEPS, _SINGLE_STEPS, _INNER_STEPS, _SHORTER = 150, 40, 2000, 30
+_LEADING = 256
 _UPHILL = 0.1  # of the slope at the start of a step, at its end
 _NEVER = -20.0  # the logit of a class that the training split does not have
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
@@ -52,6 +55,37 @@ class Path:
     """Fits to the same rows and targets with one penalty after the other; each starts from the last solution."""
 
     at: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """Rows that are known by their inner products alone, ``values`` (n, n); weights are those of a in W = X^T a."""
+
+    values: Floats
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The inner products in single precision."""
+        return self.values.astype(np.float32)
+
+    @cached_property
+    def leading(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The largest eigenvalues (r,) and their vectors (n, r), roughly, by three steps of subspace iteration."""
+        draws = np.random.default_rng(0).standard_normal((len(self.values), min(len(self.values), _LEADING)))
+        found = self.single @ draws.astype(np.float32)
+        for _ in range(2):
+            found = self.single @ np.linalg.qr(found)[0]
+        basis = np.linalg.qr(found)[0]
+        values, turn = np.linalg.eigh(basis.T @ (self.single @ basis))
+        return np.maximum(values, 0), basis @ turn
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As many columns as rows."""
+        return len(self.values), len(self.values)
+
+    def __matmul__(self, weights: Floats) -> Floats:
+        return self.values @ weights
 
 
 def fit_linear(
@@ -66,7 +100,7 @@ def fit_linear(
     """W and b of a linear model with an L2 penalty on W.
 
     Args:
-        rows: an array, or a scipy sparse array.
+        rows: an array, a scipy sparse array, or their inner products.
         targets: values, or 1 where a row has the class or label, else 0; then every column has both.
         inverse_penalty: C.
         loss: ``softmax`` if the columns are classes that exclude each other; their biases then sum to 0.
@@ -75,16 +109,15 @@ def fit_linear(
     Shapes:
         rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,).
     """
-    linear = _Linear(rows, targets, inverse_penalty, loss, weights)
+    linear = (_OfGram if isinstance(rows, Gram) else _Linear)(rows, targets, inverse_penalty, loss, weights)
     at = linear.start() if path is None or path.at is None else path.at.copy()
     outputs, gradient = linear.slope(at)
     precise = False
     for number in range(_STEPS):
         precise = precise or number >= _SINGLE_STEPS
-        product, diagonal = linear.curvature(outputs, np.float64 if precise else np.float32)
-        enough = linear.forcing(gradient, diagonal)
-        step = _conjugate_gradients(product, -gradient, diagonal, enough=enough)
-        slope = float((gradient * step).sum())
+        step = linear.step(outputs, gradient, np.float64 if precise else np.float32)
+        lifted = linear.lift(step, np.float64)
+        slope = float((gradient * lifted).sum())
         if -slope <= linear.smallest:
             if precise:
                 at += step
@@ -95,7 +128,7 @@ def fit_linear(
         for _ in range(_SHORTER):
             ahead = at + length * step
             outputs, gradient = linear.slope(ahead)
-            there = float((gradient * step).sum())
+            there = float((gradient * lifted).sum())
             if there <= -_UPHILL * slope:
                 break
             length *= min(max(slope / (slope - there), 0.1), 0.5)
@@ -114,13 +147,16 @@ class _Linear:
 
     def __init__(self, rows: Any, targets: Floats, c: float, loss: str, weights: Floats | None) -> None:
         self.rows, self.targets, self.c, self.loss = rows, targets, c, loss
-        dense = isinstance(rows, np.ndarray)
-        self.turned = rows.T if dense else rows.T.tocsr()
-        self.squares = self.turned * self.turned if dense else self.turned.multiply(self.turned).tocsr()
-        self.single = rows.astype(np.float32), self.turned.astype(np.float32)
         self.each = np.ones((len(targets), 1)) if weights is None else weights
         self.smallest = TOLERANCE**2 * c * float(np.broadcast_to(self.each, targets.shape).sum())
         self._first: float | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        dense = isinstance(self.rows, np.ndarray)
+        self.turned = self.rows.T if dense else self.rows.T.tocsr()
+        self.squares = self.turned * self.turned if dense else self.turned.multiply(self.turned).tocsr()
+        self.single = self.rows.astype(np.float32), self.turned.astype(np.float32)
 
     def start(self) -> Floats:
         """No weights, and biases that give the frequencies of classes, or the mean."""
@@ -130,57 +166,127 @@ class _Linear:
         return at
 
     def slope(self, at: Floats) -> tuple[Floats, Floats]:
-        """Probabilities or values (n, K), and the gradient (r + 1, K)."""
+        """Probabilities or values (n, K), and the gradient (r + 1, K); of a Gram matrix, K^-1 times the gradient."""
         found: Floats = self.rows @ at[:-1] + at[-1]
         if self.loss != "squared":
-            found = scipy.special.softmax(found, axis=1) if self.loss == "softmax" else scipy.special.expit(found)
+            found = _softmax(found)[0] if self.loss == "softmax" else scipy.special.expit(found)
         gap = self.each * (found - self.targets)
-        return found, np.concatenate([self.c * (self.turned @ gap) + at[:-1], self.c * gap.sum(axis=0, keepdims=True)])
+        return found, np.concatenate([self.c * self._back(gap) + at[:-1], self.c * gap.sum(axis=0, keepdims=True)])
 
-    def curvature(self, p: Floats, kind: type[np.floating[Any]]) -> tuple[Callable[[Floats], Floats], Floats]:
-        """Products with H, in single or double precision, and its diagonal."""
-        rows, turned = self.single if kind is np.float32 else (self.rows, self.turned)
+    def _back(self, gap: Floats) -> Floats:
+        return np.asarray(self.turned @ gap)
+
+    def lift(self, vector: Floats, kind: Precision) -> Floats:
+        """What the product with a gradient is taken of: of a Gram matrix, K times the vector."""
+        return vector
+
+    def _bend(self, p: Floats, kind: Precision) -> tuple[Callable[[Floats], Floats], Floats]:
+        """The second derivative of the loss, as a function of a change of outputs (n, K), and its diagonal."""
         spread = self.each * (np.ones_like(p) if self.loss == "squared" else p * (1 - p))
         each, q = (self.each * p if self.loss == "softmax" else spread).astype(kind), p.astype(kind)
 
-        def product(v: Floats) -> Floats:
-            change = rows @ v[:-1].astype(kind) + v[-1].astype(kind)
+        def bend(change: Floats) -> Floats:
             if self.loss == "softmax":
                 change -= (q * change).sum(axis=1, keepdims=True)
             change *= each
+            return change
+
+        return bend, spread
+
+    def step(self, p: Floats, gradient: Floats, kind: Precision) -> Floats:
+        """A step of Newton's method, whose products with H are in single or double precision."""
+        rows, turned = self.single if kind is np.float32 else (self.rows, self.turned)
+        bend, spread = self._bend(p, kind)
+
+        def product(v: Floats, _: Floats) -> Floats:
+            change = bend(rows @ v[:-1] + v[-1])
             return np.concatenate([self.c * (turned @ change) + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
         diagonal = np.concatenate([1 + self.c * (self.squares @ spread), self.c * spread.sum(axis=0, keepdims=True)])
-        return product, np.maximum(diagonal, np.finfo(np.float64).tiny)
+        diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
+        return self._solved(product, gradient, diagonal, kind)
 
-    def forcing(self, gradient: Floats, diagonal: Floats) -> float:
-        """The squared residual at which a step is solved well enough: smaller near the minimum, but not needlessly."""
-        size = float((gradient * gradient / diagonal).sum())
+    def _solved(
+        self, product: Callable[[Floats, Floats], Floats], gradient: Floats, diagonal: Floats, kind: Precision
+    ) -> Floats:
+        """The step d with H d = -gradient, by conjugate gradients.
+
+        The squared residual at which it is solved well enough is smaller near the minimum, but not needlessly.
+        """
+        diagonal, rest = diagonal.astype(kind), -gradient.astype(kind)
+        precondition = self._preconditioner(diagonal, kind)
+        found, (direction, lifted) = np.zeros_like(rest), precondition(rest)
+        size = float((rest * lifted).sum())
         self._first = max(size, self.smallest) if self._first is None else self._first
-        return max(size * min(0.01, size / self._first), 0.01 * self.smallest)
+        enough = max(size * min(0.01, size / self._first), 0.01 * self.smallest)
+        for _ in range(_INNER_STEPS):
+            if size <= enough:
+                break
+            image = product(direction, lifted)
+            bend = float((lifted * image).sum())
+            if not bend > 0:  # rounding
+                break
+            length = size / bend
+            found += length * direction
+            rest -= length * image
+            scaled, own = precondition(rest)
+            before, size = size, float((rest * own).sum())
+            direction *= size / before
+            direction += scaled
+            lifted = direction if own is scaled else own + (size / before) * lifted
+        return found.astype(np.float64)
+
+    def _preconditioner(self, diagonal: Floats, kind: Precision) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """A function that gives a vector that is about H^-1 times another, and the same lifted."""
+
+        def precondition(rest: Floats) -> tuple[Floats, Floats]:
+            scaled = rest / diagonal
+            return scaled, scaled
+
+        return precondition
 
 
-def _conjugate_gradients(
-    product: Callable[[Floats], Floats], wanted: Floats, diagonal: Floats, *, enough: float
-) -> Floats:
-    """The step d with H d = wanted, until the squared residual, in the units of the diagonal, is small enough."""
-    found, rest = np.zeros_like(wanted), wanted.copy()
-    scaled = rest / diagonal
-    direction, size = scaled, float((rest * scaled).sum())
-    for _ in range(_INNER_STEPS):
-        if size <= enough:
-            break
-        image = product(direction)
-        bend = float((direction * image).sum())
-        if not bend > 0:  # rounding
-            break
-        length = size / bend
-        found += length * direction
-        rest -= length * image
-        scaled = rest / diagonal
-        before, size = size, float((rest * scaled).sum())
-        direction = scaled + (size / before) * direction
-    return found
+class _OfGram(_Linear):
+    """The objective in terms of inner products of rows; a and b are the rows of one array (n + 1, K)."""
+
+    def _prepare(self) -> None:
+        self._lifted: dict[Precision, Floats] = {}
+
+    def _back(self, gap: Floats) -> Floats:
+        return gap
+
+    def lift(self, vector: Floats, kind: Precision) -> Floats:
+        matrix = self.rows.single if kind is np.float32 else self.rows.values
+        return np.concatenate([matrix @ vector[:-1].astype(kind, copy=False), vector[-1:]])
+
+    def step(self, p: Floats, gradient: Floats, kind: Precision) -> Floats:
+        bend, spread = self._bend(p, kind)
+
+        def product(v: Floats, lifted: Floats) -> Floats:
+            change = bend(lifted[:-1] + v[-1])
+            return np.concatenate([self.c * change + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
+
+        diagonal = np.maximum(self.c * spread.sum(axis=0), np.finfo(np.float64).tiny)
+        return self._solved(product, gradient, diagonal, kind)
+
+    def _preconditioner(self, diagonal: Floats, kind: Precision) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """(K^-1 - U E U^T) K r, with E = C w / (1 + C w l) for eigenvalues l of K and w the mean spread of an output.
+
+        As E < 1 / l, this is positive definite for any U with U^T K U = diag(l).
+        """
+        values, vectors = (array.astype(kind) for array in self.rows.leading)
+        if kind not in self._lifted:
+            self._lifted[kind] = self.lift(np.concatenate([vectors, vectors[:1]]), kind)[:-1]
+        lifted, mean = self._lifted[kind], diagonal / len(self.targets)
+        inner = mean / (1 + mean * values[:, None])
+
+        def precondition(rest: Floats) -> tuple[Floats, Floats]:
+            own = self.lift(rest, kind)
+            part = inner * (vectors.T @ own[:-1])
+            last = rest[-1:] / diagonal
+            return np.concatenate([rest[:-1] - vectors @ part, last]), np.concatenate([own[:-1] - lifted @ part, last])
+
+        return precondition
 
 
 def minimise_in_box(objective: Objective, start: Sequence[float], bounds: Sequence[tuple[float, float]]) -> Floats:
@@ -205,8 +311,8 @@ def softmax_loss(parts: Floats, y: Floats, weights: Floats | None) -> Objective:
 
     def loss(a: Floats) -> tuple[float, Floats]:
         logits = np.tensordot(a, parts, 1)
-        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-        gap = np.exp(logits - total) - y
+        chance, total = _softmax(logits)
+        gap = chance - y
         value = total[:, 0] - (y * logits).sum(axis=1)
         return float(np.average(value, weights=weights)), np.average((parts * gap).sum(axis=2), axis=1, weights=weights)
 
@@ -229,7 +335,7 @@ def fit_outputs(
     A class that the targets lack, and a label that all or none of them have, get a constant output.
 
     Args:
-        rows: principal components; for the logistic loss any array, also a sparse one.
+        rows: an array, or their inner products; for the logistic loss also a sparse array.
         targets: classes (n,), labels as 0 and 1 (n, labels), or values (n,).
         inverse_penalty: C.
         weights: how much rows (n,), or pairs of a row and a label (n, labels), count; not for regression.
@@ -276,72 +382,137 @@ def fit_balanced(
 
     The bias is not penalised. Where classes are of different sizes, a strong penalty leaves it alone to decide, and the
     largest class is predicted. Here the weights come from a fit with balanced classes, and one scale and the biases
-    from the likelihood of outputs without each row's own part. That part follows from a step of Newton's method with
-    the diagonal of the Hessian, which is near the whole where the penalty is strong.
+    from the likelihood of outputs without each row's own part. That part follows from a step of Newton's method
+    (:func:`_nearness`).
     """
     y = task_of(task).indicators(targets, outputs)
     each = task_of(task).balanced_weights(targets, outputs)[targets.astype(np.int64)]
     options: dict[str, Any] = {"inverse_penalty": inverse_penalty, "loss": "logistic", "weights": each, "path": path}
     weight, bias = fit_outputs(rows, targets, task, outputs, **options)
-    p = scipy.special.softmax(rows @ weight + bias, axis=1)
+    p, _ = _softmax(rows @ weight + bias)
     own = inverse_penalty * each[:, None]
-    squares = rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows).tocsr()
-    near = squares @ (1 / (1 + squares.T @ (own * p * (1 - p))))
+    near = _nearness(rows, own * p * (1 - p))
     left_out = rows @ weight + own * near * (p - y) / np.maximum(1 - own * near * p * (1 - p), 1e-6)
     there = np.flatnonzero(y.any(axis=0))
     if len(there) == 2:  # the first has logit 0
         left_out[:, there[0]] = 0
-    left_out, y, unit = left_out[:, there], y[:, there], max(float(np.abs(left_out).max()), 1e-12)
+    scale, bias[there] = _scale_and_biases(left_out[:, there], y[:, there])
+    return weight * scale, bias
 
-    def loss(numbers: Floats) -> tuple[float, Floats]:
-        logits = numbers[0] * left_out / unit + numbers[1:]
-        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-        gap = np.exp(logits - total) - y
-        slope = np.concatenate([[(gap * left_out).sum() / unit], gap.sum(axis=0)]) + 2e-3 * numbers
-        value = float((total[:, 0] - (y * logits).sum(axis=1)).sum()) + 1e-3 * float(numbers @ numbers)
-        return value / len(y), slope / len(y)
 
-    start = [1.0, *np.log(y.mean(axis=0))]
-    found = minimise_in_box(loss, start, [(0.0, 100.0), *[(-50.0, 50.0)] * len(there)])
-    bias[there] = found[1:]
-    return weight * (found[0] / unit), bias
+def _nearness(rows: Any, spread: Floats) -> Floats:
+    """x_i H^-1 x_i^T of each row (n, K), or (n, 1), with H = 1 + X^T S X and S the ``spread`` (n, K) of an output.
+
+    Of rows, by the diagonal of H, which is near the whole where the penalty is strong; of a Gram matrix, by the mean
+    spread of all outputs.
+    """
+    if not isinstance(rows, Gram):
+        squares = rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows).tocsr()
+        return np.asarray(squares @ (1 / (1 + squares.T @ spread)))
+    root = np.sqrt(spread.mean(axis=1))
+    scaled = rows.values * root[:, None]
+    matrix = scaled * root
+    matrix[np.diag_indices_from(matrix)] += 1
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    turned = scipy.linalg.solve_triangular(factor, scaled, lower=True, overwrite_b=True, check_finite=False)
+    found: Floats = rows.values.diagonal() - np.einsum("ji,ji->i", turned, turned)
+    return found[:, None]
+
+
+def _scale_and_biases(scores: Floats, y: Floats) -> tuple[float, Floats]:
+    """The scale, from 0 on, and the biases with which scores (n, K) are likely as logits, by Newton's method.
+
+    A weak penalty decides where a scale separates the classes.
+    """
+    unit = max(float(np.abs(scores).max()), 1e-12)
+    parts = scores / unit
+    at = np.array([1.0, *np.log(y.mean(axis=0))])
+
+    def slope(at: Floats) -> tuple[float, Floats, Floats]:
+        logits = at[0] * parts + at[1:]
+        p, total = _softmax(logits)
+        gap = p - y
+        value = float((total[:, 0] - (y * logits).sum(axis=1)).sum()) + 1e-3 * float(at @ at)
+        return value, np.concatenate([[(gap * parts).sum()], gap.sum(axis=0)]) + 2e-3 * at, p
+
+    value, gradient, p = slope(at)
+    for _ in range(_STEPS):
+        spread = p * (parts - (p * parts).sum(axis=1, keepdims=True))
+        bend = np.diag(np.concatenate([[(spread * parts).sum()], p.sum(axis=0)]) + 2e-3)
+        bend[1:, 1:] -= p.T @ p
+        bend[0, 1:] = bend[1:, 0] = spread.sum(axis=0)
+        free = np.ones(len(at), bool)
+        free[0] = at[0] > 0 or gradient[0] < 0
+        step = np.zeros(len(at))
+        step[free] = -np.linalg.solve(bend[np.ix_(free, free)], gradient[free])
+        if -float(gradient @ step) <= TOLERANCE**2 * len(y):
+            break
+        for length in 0.5 ** np.arange(_SHORTER):
+            ahead = at + length * step
+            ahead[0] = max(ahead[0], 0.0)
+            found = slope(ahead)
+            if found[0] < value:
+                break
+        else:
+            break  # rounding
+        at, (value, gradient, p) = ahead, found
+    return float(at[0] / unit), at[1:]
+
+
+def _softmax(logits: Floats) -> tuple[Floats, Floats]:
+    """Probabilities (n, K), and the logarithm of the sum of exponentials (n, 1)."""
+    largest = logits.max(axis=1, keepdims=True)
+    found = np.exp(logits - largest)
+    total = found.sum(axis=1, keepdims=True)
+    found /= total
+    return found, np.log(total) + largest
 
 
 def fit_ridge(
-    rows: Floats, targets: Floats, inverse_penalty: float, *, weights: Floats | None = None
+    rows: Floats | Gram, targets: Floats, inverse_penalty: float, *, weights: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """W, b, and the output for each row of a fit without it.
 
     Shapes:
         rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,), (n, K).
     """
-    if weights is not None:
-        columns, places = np.unique(weights, axis=1, return_inverse=True)
-        fits = [_weighted_ridge(rows, targets, inverse_penalty, column) for column in columns.T]
-        # One fit serves all columns of the same weights.
-        parts = [[part[..., k] for part in fits[place]] for k, place in enumerate(places.reshape(-1))]
-        by_kind = [np.stack(kind, axis=-1) for kind in zip(*parts, strict=True)]
-        return by_kind[0], by_kind[1], by_kind[2]
-    bias = targets.mean(axis=0)
-    diagonal = np.einsum("ij,ij->j", rows, rows) + 1 / inverse_penalty
-    weight = (rows.T @ (targets - bias)) / diagonal[:, None]
-    leverage = 1 / len(rows) + (rows * rows) @ (1 / diagonal)
-    left_out = targets - (targets - rows @ weight - bias) / np.maximum(1 - leverage, 1e-6)[:, None]
+    solve = _kernel_ridge if isinstance(rows, Gram) else _primal_ridge
+    each = np.ones((len(targets), 1)) if weights is None else weights
+    columns, places = np.unique(each, axis=1, return_inverse=True)
+    places = np.broadcast_to(places.reshape(-1), targets.shape[1:])
+    weight, bias = np.zeros((rows.shape[1], targets.shape[1])), np.zeros(targets.shape[1])
+    left_out = np.zeros(targets.shape)
+    for number, column in enumerate(columns.T):  # one decomposition serves all columns of the same weights
+        own = places == number
+        weight[:, own], bias[own], left_out[:, own] = solve(rows, targets[:, own], inverse_penalty, column)
     return weight, bias, left_out
 
 
-def _weighted_ridge(
-    rows: Floats, targets: Floats, inverse_penalty: float, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """As :func:`fit_ridge`, with a weight for each row (n,)."""
+def _primal_ridge(rows: Any, targets: Floats, c: float, weights: Floats) -> tuple[Floats, Floats, Floats]:
     wide = np.hstack([rows, np.ones((len(rows), 1))])
-    matrix = (wide * weights[:, None]).T @ wide
-    matrix[np.arange(rows.shape[1]), np.arange(rows.shape[1])] += 1 / inverse_penalty
-    factor = scipy.linalg.cho_factor(matrix)
-    found = scipy.linalg.cho_solve(factor, (wide * weights[:, None]).T @ targets)
-    leverage = weights * np.einsum("ij,ji->i", wide, scipy.linalg.cho_solve(factor, wide.T))
+    scaled = wide * weights[:, None]
+    matrix = scaled.T @ wide
+    matrix[np.arange(rows.shape[1]), np.arange(rows.shape[1])] += 1 / c
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    found = scipy.linalg.cho_solve((factor, True), scaled.T @ targets)
+    turned = scipy.linalg.solve_triangular(factor, wide.T, lower=True, check_finite=False)
+    leverage = weights * np.einsum("ji,ji->i", turned, turned)
     left_out = targets - (targets - wide @ found) / np.maximum(1 - leverage, 1e-6)[:, None]
     return found[:-1], found[-1], left_out
+
+
+def _kernel_ridge(rows: Any, targets: Floats, c: float, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    matrix = rows.values.copy()
+    matrix[np.diag_indices_from(matrix)] += 1 / (c * np.maximum(weights, 1e-12 * weights.max()))
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    solved = scipy.linalg.cho_solve((factor, True), np.hstack([targets, np.ones((len(targets), 1))]))
+    inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    of_ones = solved[:, -1]
+    bias = (of_ones @ targets) / of_ones.sum()
+    found = solved[:, :-1] - of_ones[:, None] * bias
+    own = np.einsum("ji,ji->i", inverse, inverse) - of_ones**2 / of_ones.sum()
+    # 1 - h_i is own / (C s_i).
+    return found, bias, targets - found / np.maximum(own, 1e-6 * c * weights)[:, None]
 
 
 def _as_logits(

@@ -42,17 +42,14 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.regression import Floats
+from subgnn.models.kernel_machines.rows import Rows, multiply, view_of
 from subgnn.models.kernel_machines.views import (
-    CACHE,
     TOPOLOGY,
     VIEWS,
     DiffusionSettings,
-    Rows,
     are_known,
     check_views,
-    compute_view,
     expand_views,
-    multiply,
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
@@ -114,7 +111,7 @@ def reference_views(
     graph: Graph, references: Ragged, settings: DiffusionSettings, *, stored: bool = False
 ) -> list[Rows]:
     """The views of the references, from this process's cache if they are there."""
-    return [CACHE.get(graph, references, view, settings, keep=True, stored=stored) for view in settings.views]
+    return [view_of(graph, references, view, settings, keep=True, stored=stored) for view in settings.views]
 
 
 class VectorSpace:
@@ -139,7 +136,7 @@ class VectorSpace:
         for begin in range(0, len(nodes), step):
             some = nodes.take(np.arange(begin, min(len(nodes), begin + step)))
             rows = found[begin : begin + step]
-            views = [compute_view(graph, some, view, self.settings) for view in self.settings.views]
+            views = [view_of(graph, some, view, self.settings) for view in self.settings.views]
             products = [multiply(a.values, b.values) for a, b in zip(views, known, strict=True)]
             kernel = self.kernel(products, [view.squared for view in views], None)
             statistics = self.standard(subgraph_statistics(graph, some))
@@ -286,10 +283,9 @@ class Probe(nn.Module):
 
     def solve(self, examples: Examples) -> None:
         rows = in_standard_units(examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64))
-        _, turn = np.linalg.eigh(rows.T @ rows)  # the regression takes principal components
         settings = self.checkpoint.spec.of(DiffusionSettings)
-        weight, bias = fit_regression(rows @ turn, examples, settings, len(self.bias))
-        weight = in_standard_units((turn @ weight).T).T
+        weight, bias = fit_regression(rows, examples, settings, len(self.bias))
+        weight = in_standard_units(weight.T).T
         for name, value in {"weight": weight, "bias": bias.astype(np.float32)}.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 

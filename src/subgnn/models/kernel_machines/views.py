@@ -20,35 +20,25 @@ A view is a function of the graph and the nodes of a subgraph alone, so it is co
 depends on the split, such as subtracting the mean of the training subgraphs, is up to the model.
 
 Bags are sparse. A diffusion (:mod:`subgnn.channels.diffusion`) has a value at every node; by local push, at those with
-the largest lifts. Those of the subgraphs that a fitted model knows are stored in the cache folder, as they take seconds
-to compute and are needed whenever the model is opened.
+the largest lifts. ``kernel_machines/rows.py`` computes views.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes, walks_of
-from subgnn.channels.topology import subgraph_statistics
+from subgnn.channels.diffusion import magnitudes, walks_of
 from subgnn.config.files import Count, Damping, Size
 from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
-from subgnn.errors import DataError, UserError, choices, excerpt
-from subgnn.parallel.memory import share
-from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.errors import UserError, choices, excerpt
 from subgnn.ragged import Ragged
-from subgnn.storage.arrays import ArrayFile, Arrays, Format
-from subgnn.storage.cache import cache_path, cached
-from subgnn.storage.files import json_digest
 
 DIFFUSED = ("walk", "root", "lift")
 TOPOLOGY = "topology"
@@ -57,15 +47,6 @@ VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
 OVER_EDGES = ("one-hop", *DIFFUSED)
 """Views that also exist along and against the edges of a directed graph, and for each edge type."""
 ALL_TYPES = "*"
-EXACT_NUMBERS = 2**28
-"""Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
-PRODUCT_ROWS = 6000
-"""Subgraphs up to which all their inner products are kept."""
-ROWS_AT_A_TIME = 8192
-"""Subgraphs whose products and kernels are in memory at the same time, if the result is kept for all of them."""
-_FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
-Matrix = Any
-"""A scipy CSR array, or a dense array, (n, columns)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,216 +192,3 @@ def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
         return found
     degrees = np.diff(graph.offsets)
     return np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """A view of some subgraphs, with its inner products.
-
-    Shapes:
-        values: (n, N) float32, sparse or dense; statistics are (n, F) float64. squared: (n,) float64, squared lengths.
-    """
-
-    values: Matrix
-    squared: NDArray[np.float64]
-    _products: list[NDArray[np.float64]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, values: Matrix) -> Rows:
-        if not scipy.sparse.issparse(values):
-            return cls(values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
-        parts = (values[rows] for rows in row_blocks(values.shape[0]))
-        squares = [np.asarray(part.multiply(part).sum(axis=1), np.float64) for part in parts]
-        return cls(values, np.concatenate([np.empty(0), *squares]))
-
-    def chosen(self, rows: NDArray[np.int64]) -> Matrix:
-        """Chosen rows; all of them, in order, are not copied."""
-        return self.values if np.array_equal(rows, np.arange(self.values.shape[0])) else self.values[rows]
-
-    def products(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Inner products of chosen rows (rows, others); of few subgraphs, all are computed at once and kept."""
-        if self.values.shape[0] > PRODUCT_ROWS:
-            return multiply(self.values[rows], self.values[others])
-        if not self._products:
-            self._products.append(multiply(self.values, self.values))
-        return self._products[0][np.ix_(rows, others)]
-
-    @property
-    def nbytes(self) -> int:
-        n = self.values.shape[0]
-        values = self.values.nbytes if isinstance(self.values, np.ndarray) else 2 * self.values.data.nbytes
-        return values + (8 * n * n if n <= PRODUCT_ROWS else 0)
-
-
-def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
-    """Inner products (n, m) of two sets of rows (n, N), (m, N), in double precision: fits amplify rounding."""
-    found = np.zeros((rows.shape[0], others.shape[0]))
-    if scipy.sparse.issparse(rows):
-        turned = others.T.astype(np.float64)
-        # A sparse product of many rows would take several times the memory of the dense result.
-        for part in row_blocks(len(found)):
-            found[part] = (rows[part] @ turned).toarray()
-        return found
-    step = max(1, _NUMBERS_AT_A_TIME // max(1, *found.shape))
-    for columns in (slice(begin, begin + step) for begin in range(0, rows.shape[1], step)):
-        one = rows[:, columns].astype(np.float64)
-        found += one @ (one if others is rows else others[:, columns].astype(np.float64)).T
-    return found
-
-
-def row_blocks(count: int) -> list[slice]:
-    """Consecutive blocks of :data:`ROWS_AT_A_TIME` rows."""
-    return [slice(begin, min(begin + ROWS_AT_A_TIME, count)) for begin in range(0, count, ROWS_AT_A_TIME)]
-
-
-def compute_view(
-    graph: Graph,
-    nodes: Ragged,
-    view: str,
-    settings: DiffusionSettings,
-    *,
-    stored: bool = False,
-    on_progress: OnProgress = ignore,
-) -> Rows:
-    """A view of subgraphs; ``stored`` reads diffusions from the cache folder or stores them there, unless few."""
-    kind, way, of_type = split_view(view)
-    if of_type:
-        graph = graph.layers[graph.types.index(of_type)]
-    if kind == TOPOLOGY:
-        return Rows.of(subgraph_statistics(graph, nodes, weighted=settings.weighted, directed=settings.directed))
-    if kind not in DIFFUSED:
-        bag = bag_of_nodes(nodes, graph.num_nodes)
-        spread = kind == "one-hop"
-        rows = spread_one_hop(bag, graph, weighted=settings.weighted, way=way) if spread else bag
-        return Rows.of(rows.astype(np.float32))
-    few, walks = len(nodes) * graph.num_nodes <= _FEW_NUMBERS, walks_of(graph, way)
-    if few:
-        key = nodes.values.astype(np.int32).tobytes(), nodes.offsets.tobytes()
-        values: Matrix = _diffuse_few(walks, *key, _of_walks(settings)).copy()
-    else:
-        values = (_diffuse_stored if stored else _diffuse)(walks, nodes, settings, on_progress)
-    numbers = values.data if scipy.sparse.issparse(values) else values
-    if kind == "lift":
-        np.log1p(numbers, out=numbers)
-    else:
-        chance = walks.chance(settings.damping).astype(np.float32)
-        numbers *= chance[values.indices] if scipy.sparse.issparse(values) else chance
-    if kind == "root":
-        np.sqrt(numbers, out=numbers)
-    return Rows.of(values)
-
-
-def _of_walks(settings: DiffusionSettings) -> DiffusionSettings:
-    """The settings that diffusions depend on; all others have their default."""
-    size = settings.push_edges, settings.push_nodes
-    return DiffusionSettings(
-        damping=settings.damping, algorithm=settings.algorithm, push_edges=size[0], push_nodes=size[1]
-    )
-
-
-def _diffuse(walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore) -> Matrix:
-    """Ratios p / pi of subgraphs (n, N): dense if exact, else sparse."""
-    graph = walks.graph
-    if settings.algorithm == "exact":
-        size = 4 * len(nodes) * graph.num_nodes
-        if size > share(0.5):
-            what = f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes"
-            hint = 'set it to "push", or raise --memory'
-            raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
-        return diffuse(walks, nodes, settings.damping, on_progress=on_progress)
-    options: dict[str, Any] = {"edges": settings.push_edges, "most": settings.push_nodes, "on_progress": on_progress}
-    found, ratios = diffuse_nearby(walks, nodes, settings.damping, **options)
-    shape = (len(nodes), graph.num_nodes)
-    values = scipy.sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
-    values.sort_indices()
-    return values
-
-
-_STORED = Format(
-    name="subgnn-diffusions",
-    noun="file of diffusions",
-    make="opening a run with such a model writes one",
-    again="remove it",
-)
-_SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
-
-
-def _diffuse_stored(
-    walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore
-) -> Matrix:
-    shape = len(nodes), walks.graph.num_nodes
-
-    def arrays(found: Matrix) -> Arrays:
-        names = _SPARSE if scipy.sparse.issparse(found) else ()
-        return {name: getattr(found, name) for name in names} or {"values": found}
-
-    def read(file: ArrayFile) -> Matrix:
-        try:
-            if "values" in file.arrays:
-                return file.arrays["values"].reshape(shape)
-            found = scipy.sparse.csr_array(tuple(file.arrays[name] for name in _SPARSE), shape=shape)
-            found.check_format(full_check=True)
-            return found
-        except (KeyError, ValueError) as error:
-            raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
-
-    return cached(
-        cache_path("diffusions", _key(walks.graph, nodes, _of_walks(settings))),
-        _STORED,
-        compute=lambda: _diffuse(walks, nodes, settings, on_progress),
-        arrays=arrays,
-        read=read,
-        mapped="c",
-    )
-
-
-def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
-    """A hash of subgraphs and of how they are viewed."""
-    return json_digest([graph.content_hash, nodes.digest, *map(str, settings)])
-
-
-@lru_cache(maxsize=8)
-def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: DiffusionSettings) -> Matrix:
-    """:func:`_diffuse` of a few subgraphs; the last ones are kept, because several models ask for the same."""
-    rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
-    return _diffuse(walks, rows, settings)
-
-
-class ViewCache:
-    """The latest views, in a fifth of the memory limit: fits to other splits of the same subgraphs share them."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[str, Rows] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(
-        self,
-        graph: Graph,
-        nodes: Ragged,
-        view: str,
-        settings: DiffusionSettings,
-        *,
-        keep: bool = False,
-        stored: bool = False,
-        on_progress: OnProgress = ignore,
-    ) -> Rows:
-        """:func:`compute_view`, or the cached result of an equal call; ``keep`` leaves it in the cache."""
-        if not keep and not self._found:
-            return compute_view(graph, nodes, view, settings, stored=stored, on_progress=on_progress)
-        edges = settings.weighted, settings.directed
-        name = _key(graph, nodes, view, _of_walks(settings) if split_view(view)[0] in DIFFUSED else edges)
-        with self._lock:
-            if name in self._found:
-                self._found.move_to_end(name)
-                return self._found[name]
-        found = compute_view(graph, nodes, view, settings, stored=stored, on_progress=on_progress)
-        if keep:
-            with self._lock:
-                self._found[name] = found
-                while sum(rows.nbytes for rows in self._found.values()) > share(0.2):
-                    self._found.popitem(last=False)
-        return found
-
-
-CACHE = ViewCache()
-"""The views of this process."""

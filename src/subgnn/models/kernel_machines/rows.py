@@ -1,0 +1,425 @@
+"""Views of subgraphs as rows of numbers: computed once for many fits, stored, and multiplied with each other.
+
+Root, lift and walk are functions of the same diffusion, which is shared (``kernel_machines/shared.py``), as are inner
+products of all pairs of subgraphs and statistics. Where processes share a folder, diffusions are computed in parts, so
+that the processes can divide the work (:func:`shared_pieces`).
+
+Diffusions of the subgraphs that a fitted model knows are stored in the cache folder, as they take seconds to compute
+and are needed whenever the model is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, cast
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, walks_of
+from subgnn.channels.topology import subgraph_statistics
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError, UserError
+from subgnn.models.kernel_machines.shared import SHARED
+from subgnn.models.kernel_machines.views import (
+    DIFFUSED,
+    TOPOLOGY,
+    DiffusionSettings,
+    bag_of_nodes,
+    split_view,
+    spread_one_hop,
+)
+from subgnn.parallel.memory import share
+from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.ragged import Ragged
+from subgnn.storage.arrays import ArrayFile, Arrays, Format
+from subgnn.storage.cache import cache_path, cached
+from subgnn.storage.files import json_digest
+
+PRODUCT_ROWS = 6000
+"""Subgraphs up to which all their inner products are kept."""
+ROWS_AT_A_TIME = 8192
+"""Subgraphs whose products and kernels are in memory at the same time, if the result is kept for all of them."""
+_FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
+_COLUMNS_AT_A_TIME = 4096
+_DENSE_IS_FASTER = 40.0  # a product of dense rows, for each of their numbers
+_PART = 512  # subgraphs
+Matrix = Any
+"""A scipy CSR array, or a dense array, (n, columns)."""
+Transform = Callable[[Matrix, slice], Matrix]
+
+
+class Rows:
+    """A view of some subgraphs, computed when it is first needed, and its inner products.
+
+    ``base`` gives what the view is computed from, and ``transform`` some columns of the view from those of the base.
+    Inner products are shared under ``key``, if there is one.
+
+    Shapes:
+        values: (n, N) float32, sparse or dense; statistics are (n, F) float64. squared: (n,) float64, squared lengths.
+    """
+
+    def __init__(
+        self, count: int, base: Callable[[], Matrix], transform: Transform | None = None, *, key: str = ""
+    ) -> None:
+        self._count, self._compute, self._key = count, base, key
+        self._transform: Transform = transform or (lambda part, _: part)
+
+    @cached_property
+    def _base(self) -> Matrix:
+        return self._compute()
+
+    @cached_property
+    def values(self) -> Matrix:
+        """The rows."""
+        return self._transform(self._base, slice(None))
+
+    @cached_property
+    def squared(self) -> NDArray[np.float64]:
+        """Squared lengths of rows."""
+        if self._key and self._count <= PRODUCT_ROWS:
+            return self._products.diagonal().copy()
+        if not scipy.sparse.issparse(self.values):
+            found: NDArray[np.float64] = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
+            return found
+        parts = (self.values[rows] for rows in row_blocks(self._count))
+        squares = [np.asarray(part.multiply(part).sum(axis=1), np.float64) for part in parts]
+        return np.concatenate([np.empty(0), *squares])
+
+    def chosen(self, rows: NDArray[np.int64]) -> Matrix:
+        """Chosen rows; all of them, in order, are not copied."""
+        return self.values if np.array_equal(rows, np.arange(self._count)) else self.values[rows]
+
+    def products(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Inner products of chosen rows (rows, others); of few subgraphs, all are computed at once and shared."""
+        if self._count > PRODUCT_ROWS:
+            return multiply(self.values[rows], self.values[others])
+        return self._products[np.ix_(rows, others)]
+
+    def prepare(self, *, products: bool) -> None:
+        """Compute what fits share: inner products, or what the view is computed from."""
+        _ = self._products if products and self._count <= PRODUCT_ROWS else self._base
+
+    @cached_property
+    def _products(self) -> NDArray[np.float64]:
+        def compute() -> NDArray[np.float64]:
+            return multiply_all(self._base, self._transform)
+
+        return cast("NDArray[np.float64]", _shared(f"{self._key}-products", compute) if self._key else compute())
+
+
+def multiply_all(base: Matrix, transform: Transform) -> NDArray[np.float64]:
+    """Inner products (n, n) of the rows of a view with each other.
+
+    Very sparse rows are multiplied in double precision. Others are multiplied in single precision, some columns at a
+    time, after the mean m of all rows is subtracted, (v - m) . (w - m) = v . w - v . m - w . m + m . m: the error is
+    then rounding beside what rows differ in, which is all that fits depend on.
+    """
+    count, width = base.shape
+    if scipy.sparse.issparse(base):
+        rows = transform(base, slice(None))
+        used = np.bincount(rows.indices, minlength=1).astype(np.float64)
+        if used @ used <= count * count * (used > 0).sum() / _DENSE_IS_FASTER:
+            return multiply(rows, rows)
+        turned = rows.tocsc()[:, np.flatnonzero(used)]
+        width = turned.shape[1]
+    found, with_mean, of_mean = np.zeros((count, count)), np.zeros(count), 0.0
+    for begin in range(0, width, _COLUMNS_AT_A_TIME):
+        columns = slice(begin, min(width, begin + _COLUMNS_AT_A_TIME))
+        part = turned[:, columns].toarray() if scipy.sparse.issparse(base) else transform(base[:, columns], columns)
+        mean = part.mean(axis=0, dtype=np.float64).astype(np.float32)
+        with_mean += part.astype(np.float64) @ mean.astype(np.float64)
+        of_mean += float(np.square(mean, dtype=np.float64).sum())
+        part = part - mean
+        found += part @ part.T
+    found += with_mean[:, None] + with_mean - of_mean
+    return found
+
+
+def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
+    """Inner products (n, m) of two sets of rows (n, N), (m, N), in double precision: fits amplify rounding."""
+    found = np.zeros((rows.shape[0], others.shape[0]))
+    if scipy.sparse.issparse(rows):
+        turned = others.T.astype(np.float64)
+        # A sparse product of many rows would take several times the memory of the dense result.
+        for part in row_blocks(len(found)):
+            found[part] = (rows[part] @ turned).toarray()
+        return found
+    step = max(1, _NUMBERS_AT_A_TIME // max(1, *found.shape))
+    for columns in (slice(begin, begin + step) for begin in range(0, rows.shape[1], step)):
+        one = rows[:, columns].astype(np.float64)
+        found += one @ (one if others is rows else others[:, columns].astype(np.float64)).T
+    return found
+
+
+def row_blocks(count: int) -> list[slice]:
+    """Consecutive blocks of :data:`ROWS_AT_A_TIME` rows."""
+    return [slice(begin, min(begin + ROWS_AT_A_TIME, count)) for begin in range(0, count, ROWS_AT_A_TIME)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Diffusion:
+    """Where random walks from subgraphs end (n, N): dense if exact, else sparse."""
+
+    walks: Walks
+    nodes: Ragged
+    settings: DiffusionSettings
+
+    @property
+    def key(self) -> str:
+        """A hash of everything that it depends on."""
+        return _key(self.walks.graph, self.nodes, "walk", _of_walks(self.settings))
+
+    def __call__(self, *, keep: bool = False, stored: bool = False, on_progress: OnProgress = ignore) -> Matrix:
+        """From memory, the shared folder or the cache folder if it is there, else computed."""
+        if len(self.nodes) * self.walks.graph.num_nodes <= _FEW_NUMBERS:
+            key = self.nodes.values.astype(np.int32).tobytes(), self.nodes.offsets.tobytes()
+            return _diffuse_few(self.walks, *key, _of_walks(self.settings))
+
+        def compute() -> Matrix:
+            if stored:
+                return _diffuse_stored(self, on_progress)
+            if SHARED.folder is None or not keep:
+                return _diffuse(self.walks, self.nodes, self.settings, on_progress)
+            _check_size(self.walks, self.nodes, self.settings)
+            parts = [self.part(number) for number in range(self.num_parts)]
+            join = scipy.sparse.vstack if scipy.sparse.issparse(parts[0]) else np.concatenate
+            return join(parts)
+
+        if not keep and SHARED.is_empty:
+            return compute()
+        known = SHARED.has(self.key)
+        found = _shared(self.key, compute, keep=keep, width=self.walks.graph.num_nodes)
+        if keep and not known:
+            for number in range(self.num_parts):
+                SHARED.remove(f"{self.key}-{number}")
+        return found
+
+    @property
+    def num_parts(self) -> int:
+        """How many parts it is computed in, if it is shared between processes."""
+        return -(-len(self.nodes) // _PART)
+
+    def part(self, number: int) -> Matrix:
+        """One part of the rows."""
+        some = self.nodes.take(np.arange(number * _PART, min(len(self.nodes), (number + 1) * _PART)))
+        width = self.walks.graph.num_nodes
+        return _shared(f"{self.key}-{number}", lambda: _diffuse(self.walks, some, self.settings), width=width)
+
+
+def view_of(
+    graph: Graph,
+    nodes: Ragged,
+    view: str,
+    settings: DiffusionSettings,
+    *,
+    keep: bool = False,
+    stored: bool = False,
+    on_progress: OnProgress = ignore,
+) -> Rows:
+    """A view of subgraphs.
+
+    Args:
+        keep: leave what is computed to other fits to the same subgraphs.
+        stored: read diffusions from the cache folder or store them there, unless they are few.
+    """
+    kind, way, of_type = split_view(view)
+    if of_type:
+        graph = graph.layers[graph.types.index(of_type)]
+    count = len(nodes)
+    if kind in DIFFUSED:
+        diffusion = _Diffusion(walks_of(graph, way), nodes, settings)
+        key = f"{diffusion.key}-{kind}" if keep else ""
+
+        def base() -> Matrix:
+            return diffusion(keep=keep, stored=stored, on_progress=on_progress)
+
+        return Rows(count, base, _of_kind(kind, diffusion.walks, settings.damping), key=key)
+    if kind == TOPOLOGY:
+        edges = {"weighted": settings.weighted, "directed": settings.directed}
+
+        def statistics() -> Matrix:
+            return subgraph_statistics(graph, nodes, **edges)
+
+        if not keep and SHARED.is_empty:
+            return Rows(count, statistics)
+        key = _key(graph, nodes, TOPOLOGY, edges)
+        return Rows(count, lambda: _shared(key, statistics, keep=keep))
+
+    def sparse() -> Matrix:
+        bag = bag_of_nodes(nodes, graph.num_nodes)
+        spread = kind == "one-hop"
+        rows = spread_one_hop(bag, graph, weighted=settings.weighted, way=way) if spread else bag
+        return rows.astype(np.float32)
+
+    how = (way, settings.weighted) if kind == "one-hop" else ()
+    return Rows(count, sparse, key=_key(graph, nodes, kind, how) if keep else "")
+
+
+def _shared(key: str, compute: Callable[[], Matrix], *, keep: bool = True, width: int = 0) -> Matrix:
+    """A matrix, from what fits share if it is there; ``width`` is that of a sparse one."""
+    arrays = SHARED.get(key, lambda: _as_arrays(compute()), keep=keep)
+    return _as_matrix(arrays, width)
+
+
+_SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
+
+
+def _as_arrays(matrix: Matrix) -> Arrays:
+    names = _SPARSE if scipy.sparse.issparse(matrix) else ()
+    return {name: getattr(matrix, name) for name in names} or {"values": matrix}
+
+
+def _as_matrix(arrays: Arrays, width: int) -> Matrix:
+    if "values" in arrays:
+        return arrays["values"]
+    shape = len(arrays["indptr"]) - 1, width
+    return scipy.sparse.csr_array(tuple(arrays[name] for name in _SPARSE), shape=shape)
+
+
+def _of_kind(kind: str, walks: Walks, damping: float) -> Transform | None:
+    """The view of a kind, as a function of where walks end, and of the columns that it is given."""
+    if kind == "walk":
+        return None
+    inverse = (1 / walks.chance(damping)).astype(np.float32)
+
+    def transform(part: Matrix, columns: slice) -> Matrix:
+        if scipy.sparse.issparse(part):
+            ends, own = part.data, inverse[part.indices]
+        else:
+            ends, own = part, inverse[columns]
+        numbers = np.sqrt(ends) if kind == "root" else np.log1p(ends * own)
+        if not scipy.sparse.issparse(part):
+            return numbers
+        return scipy.sparse.csr_array((numbers, part.indices, part.indptr), shape=part.shape)
+
+    return transform
+
+
+def _of_walks(settings: DiffusionSettings) -> DiffusionSettings:
+    """The settings that diffusions depend on; all others have their default."""
+    size = settings.push_edges, settings.push_nodes
+    return DiffusionSettings(
+        damping=settings.damping, algorithm=settings.algorithm, push_edges=size[0], push_nodes=size[1]
+    )
+
+
+def _check_size(walks: Walks, nodes: Ragged, settings: DiffusionSettings) -> None:
+    size = 4 * len(nodes) * walks.graph.num_nodes
+    if settings.algorithm == "exact" and size > share(0.5):
+        what = f"exact diffusions of {len(nodes):,} subgraphs to {walks.graph.num_nodes:,} nodes"
+        hint = 'set it to "push", or raise --memory'
+        raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
+
+
+def _diffuse(walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore) -> Matrix:
+    """Where walks from subgraphs end (n, N): dense if exact, else sparse."""
+    _check_size(walks, nodes, settings)
+    chance = walks.chance(settings.damping).astype(np.float32)
+    if settings.algorithm == "exact":
+        dense = diffuse(walks, nodes, settings.damping, on_progress=on_progress)
+        dense *= chance
+        return dense
+    options: dict[str, Any] = {"edges": settings.push_edges, "most": settings.push_nodes, "on_progress": on_progress}
+    found, ratios = diffuse_nearby(walks, nodes, settings.damping, **options)
+    ends = found.values.astype(np.int32)
+    values = scipy.sparse.csr_array((ratios * chance[ends], ends, found.offsets), shape=(len(nodes), len(chance)))
+    values.sort_indices()
+    return values
+
+
+_STORED = Format(
+    name="subgnn-diffusions",
+    noun="file of diffusions",
+    make="opening a run with such a model writes one",
+    again="remove it",
+    version=2,
+)
+
+
+def _diffuse_stored(diffusion: _Diffusion, on_progress: OnProgress = ignore) -> Matrix:
+    shape = len(diffusion.nodes), diffusion.walks.graph.num_nodes
+
+    def read(file: ArrayFile) -> Matrix:
+        try:
+            found = _as_matrix(file.arrays, shape[1])
+            if scipy.sparse.issparse(found):
+                found.check_format(full_check=True)
+            return found.reshape(shape)
+        except (KeyError, ValueError) as error:
+            raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
+
+    return cached(
+        cache_path("diffusions", diffusion.key),
+        _STORED,
+        compute=lambda: _diffuse(diffusion.walks, diffusion.nodes, diffusion.settings, on_progress),
+        arrays=_as_arrays,
+        read=read,
+        mapped="c",
+    )
+
+
+def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
+    """A hash of subgraphs and of how they are viewed."""
+    return json_digest([_hash_of(graph), nodes.digest, *map(str, settings)])
+
+
+_hash_of = lru_cache(maxsize=8)(lambda graph: graph.content_hash)
+
+
+@lru_cache(maxsize=8)
+def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: DiffusionSettings) -> Matrix:
+    """:func:`_diffuse` of a few subgraphs; the last ones are kept, because several models ask for the same."""
+    rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
+    return _diffuse(walks, rows, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the work that fits share, computed when it is called; equal pieces are the same work.
+
+    It is a part of a diffusion, the whole of one or statistics, or with ``products``, the inner products of a view.
+    """
+
+    view: str
+    settings: DiffusionSettings
+    part: int | None = None
+    products: bool = False
+
+    def __call__(self, graph: Graph, nodes: Ragged) -> None:
+        """Compute it; the graph is undirected."""
+        if self.part is None:
+            view_of(graph, nodes, self.view, self.settings, keep=True).prepare(products=self.products)
+            return
+        _, way, of_type = split_view(self.view)
+        layer = graph.layers[graph.types.index(of_type)] if of_type else graph
+        diffusion = _Diffusion(walks_of(layer, way), nodes, self.settings)
+        if not SHARED.has(diffusion.key):
+            diffusion.part(self.part)
+
+
+def shared_pieces(
+    graph: Graph, nodes: Ragged, views: Sequence[str], settings: DiffusionSettings, *, products: bool = True
+) -> list[list[Piece]]:
+    """The work that fits to views of subgraphs share, in stages; pieces of one stage may be computed at once.
+
+    Args:
+        products: whether the fits need inner products of views, where these are kept, or the views alone.
+    """
+    parts, whole, multiplied = [], [], []
+    for view in views:
+        kind = split_view(view)[0]
+        if kind in DIFFUSED:
+            own, base = _of_walks(settings), view.replace(kind, "walk", 1)
+            if len(nodes) * graph.num_nodes > _FEW_NUMBERS:
+                parts += [Piece(base, own, part) for part in range(-(-len(nodes) // _PART))]
+                whole.append(Piece(base, own))
+        else:
+            own = DiffusionSettings(weighted=settings.weighted, directed=settings.directed and kind == TOPOLOGY)
+            whole += [Piece(view, own)] if kind == TOPOLOGY else []
+        if products and kind != TOPOLOGY and len(nodes) <= PRODUCT_ROWS:
+            multiplied.append(Piece(view, own, products=True))
+    return [stage for stage in (parts, whole, multiplied) if stage]
