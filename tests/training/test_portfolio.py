@@ -15,14 +15,15 @@ from subgnn.errors import DataError, UserError
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe, portfolio
 from subgnn.result import RESULTS
-from subgnn.training import cross_validation, portfolio_run, search
+from subgnn.training import cross_validation, fits, portfolio_run, search
 from subgnn.training.cross_validation import UNUSED, CrossValidation
 from subgnn.training.ensemble_selection import clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
+from subgnn.training.fits import Entry, Fold, run_fit
 from subgnn.training.options import TrainOptions, parse_duration
 from subgnn.training.portfolio import CANDIDATES, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
-from subgnn.training.search import Budget, Entry, Fold, out_of_fold, run_fit
+from subgnn.training.search import Budget, out_of_fold
 from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow
@@ -169,7 +170,7 @@ def watch(monkeypatch, before=lambda job: None):
             calls.append(job.name)
         return run_fit(job, *given)
 
-    monkeypatch.setattr(search, "run_fit", watched)
+    monkeypatch.setattr(fits, "run_fit", watched)
     return calls
 
 
@@ -248,7 +249,7 @@ def fits_take(monkeypatch, **seconds):
         return found if job.fold < 0 else replace(found, seconds=seconds[job.name])
 
     monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(search, "run_fit", timed)
+    monkeypatch.setattr(fits, "run_fit", timed)
 
 
 @pytest.mark.parametrize(("time", "late"), [(25.0, {"topology"}), (40.0, {"topology"}), (200.0, set())])
@@ -310,7 +311,7 @@ def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, monke
 def test_processes_change_nothing(tmp_path, monkeypatch):
     data = replace(dataset(), graph=replace(dataset().graph, names=NodeNames.of(f"n{i}" for i in range(24))))
     here = fit(data, tmp_path / "here")
-    monkeypatch.setattr(search, "_FEW_SUBGRAPHS", 0)
+    monkeypatch.setattr(fits, "_FEW_SUBGRAPHS", 0)
     apart = fit(data, tmp_path / "apart", processes=2)
     assert stable(apart) == stable(here)
     one, two = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("here", "apart"))
@@ -391,7 +392,7 @@ def pretend(monkeypatch, share):
         shown = np.where(np.arange(len(labels)) < share[job.name] * len(labels), labels, (labels + 1) % 3)
         return Fold(np.eye(3, dtype=np.float32)[shown] * 0.9 + 0.1 / 3, 0.1)
 
-    monkeypatch.setattr(search, "run_fit", pretended)
+    monkeypatch.setattr(fits, "run_fit", pretended)
 
 
 @pytest.mark.parametrize(("right", "wrong"), [(0.9, 0.1), (0.9, 0.9), (1.0, 1.0)])

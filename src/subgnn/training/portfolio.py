@@ -30,7 +30,7 @@ from subgnn.storage.files import json_digest
 from subgnn.task import Thresholds, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
-from subgnn.training.search import Entry
+from subgnn.training.fits import Entry
 
 CANDIDATES = "candidates"
 """The folder of a run with the out-of-fold predictions of each candidate."""

@@ -34,6 +34,7 @@ from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
 from subgnn.training.fit import HELD_OUT, FitResult, check_labels
+from subgnn.training.fits import Entry, Fits, open_fits, refit, run_fit
 from subgnn.training.label_signal import CandidateScore, signal_of
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
@@ -45,7 +46,7 @@ from subgnn.training.portfolio import (
     save_candidate,
 )
 from subgnn.training.run_dir import CHECKPOINT, result_fields
-from subgnn.training.search import Budget, Entry, Fits, Rules, Search, open_fits, refit, run_fit
+from subgnn.training.search import Budget, Rules, Search
 
 NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
 _CONSTANT = "constant"

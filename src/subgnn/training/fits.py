@@ -1,0 +1,362 @@
+"""The fits of a portfolio's candidates, each a job of an engine: in this process, in others, or on a Ray cluster.
+
+Each fit uses one thread, so that its result is the same wherever it runs. Processes of this machine map the dataset and
+what fits share into their memory (:mod:`subgnn.models.kernel_machines.shared`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.embeddings.sources import source_vectors
+from subgnn.errors import DataWarning
+from subgnn.models.interface import Vectors
+from subgnn.models.kernel_machines.shared import share_views
+from subgnn.models.registry import model_of, trainable_model_of
+from subgnn.parallel.cluster import open_engine
+from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
+from subgnn.parallel.memory import LEAST, limit
+from subgnn.prepare.distributed import place_graph
+from subgnn.ragged import Ragged
+from subgnn.storage.files import json_digest
+from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.devices import make_fabric
+from subgnn.training.fit import FitHooks, FitResult, Stopped, fit
+from subgnn.training.options import TrainOptions
+
+_FEW_SUBGRAPHS, _FEW_EDGES = 300, 100_000  # up to these, fits run in this process
+_EPOCHS_BEFORE_ESTIMATE = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """Predictions of one fit for the subgraphs it held out (n, outputs); None if it was stopped, and ``why``."""
+
+    predictions: NDArray[np.float32] | None
+    seconds: float
+    why: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A candidate: its recipe and, once it was judged, its out-of-fold predictions (repeats, n, outputs).
+
+    ``seconds`` are those of each fit. ``dropped`` says why it was not judged, or failed; ``late``, that there was no
+    time for it; ``behind``, that it was stopped because it is clearly behind the best.
+    """
+
+    name: str
+    recipe: Recipe
+    repeats: int = 1
+    predictions: NDArray[np.float32] | None = None
+    seconds: list[float] = field(default_factory=list)
+    dropped: str = ""
+    late: bool = False
+    behind: bool = False
+    note: str = ""
+    folds: dict[tuple[int, int], Fold] = field(default_factory=dict)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is fitted in one go."""
+        return trainable_model_of(self.recipe).is_fitted_in_one_go
+
+    @property
+    def fit_seconds(self) -> float:
+        """Seconds of one fit; the first one also prepares what the others share."""
+        return float(np.median(self.seconds[1:] or self.seconds)) if self.seconds else 0.0
+
+    def leave_out(self, why: str) -> None:
+        """Record that there was no time for it."""
+        self.dropped, self.late = why, True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Common:
+    """What the fits of a search share; ``folder`` is where processes of this machine share what they prepare."""
+
+    graph: Shared[Graph]
+    dataset: Dataset
+    seed: int
+    join: bool
+    cache: bool
+    folder: Path | None
+
+    @contextmanager
+    def opened(self) -> Iterator[Dataset]:
+        """The dataset with its graph, in whichever process this is, until the end of the block."""
+        folder = self.folder if self.folder is not None and self.folder.is_dir() else None
+        with share_views(folder):
+            yield replace(self.dataset, graph=self.graph.get())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitJob:
+    """One fit; ``fold`` is -1 for the final fit of a member, whose whole result is wanted.
+
+    ``seconds`` is the most that a fit by epochs may take. ``vectors`` names a file of node embeddings.
+    """
+
+    common: Shared[_Common]
+    name: str
+    recipe: Recipe
+    splits: NDArray[np.int8]
+    device: str
+    repeat: int = 0
+    fold: int = -1
+    seconds: float = math.inf
+    vectors: str = ""
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it trains on a GPU."""
+        return self.device == "cuda"
+
+    def __str__(self) -> str:
+        return self.name if self.fold < 0 else f"{self.name} fold {self.fold + 1}"
+
+
+def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
+    """Do one fit, in whichever process this is."""
+    common, begin, epochs = job.common.get(), time.monotonic(), 0
+    planned = trainable_model_of(job.recipe).num_fits(job.recipe) * job.recipe.training.epochs
+
+    def after_epoch(record: dict[str, Any], _: Any) -> None:
+        nonlocal epochs
+        epochs += 1
+        if stop is not None and stop():
+            raise Stopped("interrupted")
+        needed = (time.monotonic() - begin) / epochs * planned
+        if epochs >= _EPOCHS_BEFORE_ESTIMATE and needed > job.seconds:
+            raise Stopped(f"a fit takes about {needed:.0f} s, and {max(0.0, job.seconds):.0f} s were left for one")
+
+    try:
+        with warnings.catch_warnings(), common.opened() as dataset:
+            # The whole set was checked before; a fold may well lack a class.
+            warnings.simplefilter("ignore", DataWarning)
+            found = fit(
+                job.recipe,
+                dataset,
+                job.splits,
+                seed=common.seed,
+                device=job.device,
+                cache=common.cache,
+                vectors=np.load(job.vectors, mmap_mode="c") if job.vectors else None,
+                join=common.join,
+                outputs=("test",),
+                hooks=FitHooks(after_epoch=after_epoch),
+            )
+    except Stopped as why:
+        return Fold(None, time.monotonic() - begin, str(why))
+    if job.fold < 0:
+        return replace(found, vectors=None)
+    return Fold(found.predictions.astype(np.float32), time.monotonic() - begin)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _VectorsJob:
+    """Node embeddings to compute, or to find in the cache, and to write to a file."""
+
+    common: Shared[_Common]
+    name: str
+    recipe: Recipe
+    device: str
+    path: str
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device == "cuda"
+
+    def __str__(self) -> str:
+        return f"embeddings of {self.name}"
+
+
+def _run_vectors(job: _VectorsJob) -> str:
+    common = job.common.get()
+    vectors = source_vectors(job.recipe, common.graph.get(), device=job.device, cache=common.cache)
+    np.save(job.path, np.asarray(vectors, np.float32))
+    return job.path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PieceJob:
+    """A piece of the work that fits share (:meth:`~subgnn.models.interface.TrainableModel.shared_pieces`)."""
+
+    common: Shared[_Common]
+    piece: Callable[[Graph, Ragged], None]
+
+    def __str__(self) -> str:
+        return "shared work"
+
+
+def _run_piece(job: _PieceJob) -> None:
+    with job.common.get().opened() as dataset:
+        job.piece(dataset.graph, dataset.subgraphs.nodes)
+
+
+@dataclass(slots=True, eq=False)
+class Fits:
+    """Runs the fits of a search on an engine; ``stop`` ends them all. Made by :func:`open_fits`."""
+
+    engine: Engine
+    pool: CrossValidation
+    folder: Path
+    part: Shared[_Common]
+    whole: Shared[_Common]
+    device: str
+    stop: Stop = never
+    _vectors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def slots(self) -> int:
+        """Fits that run at once."""
+        return self.engine.slots
+
+    def job(self, entry: Entry, splits: NDArray[np.int8], **options: Any) -> FitJob:
+        """A fit of a candidate; the final one is to the whole dataset."""
+        common = self.part if "fold" in options else self.whole
+        device = "cpu" if entry.is_simple else self.device
+        return FitJob(common, entry.name, entry.recipe, splits, device, vectors=self._file(entry), **options)
+
+    def map(self, jobs: Sequence[Any], *, seconds: float = math.inf) -> Iterator[tuple[Any, Any]]:
+        """Yield each job with its result, in the order in which they end; a job has at most ``seconds``."""
+        end = self.stop
+        function: Callable[[Any], Any] = _run
+        if isinstance(self.engine, LocalEngine) and not self.engine.has_workers:
+            function = lambda job: _run(job, end)  # noqa: E731 (it stays in this process)
+        yield from self.engine.map(function, jobs, stop=end, seconds=seconds)
+
+    def vectors(self, entry: Entry) -> Vectors:
+        """The node embeddings that a candidate starts from; None for random ones, and models without."""
+        path = self._file(entry)
+        return np.load(path, mmap_mode="c") if path else None
+
+    def prepare_vectors(self, entry: Entry) -> None:
+        """Compute the node embeddings of a candidate, for all of its fits."""
+        key = vectors_key(entry.recipe)
+        if not key or key in self._vectors:
+            return
+        job = _VectorsJob(self.part, entry.name, entry.recipe, self.device, str(self.folder / f"{key}.npy"))
+        for _, found in self.map([job]):
+            if isinstance(found, Failure):
+                found.throw()
+            self._vectors[key] = found
+
+    def prepare(self, entries: Sequence[Entry], *, whole: bool = False) -> None:
+        """Do the work that fits of candidates share, as far as it can be divided between processes."""
+        if self.slots == 1:
+            return
+        dataset, common = (self.pool.given, self.whole) if whole else (self.pool.dataset, self.part)
+        models = [(trainable_model_of(entry.recipe), entry.recipe) for entry in entries]
+        stages = [model.shared_pieces(recipe, dataset.graph, dataset.subgraphs.nodes) for model, recipe in models]
+        for stage in zip_longest(*stages, fillvalue=[]):
+            pieces = dict.fromkeys(piece for some in stage for piece in some)
+            for _ in self.map([_PieceJob(common, piece) for piece in pieces]):
+                pass  # what failed is computed again by a fit, which reports it
+
+    def _file(self, entry: Entry) -> str:
+        return self._vectors.get(vectors_key(entry.recipe), "")
+
+
+def _run(job: FitJob | _VectorsJob | _PieceJob, stop: Stop | None = None) -> Any:
+    if isinstance(job, _PieceJob):
+        return _run_piece(job)
+    return _run_vectors(job) if isinstance(job, _VectorsJob) else run_fit(job, stop)
+
+
+def vectors_key(recipe: Recipe) -> str:
+    """A hash of how a recipe makes node embeddings; empty for random ones, and for models without."""
+    if not model_of(recipe).uses_embeddings(recipe) or recipe.embeddings.source == "random":
+        return ""
+    return json_digest({"embeddings": asdict(recipe.embeddings), "pretrain": asdict(recipe.pretrain)})
+
+
+@contextmanager
+def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "", here: bool = False) -> Iterator[Fits]:
+    """Processes to fit candidates in, until the end of the block; few subgraphs are fitted in this process.
+
+    ``here`` fits all in this process. ``source`` names the file of the dataset, which processes map if it is a bundle.
+    """
+    subgraphs, graph = pool.dataset.subgraphs, pool.dataset.graph
+    device = make_fabric(options.device).device.type
+    small = here or (len(subgraphs) <= _FEW_SUBGRAPHS and graph.num_edges <= _FEW_EDGES)
+    engine: Any
+    if options.engine == "ray":
+        engine = open_engine("ray", address=options.address, processes=options.processes)
+    else:
+        count = options.processes or usable_processes()
+        engine = LocalEngine(1 if small else count, apart=not small)
+    with engine, tempfile.TemporaryDirectory(prefix="subgnn-") as folder, one_thread():
+        for _ in engine.map(_is_ready, range(engine.slots)):
+            pass  # the start of processes is not part of the time limit
+        placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)
+
+        def common(dataset: Dataset) -> Shared[_Common]:
+            bare = replace(dataset, graph=_no_graph(graph.num_nodes), card={})
+            apart = None if isinstance(engine, LocalEngine) and not engine.has_workers else Path(folder)
+            found = _Common(placed, bare, pool.seed, not pool.has_validation, options.cache, apart)
+            shared: Shared[_Common] = engine.share(found)
+            return shared
+
+        part = common(pool.dataset)
+        whole = part if pool.dataset is pool.given else common(pool.given)
+        yield Fits(engine, pool, Path(folder), part, whole, device)
+
+
+def _is_ready(_: int) -> bool:
+    return True
+
+
+def _no_graph(num_nodes: int) -> Graph:
+    return Graph.from_edges([], [], num_nodes=num_nodes)
+
+
+def usable_processes() -> int:
+    """Cores that this process may use, as far as the memory limit gives each of them what a process needs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, limit() // LEAST))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread until the end of the block, as the workers do, so that sums are added in one order."""
+    import numba
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads(), torch.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        numba.set_num_threads(before[0])
+        torch.set_num_threads(before[1])
+
+
+def refit(fits: Fits, entries: Iterable[Entry], splits: NDArray[np.int8]) -> dict[str, FitResult | Failure]:
+    """Fit members to all subgraphs, as many at once as possible; those that are missing were stopped."""
+    entries, found = list(entries), {}
+    if fits.whole is not fits.part:
+        fits.prepare([entry for entry in entries if entry.is_simple], whole=True)
+    for job, result in fits.map([fits.job(entry, splits) for entry in entries]):
+        vectors = np.load(job.vectors, mmap_mode="c") if job.vectors else None
+        found[job.name] = replace(result, vectors=vectors) if isinstance(result, FitResult) else result
+    return found
