@@ -272,6 +272,21 @@ def test_one_fold_is_enough_for_an_answer(tmp_path, monkeypatch):
     assert found.late == ("bag",)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_without_time_for_the_final_fit_that_of_a_fold_answers(tmp_path, monkeypatch, apart):
+    if apart:
+        monkeypatch.setattr(fits, "_FEW_SUBGRAPHS", 0)
+    monkeypatch.setattr(portfolio_run, "refit", lambda *_: {})
+    data = dataset()
+    found = fit(data, tmp_path / "run", small("bag"))
+    row = next(row for row in found.leaderboard if row.name == "bag")
+    assert (row.weight, row.note) == (1, "fitted to all folds but one: no time for the final fit")
+    assert found.late == ("bag",)
+    outputs = open_run_of(tmp_path / "run", data).probabilities(data.subgraphs.nodes.take(range(25, 30)))
+    truth = np.asarray(data.subgraphs.targets)[25:]
+    assert (outputs.argmax(axis=1) == truth).mean() == pytest.approx(found.test["micro_f1"])
+
+
 def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_path, monkeypatch):
     broken = small("bag", "topology", "surroundings")
     failing = {"topology"}

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,11 +47,15 @@ _EPOCHS_BEFORE_ESTIMATE = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Predictions of one fit for the subgraphs it held out (n, outputs); None if it was stopped, and ``why``."""
+    """Predictions of one fit for the subgraphs it held out (n, outputs); None if it was stopped, and ``why``.
+
+    The first fold also has the fit itself, or the file that it is in.
+    """
 
     predictions: NDArray[np.float32] | None
     seconds: float
     why: str = ""
+    fitted: FitResult | Path | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -164,9 +169,15 @@ def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
             )
     except Stopped as why:
         return Fold(None, time.monotonic() - begin, str(why))
+    predictions, found = found.predictions, replace(found, vectors=None)
     if job.fold < 0:
-        return replace(found, vectors=None)
-    return Fold(found.predictions.astype(np.float32), time.monotonic() - begin)
+        return found
+    kept: FitResult | Path | None = None
+    if job.repeat == job.fold == 0 and (common.folder is None or common.folder.is_dir()):
+        kept = found if common.folder is None else common.folder / f"first-{job.name}"
+        if isinstance(kept, Path):
+            joblib.dump(found, kept)
+    return Fold(predictions.astype(np.float32), time.monotonic() - begin, fitted=kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,6 +257,13 @@ class Fits:
         """The node embeddings that a candidate starts from; None for random ones, and models without."""
         path = self._file(entry)
         return np.load(path, mmap_mode="c") if path else None
+
+    def first_fit(self, entry: Entry) -> FitResult | None:
+        """The fit of a candidate to all folds but the first, where it is still there."""
+        kept = entry.folds[0, 0].fitted if (0, 0) in entry.folds else None
+        if isinstance(kept, Path):
+            kept = joblib.load(kept) if kept.is_file() else None
+        return None if kept is None else replace(kept, vectors=self.vectors(entry))
 
     def prepare_vectors(self, entry: Entry) -> None:
         """Compute the node embeddings of a candidate, for all of its fits."""

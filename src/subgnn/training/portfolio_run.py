@@ -23,8 +23,9 @@ from subgnn.metrics.weighting import Weighting
 from subgnn.models.auto import mean_scores
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
+from subgnn.models.interface import LoadContext
 from subgnn.models.recipes import find_recipe, portfolio
-from subgnn.models.registry import baseline_of, trainable_model_of
+from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model_of
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
@@ -50,6 +51,7 @@ from subgnn.training.search import Budget, Rules, Search
 
 NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
 _CONSTANT = "constant"
+_SHOW_SECONDS = 0.5  # between two looks at the leaderboard
 _OVERTIME = 0.1  # the part of the time limit by which the final fits may exceed it
 
 
@@ -154,6 +156,8 @@ class _Training:
     fits: Fits
     budget: Budget
     scores: CandidateScores
+    _scored: dict[tuple[str, int], dict[str, float | None]] = field(default_factory=dict)
+    _shown: float = 0.0
 
     @classmethod
     def of(cls, dataset: Dataset, options: RunOptions, fits: Fits) -> _Training:
@@ -218,6 +222,7 @@ class _Training:
             self.rows.insert(0, self._constant())
         self.pool = replace(self.pool, judged=self.pool.judged[rows])
         self.scores = replace(self.scores, pool=self.pool)
+        self._scored.clear()
 
     def _frequencies(self) -> NDArray[np.float64]:
         """The frequencies of classes or labels, or the mean (outputs,)."""
@@ -248,7 +253,7 @@ class _Training:
 
     def _cannot_win(self, row: Entry) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
-        judged = {one.name: self.scores.of(one) for one in self.finished}
+        judged = {one.name: self._score(one) for one in self.finished}
         if not judged or trainable_model_of(row.recipe).is_fitted_in_one_go:
             return ""
         best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
@@ -297,21 +302,32 @@ class _Training:
         """Fit the members to all subgraphs; without those for which there is no time, the others share their weight."""
         latest = self.budget.begin + (1 + _OVERTIME) * self.budget.seconds
         self.fits.stop = lambda: time.monotonic() > latest
-        found = refit(
-            self.fits, [row for row, _ in answer.members if row.recipe.method != _CONSTANT], self.pool.whole()
-        )
-        for row, _ in answer.members:
-            if isinstance(failure := found.get(row.name), Failure):
-                failure.throw()
-            if row.name not in found and row.recipe.method != _CONSTANT:
-                row.late, row.note = True, "no time for the final fit"
-        if not found:
-            rows = [self._constant()]
-            answer = replace(answer, rows=rows, given=self._given(rows), choice=Choice("best", np.ones(1), {}))
-            job = self.fits.job(rows[0], self.pool.whole())
-            return answer, [(rows[0], cast(FitResult, run_fit(job)))]
-        fitted = [(row, cast(FitResult, found[row.name])) for row, _ in answer.members if row.name in found]
-        return answer.only(list(found)), fitted
+        members = [row for row, _ in answer.members if row.recipe.method != _CONSTANT]
+        found = refit(self.fits, members, self.pool.whole())
+        fitted = []
+        for row in members:
+            result = found.get(row.name) or self._first_fit(row)
+            if isinstance(result, Failure):
+                result.throw()
+            if result is not None:
+                fitted.append((row, result))
+        if fitted:
+            return answer.only([row.name for row, _ in fitted]), fitted
+        rows = [self._constant()]
+        answer = replace(answer, rows=rows, given=self._given(rows), choice=Choice("best", np.ones(1), {}))
+        return answer, [(rows[0], cast(FitResult, run_fit(self.fits.job(rows[0], self.pool.whole()))))]
+
+    def _first_fit(self, row: Entry) -> FitResult | None:
+        """The fit of a member to all folds but the first, which answers if there was no time for the final one."""
+        row.late, found = True, self.fits.first_fit(row)
+        if found is None:
+            row.note = "no time for the final fit"
+            return None
+        row.note = "fitted to all folds but one: no time for the final fit"
+        given, context = self.pool.given, LoadContext(torch.device("cpu"), tables=_tables([(row, found)]))
+        test = given.subgraphs.nodes.take(given.subgraphs.indices("test"))
+        outputs = open_checkpoint(found.checkpoint, given.graph, context).outputs(test)
+        return replace(found, outputs={"test": outputs} if len(test) else {})
 
     def checkpoint(self, answer: _Ensemble, members: list[tuple[Entry, FitResult]]) -> Checkpoint:
         """The checkpoint of the answer, with those of its members."""
@@ -345,7 +361,7 @@ class _Training:
             Candidate(
                 name=row.name,
                 recipe=self._recipe[row.name],
-                **self.scores.of(row),
+                **self._score(row),
                 seconds=sum(row.seconds),
                 weight=weights.get(row.name, 0.0),
                 note=row.dropped or row.note,
@@ -359,8 +375,17 @@ class _Training:
         )
 
     def report(self, doing: str) -> None:
-        """Show the leaderboard so far."""
-        self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
+        """Show the leaderboard so far, but not all the time."""
+        if not doing or time.monotonic() > self._shown + _SHOW_SECONDS:
+            self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
+            self._shown = time.monotonic()
+
+    def _score(self, row: Entry) -> dict[str, float | None]:
+        """The score of a candidate with its interval, computed once for each of its repeats."""
+        key = row.name, 0 if row.predictions is None else len(row.predictions)
+        if key not in self._scored:
+            self._scored[key] = self.scores.of(row)
+        return self._scored[key]
 
     def outputs(self, answer: _Ensemble, spec: ModelSpec) -> list[NDArray[np.float64]]:
         """Calibrated out-of-fold outputs of each repeat (n, outputs)."""
