@@ -81,10 +81,12 @@ def test_in_workers_of_which_some_die():
 
 
 def opened(folder):
-    """Opens a source, which leaves a file; answers with its process and a tensor, and fails at 5."""
+    """Opens a source, which leaves a file; answers with its process and a tensor, fails at 5, and dies at -1."""
     Path(folder, str(os.getpid())).touch()
 
     def answer(job):
+        if job == -1:
+            os.kill(os.getpid(), signal.SIGKILL)
         return os.getpid(), torch.full((2,), 10 // (5 - job))
 
     return answer
@@ -98,6 +100,9 @@ def test_a_pool_opens_once_in_each_worker_and_answers_in_order(tmp_path, process
         assert {str(pid) for pid, _ in found} == {path.name for path in tmp_path.iterdir()}
         with pytest.raises((RuntimeError, ZeroDivisionError), match="division"):
             list(pool.map([4, 5]))
+        if processes == 2:
+            with pytest.raises(UserError, match=r"workers: the worker process was killed .*; use fewer processes"):
+                list(pool.map([-1, 4]))
 
 
 @pytest.mark.slow

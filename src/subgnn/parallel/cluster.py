@@ -291,7 +291,8 @@ class _RayPool:
         try:
             yield from pool.map_unordered(lambda actor, job: actor.answer.remote(job), list(enumerate(jobs)))
         except self._engine.ray.exceptions.RayError as error:
-            yield -1, self._engine.failure(error)
+            found = self._engine.failure(error)
+            yield -1, found if isinstance(error, self._engine.ray.exceptions.RayTaskError) else Failure(found.message)
 
     def close(self) -> None:
         """End the actors."""

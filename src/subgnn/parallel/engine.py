@@ -302,8 +302,7 @@ _opened: list[Callable[[Any], Any]] = []  # what a worker has opened for a pool:
 
 def _open_and_answer(message: tuple[Callable[[Any], Callable[[Any], Any]], Any, Any]) -> Any:
     open_source, source, job = message
-    _opened.clear()
-    _opened.append(open_source(source))
+    _opened[:] = [open_source(source)]
     return _answer_opened(job)
 
 
@@ -312,11 +311,18 @@ def _answer_opened(job: Any) -> Any:
 
 
 def in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    """Yield results by their numbers, which are 0, 1 and so on in any order; a failure is raised at once."""
+    """Yield results by their numbers, which are 0, 1 and so on in any order.
+
+    A failure is raised at once; one without a traceback is a lost worker, which is no bug.
+    """
     early: dict[int, Any] = {}
     due = 0
     for number, result in results:
         if isinstance(result, Failure):
+            if result.error is None and not result.details:
+                raise UserError(
+                    result.message, where="workers", hint="use fewer processes, so that each has more memory"
+                )
             result.throw()
         early[number] = result
         while due in early:
