@@ -1,4 +1,4 @@
-"""Regression on principal components, against scikit-learn and against fits that leave a row out."""
+"""Regression on rows and on their inner products, against scikit-learn and against fits that leave a row out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from subgnn.models.kernel_machines.regression import fit_balanced, fit_linear, fit_outputs, fit_ridge
+from subgnn.models.kernel_machines.regression import Gram, fit_balanced, fit_linear, fit_outputs, fit_ridge
 
 
 def components(seed, n=60, r=8):
@@ -31,19 +31,38 @@ def test_classes_and_labels_are_fitted_as_by_scikit_learn(c):
         np.testing.assert_allclose(found, model.predict_proba(rows)[:, 1], atol=1e-6)
 
 
-def test_left_out_outputs_are_those_of_fits_without_the_row():
-    rows, y = components(2), np.random.default_rng(3).normal(size=(60, 2))
-    whole = np.concatenate([rows - rows.mean(axis=0), y - y.mean(axis=0)], axis=1)
-    # Centred columns, so that the mean of targets is the fitted intercept, too.
-    left, values, _ = np.linalg.svd(whole[:, :8], full_matrices=False)
-    rows = left * values
-    _, _, found = fit_ridge(rows, y, 2.0)
-    for i in (0, 17, 59):
-        rest = np.delete(np.arange(60), i)
-        mean, target = rows[rest].mean(axis=0), y[rest].mean(axis=0)
-        centred = rows[rest] - mean
-        weight = np.linalg.solve(centred.T @ centred + np.eye(8) / 2, centred.T @ (y[rest] - target))
-        np.testing.assert_allclose(found[i], (rows[i] - mean) @ weight + target, atol=1e-6)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", [np.array, lambda rows: Gram(rows @ rows.T)])
+def test_left_out_outputs_are_those_of_fits_without_the_row(form, weighted):
+    rng = np.random.default_rng(3)
+    rows, y, each = rng.normal(size=(60, 8)), rng.normal(size=(60, 2)), rng.random((60, 2)) + 0.1
+    weights = each if weighted else None
+    weight, bias, found = fit_ridge(form(rows), y, 2.0, weights=weights)
+    if isinstance(form(rows), Gram):
+        weight = rows.T @ weight
+    wide, penalty = np.hstack([rows, np.ones((60, 1))]), np.diag([0.5] * 8 + [0.0])
+    for k, s in enumerate(each.T if weighted else np.ones((2, 60))):
+        for left in (None, 0, 17, 59):
+            rest = np.arange(60) != (-1 if left is None else left)
+            part = wide[rest] * s[rest, None]
+            solution = np.linalg.solve(part.T @ wide[rest] + penalty, part.T @ y[rest, k])
+            if left is None:
+                np.testing.assert_allclose([*weight[:, k], bias[k]], solution, atol=1e-9)
+            else:
+                np.testing.assert_allclose(found[left, k], wide[left] @ solution, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared"])
+@pytest.mark.parametrize("c", [0.1, 1000.0])
+def test_a_fit_to_inner_products_is_that_to_the_rows(loss, c):
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(90, 200)) * np.logspace(-2, 1, 200)
+    y = np.eye(3)[(rows[:, -3:] + rng.normal(size=(90, 3))).argmax(axis=1)]
+    weights = np.repeat(rng.random((90, 1)) + 0.5, 3, axis=1)
+    expected, offset = fit_linear(rows, y, c, loss=loss, weights=weights)
+    found, bias = fit_linear(Gram(rows @ rows.T), y, c, loss=loss, weights=weights)
+    link = {"softmax": lambda z: special.softmax(z, axis=1), "logistic": special.expit, "squared": np.array}[loss]
+    np.testing.assert_allclose(link(rows @ (rows.T @ found) + bias), link(rows @ expected + offset), atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -93,7 +112,8 @@ def test_with_balanced_classes_a_strong_penalty_does_not_predict_the_largest_cla
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("inverse_penalty", [1e-3, 1e-2])
-def test_the_scale_of_a_balanced_fit_is_that_of_outputs_of_fits_without_each_row(classes, inverse_penalty):
+@pytest.mark.parametrize("form", [np.array, lambda rows: Gram(rows @ rows.T)])
+def test_the_scale_of_a_balanced_fit_is_that_of_outputs_of_fits_without_each_row(classes, inverse_penalty, form):
     rows, targets = uneven(classes)
     task = "binary" if classes == 2 else "multi-class"
     options = {"loss": "logistic", "inverse_penalty": inverse_penalty}
@@ -111,5 +131,6 @@ def test_the_scale_of_a_balanced_fit_is_that_of_outputs_of_fits_without_each_row
 
     scale = scipy.optimize.minimize(surprise, [1.0, *np.zeros(classes)], tol=1e-12).x[0]
     plain, _ = fit_outputs(rows, targets, task, classes, weights=each, **options)
-    found, _ = fit_balanced(rows, targets, task, classes, inverse_penalty=options["inverse_penalty"])
+    found, _ = fit_balanced(form(rows), targets, task, classes, inverse_penalty=options["inverse_penalty"])
+    found = rows.T @ found if isinstance(form(rows), Gram) else found
     np.testing.assert_allclose(found, scale * plain, rtol=0.1, atol=1e-9)

@@ -190,7 +190,7 @@ class Bags(HostSource):
     def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
         self.values, self.unit = values, unit
         self.views: list[Rows] = []
-        self._fitted: tuple[Any, Any] = None, None
+        self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
         self.paths = defaultdict[bool, Path](Path)
 
     def __len__(self) -> int:

@@ -81,7 +81,7 @@ class TopologyModel(TensorModel):
         return SetUp(super().set_up(data, recipe).candidates, [rows])
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
-        return shared_pieces(graph, nodes, (TOPOLOGY,), DiffusionSettings(**_attributes(recipe)))
+        return shared_pieces(graph, nodes, (TOPOLOGY,), _view_settings(recipe))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The training table, and the mean and deviation of its columns."""
@@ -146,8 +146,13 @@ class TopologyModel(TensorModel):
 
 def _statistics(settings: Settings, graph: Graph, nodes: Ragged, *, keep: bool = False) -> NDArray[np.float64]:
     """The statistics of subgraphs (n, F); ``keep`` leaves them to other fits."""
-    rows = view_of(graph, nodes, TOPOLOGY, DiffusionSettings(**_attributes(settings)), keep=keep)
+    rows = view_of(graph, nodes, TOPOLOGY, _view_settings(settings), keep=keep)
     return cast("NDArray[np.float64]", rows.values)
+
+
+def _view_settings(settings: Settings) -> DiffusionSettings:
+    given = settings.of(TopologySettings)
+    return DiffusionSettings(weighted=given.weighted, directed=given.directed)
 
 
 def _attributes(settings: Settings) -> dict[str, bool]:

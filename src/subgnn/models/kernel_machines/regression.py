@@ -31,7 +31,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy
@@ -44,7 +44,7 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 Precision = type[np.floating[Any]]
 TOLERANCE = 1e-8
 _STEPS, _SINGLE_STEPS, _INNER_STEPS, _SHORTER = 150, 40, 2000, 30
-_LEADING = 256
+_LEADING, _ACCURATE = 256, 1e-3  # eigenvalues that precondition: how many, and from which part of the largest on
 _UPHILL = 0.1  # of the slope at the start of a step, at its end
 _NEVER = -20.0  # the logit of a class that the training split does not have
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
@@ -77,7 +77,8 @@ class Gram:
             found = self.single @ np.linalg.qr(found)[0]
         basis = np.linalg.qr(found)[0]
         values, turn = np.linalg.eigh(basis.T @ (self.single @ basis))
-        return np.maximum(values, 0), basis @ turn
+        kept = values > _ACCURATE * values[-1]
+        return values[kept], basis @ turn[:, kept]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -150,6 +151,7 @@ class _Linear:
         self.each = np.ones((len(targets), 1)) if weights is None else weights
         self.smallest = TOLERANCE**2 * c * float(np.broadcast_to(self.each, targets.shape).sum())
         self._first: float | None = None
+        self.plain = False
         self._prepare()
 
     def _prepare(self) -> None:
@@ -213,10 +215,13 @@ class _Linear:
 
         The squared residual at which it is solved well enough is smaller near the minimum, but not needlessly.
         """
-        diagonal, rest = diagonal.astype(kind), -gradient.astype(kind)
+        diagonal, rest = (cast(Floats, array.astype(kind)) for array in (diagonal, -gradient))
         precondition = self._preconditioner(diagonal, kind)
         found, (direction, lifted) = np.zeros_like(rest), precondition(rest)
         size = float((rest * lifted).sum())
+        if not size > 0 and not self.plain:  # rounding, of a matrix that is nearly singular
+            self.plain = True
+            return self._solved(product, gradient, diagonal, kind)
         self._first = max(size, self.smallest) if self._first is None else self._first
         enough = max(size * min(0.01, size / self._first), 0.01 * self.smallest)
         for _ in range(_INNER_STEPS):
@@ -272,13 +277,13 @@ class _OfGram(_Linear):
     def _preconditioner(self, diagonal: Floats, kind: Precision) -> Callable[[Floats], tuple[Floats, Floats]]:
         """(K^-1 - U E U^T) K r, with E = C w / (1 + C w l) for eigenvalues l of K and w the mean spread of an output.
 
-        As E < 1 / l, this is positive definite for any U with U^T K U = diag(l).
+        As E < 1 / l, this is positive definite for any U with U^T K U = diag(l), which rounding changes a little.
         """
         values, vectors = (array.astype(kind) for array in self.rows.leading)
         if kind not in self._lifted:
             self._lifted[kind] = self.lift(np.concatenate([vectors, vectors[:1]]), kind)[:-1]
         lifted, mean = self._lifted[kind], diagonal / len(self.targets)
-        inner = mean / (1 + mean * values[:, None])
+        inner = np.minimum(mean / (1 + mean * values[:, None]), 0.99 / values[:, None]) * (not self.plain)
 
         def precondition(rest: Floats) -> tuple[Floats, Floats]:
             own = self.lift(rest, kind)
