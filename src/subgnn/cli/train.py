@@ -70,7 +70,7 @@ def train_run(
 
     dataset = data.read(path, "subgnn train EDGES MEMBERS --out RUN", seed=options.seed)
 
-    from subgnn.api.train_recipe import train
+    from subgnn.api.train_recipe import metric_line, train
     from subgnn.models.recipes import find_recipe, unused_line
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
@@ -81,8 +81,9 @@ def train_run(
     if prints and not json:
         print_notes(data.notes)
         print_line(task_line(dataset.subgraphs))
-        if line := unused_line(chosen, dataset.graph):
-            print_line(line)
+        for line in (metric_line(chosen, dataset.subgraphs), unused_line(chosen, dataset.graph)):
+            if line:
+                print_line(line)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:
         result = train(
             dataset,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from subgnn.api.train_recipe import train
+from subgnn.api.train_recipe import train, with_metric
 from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS
@@ -73,6 +73,7 @@ def run_trial(
         on_step: called after each epoch with its number, counted over all trainings from 1, and the mean of the scores
             of finished trainings and the best validation score of this one so far.
     """
+    recipe = with_metric(recipe, dataset.subgraphs)
     result, metric = TrialResult(), task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
     for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):
         on_epoch = _best_so_far(metric, result.scores, on_step, steps=done * max_epochs(recipe))

@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from subgnn.api.train_recipe import with_metric
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
@@ -234,7 +235,7 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
     trials = counted(study.get_trials())
     complete = [t for t in trials if t.state.name == "COMPLETE" and t.value is not None]
     best = max(complete, key=lambda t: (t.value, -t.user_attrs[LOSS], -t.number), default=None)
-    rows = [_trial_row(trial) for trial in trials]
+    rows, subgraphs = [_trial_row(trial) for trial in trials], task.dataset.subgraphs
     found = {
         "out": str(out),
         "study": task.study,
@@ -243,7 +244,7 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
         "task": task.dataset.subgraphs.task,
         "recipe": task.recipe.name,
         "space": task.space.name,
-        "metric": task_of(task.dataset.subgraphs.task).selection_metric(task.recipe.training.select_by),
+        "metric": task_of(subgraphs.task).selection_metric(with_metric(task.recipe, subgraphs).training.select_by),
         "seeds": task.seeds,
         "folds": task.folds,
         "split": task.split,
