@@ -30,7 +30,7 @@ from subgnn.storage.files import finite
 from subgnn.training.options import TrainOptions
 
 if TYPE_CHECKING:
-    from subgnn.result import RunResult
+    from subgnn.result import RunResult, ThresholdReport
 
 
 @with_options(TrainOptions, DataOptions)
@@ -99,15 +99,29 @@ def train_run(
         return
     if json:
         print_json(finite(result.to_json()))
+    else:
+        print_result(result)
+        if result.interrupted:
+            rest = continuing_command(context.obj)
+            print_line(f"interrupted: chosen among finished candidates; to try the rest, run: {rest}")
+        if (out / PAGE).is_file():
+            print_line(f"the page of the run: {out / PAGE}")
+        print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+    if options.threshold is not None and result.threshold is not None:
+        refuse_threshold(result.threshold, out)
+
+
+def refuse_threshold(report: ThresholdReport, out: Path) -> None:
+    """End a finished run with an error if the aim that the command states is reached for no label."""
+    from subgnn.errors import UserError
+    from subgnn.metrics.thresholds import threshold_notes
+
+    if any(one.reached for one in report.labels):
         return
-    print_result(result)
-    if result.interrupted:
-        print_line(
-            f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
-        )
-    if (out / PAGE).is_file():
-        print_line(f"the page of the run: {out / PAGE}")
-    print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+    notes = threshold_notes(report)
+    more = f", and {len(notes) - 1} more labels" if len(notes) > 1 else ""
+    hint = f"{out} is finished and predicts with 0.5; ask for less to use another threshold"
+    raise UserError(f"{notes[0]}{more}", where="--threshold", hint=hint)
 
 
 def print_leaderboard(result: RunResult) -> None:
@@ -138,7 +152,8 @@ def print_result(result: RunResult) -> None:
     title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if result.threshold is not None:
-        from subgnn.reports.scores import threshold_notes, threshold_table
+        from subgnn.metrics.thresholds import threshold_notes
+        from subgnn.reports.scores import threshold_table
 
         print_table(*threshold_table(result.threshold))
         print_notes(threshold_notes(result.threshold))
