@@ -9,7 +9,14 @@ from subgnn.training.ensemble_selection import OutOfFold
 from subgnn.training.label_signal import JudgedModel, signal_of
 
 N = 60
-SEES = {"topology": "shape", "bag": "nodes", "avg": "nodes", "bag-1hop": "surroundings", "subgnn": "everything"}
+SEES = {
+    "constant": "nothing",
+    "topology": "shape",
+    "bag": "nodes",
+    "avg": "nodes",
+    "bag-1hop": "surroundings",
+    "subgnn": "everything",
+}
 
 
 def judged(names, predictions, targets, task="multi-class", units=None, metric="headline", untried=()):
@@ -91,6 +98,11 @@ def test_the_sentences():
     assert verdict(topology=20, bag=34, avg=20, hop=20, subgnn=20).sentences[0].endswith(ahead)
 
 
+def test_a_model_that_ignores_subgraphs_is_no_evidence():
+    assert verdict(constant=20).signals == ("none",)
+    assert verdict(constant=20, bag=55) == verdict(bag=55)
+
+
 def test_too_few_subgraphs_are_those_that_would_not_show_a_perfect_model():
     found = verdict(n=6, topology=3, bag=6, subgnn=3)
     assert found.signals == ("undecided",)
@@ -139,7 +151,7 @@ def test_rare_classes_are_compared_by_how_they_are_ranked():
 @pytest.mark.parametrize(("positives", "n"), [(3, 500), (40, 1000)])
 def test_noise_is_no_signal_however_rare_the_class(positives, n):
     for seed in range(8):
-        targets, chances = two_classes(positives, n, 0.0, models=5, seed=seed)
+        targets, chances = two_classes(positives, n, 0.0, models=6, seed=seed)
         assert judged(list(SEES), chances, targets, "binary", metric="auprc").signals == ("none",)
 
 

@@ -126,8 +126,8 @@ def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence
     sizes = {view: len(group) for view, group in groups.items()}
     # Each is compared with the guess twice: by the metric, and by likelihood.
     tests = sum(size * (2 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
-    simple = [scored[i] for i, model in enumerate(models) if model.simple]
-    tests += len(simple) * (len(scored) - len(simple))
+    simple = [scored[i] for i, model in enumerate(models) if model.simple and model.sees in _VIEWS]
+    tests += len(simple) * (sum(sizes.values()) - len(simple))
     return _Comparison(
         given=given,
         best={view: _best(group) for view, group in groups.items() if group},
@@ -248,9 +248,9 @@ class _Comparison:
         if self._beats_guess(perfect) or self._is_likelier(right):
             signal: Signal = "none"
             words = f"No signal was found: no model is clearly better than {rest}"
-            top = _best(list(self.best.values()))
-            if self._beats_guess(top, level=LEVEL):
-                words += f" {top} is ahead, which may be chance: more labelled subgraphs would tell."
+            ahead = [model for model in self.best.values() if self._beats_guess(model, level=LEVEL)]
+            if ahead:
+                words += f" {_best(ahead)} is ahead, which may be chance: more labelled subgraphs would tell."
         else:
             signal = "undecided"
             words = (
