@@ -30,7 +30,7 @@ from subgnn.storage.files import finite
 from subgnn.training.options import TrainOptions
 
 if TYPE_CHECKING:
-    from subgnn.result import RunResult, ThresholdReport
+    from subgnn.result import RunResult
 
 
 @with_options(TrainOptions, DataOptions)
@@ -99,29 +99,17 @@ def train_run(
         return
     if json:
         print_json(finite(result.to_json()))
-    else:
-        print_result(result)
-        if result.interrupted:
-            rest = continuing_command(context.obj)
-            print_line(f"interrupted: chosen among finished candidates; to try the rest, run: {rest}")
-        if (out / PAGE).is_file():
-            print_line(f"the page of the run: {out / PAGE}")
-        print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
-    if options.threshold is not None and result.threshold is not None:
-        refuse_threshold(result.threshold, out)
-
-
-def refuse_threshold(report: ThresholdReport, out: Path) -> None:
-    """End a finished run with an error if the aim that the command states is reached for no label."""
-    from subgnn.errors import UserError
-    from subgnn.metrics.thresholds import threshold_notes
-
-    if any(one.reached for one in report.labels):
+        refuse_threshold(options, result)
         return
-    notes = threshold_notes(report)
-    more = f", and {len(notes) - 1} more labels" if len(notes) > 1 else ""
-    hint = f"{out} is finished and predicts with 0.5; ask for less to use another threshold"
-    raise UserError(f"{notes[0]}{more}", where="--threshold", hint=hint)
+    print_result(result)
+    if result.interrupted:
+        print_line(
+            f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
+        )
+    if (out / PAGE).is_file():
+        print_line(f"the page of the run: {out / PAGE}")
+    print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+    refuse_threshold(options, result)
 
 
 def print_leaderboard(result: RunResult) -> None:
@@ -166,3 +154,17 @@ def print_result(result: RunResult) -> None:
     if result.members:
         print_line(f"the mean of {len(result.members)} networks; below, the epoch of the first")
     print_line(f"selected epoch {result.selected_epoch} of {result.epochs}")
+
+
+def refuse_threshold(options: TrainOptions, result: RunResult) -> None:
+    """End with an error if the aim that the command states is reached for no label; the run is finished."""
+    from subgnn.errors import UserError
+    from subgnn.metrics.thresholds import threshold_notes
+
+    report = result.threshold
+    if options.threshold is None or report is None or any(one.reached for one in report.labels):
+        return
+    notes = threshold_notes(report)
+    more = f", and {len(notes) - 1} more labels" if len(notes) > 1 else ""
+    hint = f"{result.run} is finished and predicts with 0.5; ask for less to use another threshold"
+    raise UserError(f"{notes[0]}{more}", where="--threshold", hint=hint)
