@@ -351,10 +351,10 @@ class _Training:
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         judged = [
             JudgedModel(row.name, model.sees(row.recipe), simple=model.is_fitted_in_one_go)
-            for row, model in ((row, trainable_model_of(row.recipe)) for row in answer.rows)
+            for row, model in ((row, trainable_model_of(row.recipe)) for row in self.finished)
         ]
         untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
-        verdict = signal_of(judged, answer.given, untried)
+        verdict = signal_of(judged, self._given(), untried)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
         return RunResult(
