@@ -1,13 +1,16 @@
-"""The example on rare diseases runs as it stands, on what it makes up itself and on a folder that it is given."""
+"""The example on rare diseases runs as it stands, and the bare command finds the fraud that an example makes up."""
 
 from __future__ import annotations
 
+import csv
 import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
+from subgnn.result import read_result
+from tests.cli.command import call
 from tests.pages import ROOT
 
 pytestmark = pytest.mark.slow
@@ -54,3 +57,30 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     assert "MADE UP" not in capsys.readouterr().out
     assert again["patient"] == found["patient"]
     assert again["run"].name == "run-2"
+
+
+def test_tables_of_payments_and_alerts(examples, tmp_path):
+    write = runpy.run_path(str(examples / "fraud.py"))["write_fraud"]
+    written, again = (write(tmp_path / name, accounts=400, alerts=500, by_time=True) for name in "ab")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
+    paid, lines = (list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in written)
+    alerts = {line["alert"]: line for line in lines}
+    assert [sum(one["label"] == label for one in alerts.values()) for label in ("fraud", "cleared")] == [10, 490]
+    dates = {split: [one["date"] for one in alerts.values() if one["split"] == split] for split in ("train", "test")}
+    assert max(dates["train"]) <= min(dates["test"])
+    assert [one["date"] for one in paid] == sorted(one["date"] for one in paid)
+    assert len({(one["source"], one["target"]) for one in paid}) < len(paid)  # payments are repeated
+
+
+def test_the_bare_command_finds_fraud_that_is_rare(examples, tmp_path):
+    """Accounts are drawn in the same way for all alerts, so that their shape alone shows which are fraud."""
+    tables = runpy.run_path(str(examples / "fraud.py"))["write_fraud"](tmp_path, accounts=1500, alerts=1500)
+    only = ("--set", 'auto.only=["bag", "bag-1hop", "topology"]', "--device", "cpu")
+    done = call("train", *tables, "--out", tmp_path / "run", *only)
+    assert "\ncompared by AUPRC: 2.2 % of the subgraphs are fraud; set training.select_by to choose" in done.out
+    found = read_result(tmp_path / "run")
+    assert (found.metric, found.leaderboard[0].name, found.signals) == ("auprc", "topology", ("shape",))
+    assert found.leaderboard[0].weight > 0.5
+    assert found.val["auprc"] > 0.2
+    assert found.signal.startswith("The labels depend on the shape of a subgraph (topology 0.")
+    assert "ranking at random scores 0.022 (AUPRC). A simple model is the best: topology" in found.signal

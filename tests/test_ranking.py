@@ -59,6 +59,14 @@ def test_the_metric_of_selection():
     assert math.isnan(ranking_metric("recall@2", np.eye(2), np.zeros(2)))
 
 
+@pytest.mark.parametrize(
+    ("task", "positives", "metric"),
+    [("binary", 99, "auprc"), ("binary", 901, "auprc"), ("binary", 100, "micro_f1"), ("binary", 0, "micro_f1")],
+)
+def test_rare_classes_are_selected_by_their_ranking(task, positives, metric):
+    assert task_of(task).default_metric(np.arange(1000) < positives) == metric
+
+
 def test_metrics_that_a_task_does_not_have():
     assert task_of("multi-class").selection_metric("auto") == "micro_f1"
     for name, task in (("auprc", "multi-class"), ("recall@0", "binary"), ("recall", "binary"), ("auprc", "regression")):

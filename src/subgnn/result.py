@@ -79,12 +79,16 @@ class Alerts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelAlerts:
-    """The threshold of a class or label, and its effect on the data it was chosen on and on each split."""
+    """The threshold of a class or label, and its effect on the data it was chosen on and on each split.
+
+    If the aim is not ``reached``, the threshold is one half, and ``nearest`` the effect of the one that comes nearest.
+    """
 
     label: str
     threshold: AnyNumber
     reached: bool
     chosen: Alerts
+    nearest: Alerts | None = None
     train: Alerts | None = None
     val: Alerts | None = None
     test: Alerts | None = None

@@ -57,6 +57,8 @@ NaN for the other, which is predicted where the first is not; without an array, 
 Scores = NDArray[np.float64]
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
 _CERTAIN = 1e-6  # a smaller 1 - p has a power whose slope has no bound
+RARE = 0.1
+"""The share of the subgraphs below which a class is rare, so that models are compared by how they rank it."""
 
 
 class Standard(Protocol):
@@ -210,12 +212,24 @@ class Task:
             raise UserError(what, where="train", hint=hint)
         return select_by
 
+    def default_metric(self, targets: NDArray[Any]) -> str:
+        """The metric of selection for such targets: of two classes, AUPRC if one is :data:`RARE`; else the headline.
+
+        Where 2 % are positive, never saying so has a micro-F1 of .98. Several labels need no other metric: micro-F1
+        does not count labels that are absent and not predicted.
+        """
+        return self.headline
+
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:
         """The terms (n,) whose sums have the ratio micro-F1, for real values R^2; predicted and true as targets."""
         raise self._no("score")
 
     def log_loss(self, scores: Scores, targets: NDArray[Any]) -> float:
         """The mean negative log-likelihood of scores (repeats, n, outputs); for real values, the mean squared error."""
+        return float(self.losses(scores, targets).mean())
+
+    def losses(self, scores: Scores, targets: NDArray[Any]) -> Scores:
+        """The negative log-likelihood of each subgraph, or its squared error (repeats, n); the mean over labels."""
         raise self._no("loss")
 
     def confidences(self, scores: NDArray[Any], targets: NDArray[Any]) -> tuple[Scores, NDArray[np.bool_]]:
@@ -302,9 +316,9 @@ class MultiClass(Task):
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:
         return (predicted == true).astype(np.float64), np.ones(len(true))
 
-    def log_loss(self, scores: Scores, targets: NDArray[Any]) -> float:
+    def losses(self, scores: Scores, targets: NDArray[Any]) -> Scores:
         chance = np.clip(scores, _SMALLEST, 1 - _SMALLEST)
-        return -float(np.log(chance[:, np.arange(len(targets)), targets.astype(np.int64)]).mean())
+        return np.asarray(-np.log(chance[:, np.arange(len(targets)), targets.astype(np.int64)]))
 
     def confidences(self, scores: NDArray[Any], targets: NDArray[Any]) -> tuple[Scores, NDArray[np.bool_]]:
         return scores.max(axis=1).astype(np.float64), scores.argmax(axis=1) == targets
@@ -332,6 +346,10 @@ class Binary(MultiClass):
 
     def positive(self, targets: NDArray[Any]) -> int:
         return rarer_class(targets)
+
+    def default_metric(self, targets: NDArray[Any]) -> str:
+        rarer = int((targets == rarer_class(targets)).sum())
+        return "auprc" if 0 < rarer < RARE * len(targets) else self.headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,9 +432,9 @@ class MultiLabel(Task):
         twice = 2.0 * (predicted * true).sum(axis=1)
         return twice, twice + (predicted != true).sum(axis=1)
 
-    def log_loss(self, scores: Scores, targets: NDArray[Any]) -> float:
+    def losses(self, scores: Scores, targets: NDArray[Any]) -> Scores:
         chance = np.clip(scores, _SMALLEST, 1 - _SMALLEST)
-        return -float((targets * np.log(chance) + (1 - targets) * np.log1p(-chance)).mean())
+        return np.asarray(-(targets * np.log(chance) + (1 - targets) * np.log1p(-chance)).mean(axis=2))
 
     def confidences(self, scores: NDArray[Any], targets: NDArray[Any]) -> tuple[Scores, NDArray[np.bool_]]:
         return scores.reshape(-1).astype(np.float64), (targets == 1).reshape(-1)
@@ -482,8 +500,8 @@ class Regression(Task):
         whole = spread.sum() if spread.sum() > 0 else np.nan
         return (spread - (true - predicted) ** 2) / whole, spread / whole
 
-    def log_loss(self, scores: Scores, targets: NDArray[Any]) -> float:
-        return float(((scores[:, :, 0] - targets) ** 2).mean())
+    def losses(self, scores: Scores, targets: NDArray[Any]) -> Scores:
+        return np.asarray((scores[:, :, 0] - targets) ** 2)
 
     def constant(self, train: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(train.mean())

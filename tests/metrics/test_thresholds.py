@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.errors import UserError
-from subgnn.metrics.thresholds import Aim, Decision, choose_threshold, count_alerts
+from subgnn.metrics.thresholds import Aim, Decision, choose_threshold, count_alerts, threshold_notes
 from subgnn.result import Alerts
 from subgnn.task import task_of
 
@@ -116,9 +116,27 @@ def test_decisions_of_labels():
     decision = Decision.choose("precision=0.9", scores, targets, **options)
     assert [one.reached for one in decision.labels] == [True, False]
     assert task_of("multi-label").decide(scores, decision.thresholds(("a", "b"))).tolist() == [[1, 0], [0, 0], [0, 1]]
+    assert threshold_notes(decision.report()) == [
+        "b: no threshold reaches precision=0.9 out of fold (no subgraph has this label there); 0.5 is kept"
+    ]
     assert Decision.from_json(decision.to_json(), ("a", "b"), "multi-label") == decision
     report = decision.report().labels[1].chosen
     assert (report.recall, report.precision) == (None, 0)
+
+
+def test_an_aim_that_cannot_be_reached_is_not_applied():
+    chances, targets = np.array([0.1, 0.2, 0.3, 0.4, 0.9], np.float32), np.array([0, 0, 1, 1, 0])
+    options = {"task": "binary", "classes": ("no", "yes"), "positive": 1, "chosen_on": "validation"}
+    decision = Decision.choose("precision=0.9", np.stack([1 - chances, chances], axis=1), targets, **options)
+    (label,) = decision.labels
+    # Above .9 is one that is not positive; of the three highest, two are.
+    assert (label.reached, label.threshold, label.chosen.alerts, label.chosen.hits) == (False, 0.5, 1, 0)
+    assert (label.nearest.precision, label.nearest.recall) == (pytest.approx(2 / 3), 1)
+    assert threshold_notes(decision.report()) == [
+        "yes: no threshold reaches precision=0.9 on validation "
+        "(the highest precision is 0.667, with a recall of 1.000); 0.5 is kept"
+    ]
+    assert Decision.from_json(json.loads(json.dumps(decision.to_json())), ("no", "yes"), "binary") == decision
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def trained(task: str, name: str) -> Checkpoint:
 def calibration(task: str, outputs: int) -> dict[str, torch.Tensor]:
     """A scale and an offset other than 1 and 0, and thresholds that differ, where there are several labels."""
     if task != "multi-label":
-        scale, offset = (1.0, 0.0) if task == "regression" else (1.5, 0.0)
-        return {"scale": torch.tensor([scale]), "offset": torch.tensor([offset])}
+        offset = [0.0, 0.3] if task == "binary" else [0.0]
+        return {"scale": torch.tensor([1.0 if task == "regression" else 1.5]), "offset": torch.tensor(offset)}
     spread = torch.linspace(-0.4, 0.4, outputs)
     return {"scale": 1.5 + spread, "offset": spread, "thresholds": 0.5 + 1.2 * spread}
 

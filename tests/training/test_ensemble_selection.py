@@ -193,6 +193,30 @@ def test_answers_are_selected_by_metrics_of_rankings(task, metric):
     assert set(choose(given, parts).scores) == {"simplest", "best", "ensemble"}
 
 
+def test_of_rare_classes_the_answer_is_a_model_that_ranks_them():
+    """Two that say nothing come first, one of them sure of itself; of the positives, the third finds about half."""
+    rng = np.random.default_rng(0)
+    targets = rng.permutation(np.arange(1500) < 30).astype(float)
+    log_odds = np.stack([np.full(1500, -3.9), rng.normal(size=1500) - 4, rng.normal(size=1500) + 3 * targets - 4])
+    chance = special.expit(log_odds)
+    predictions = np.stack([1 - chance, chance], axis=2)[:, None]
+    given = OutOfFold(predictions, targets, "binary", np.arange(1500), metric="auprc")
+    assert simplest(given).tolist() == best(given).tolist() == [0, 0, 1]
+    assert choose(given, np.arange(1500) % 5).weights[2] > 0.5
+
+
+def test_the_share_of_a_rare_class_comes_out_right():
+    """Of a model whose classes were weighted: on average it gives 2 % of the subgraphs a chance of one half."""
+    rng = np.random.default_rng(0)
+    targets = rng.permutation(np.arange(2000) < 40).astype(float)
+    chance = special.expit(rng.normal(size=2000) + 2 * targets - 1)
+    chances = np.stack([1 - chance, chance], axis=1)[None]
+    found = calibrate(chances, targets, "binary")
+    calibrated = special.softmax(found.apply(chances, "binary"), axis=2)
+    assert calibrated[0, :, 1].mean() == pytest.approx(0.02, rel=0.05)
+    assert (np.argsort(calibrated[0, :, 1]) == np.argsort(chance)).all()
+
+
 def certain(n: int = 500, sharpen: float = 3.0, seed: int = 0):
     """Probabilities that are too certain: the true logits, times a factor."""
     rng = np.random.default_rng(seed)

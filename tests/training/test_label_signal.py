@@ -1,14 +1,12 @@
-"""The verdict on made-up predictions: 60 subgraphs of three classes, of which the constant prediction gets 20 right."""
+"""The verdict on made-up predictions: 60 subgraphs of three classes, of which one class is right for 20."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from subgnn.metrics.significance import score_terms
-from subgnn.training.label_signal import CandidateScore, signal_of
+from subgnn.training.ensemble_selection import OutOfFold
+from subgnn.training.label_signal import JudgedModel, signal_of
 
 N = 60
 SEES = {
@@ -21,19 +19,32 @@ SEES = {
 }
 
 
-def judged(name, predicted, targets, task="multi-class"):
-    return CandidateScore(name, SEES[name], score_terms(predicted, targets, task), simple=name not in ("avg", "subgnn"))
+def judged(names, predictions, targets, task="multi-class", units=None, metric="headline", untried=()):
+    """The verdict on models by their predictions (models, n, outputs)."""
+    units = np.arange(len(targets)) if units is None else units
+    given = OutOfFold(np.asarray(predictions, np.float64)[:, None], targets, task, units, metric)
+    models = [JudgedModel(name, SEES[name], simple=name not in ("avg", "subgnn")) for name in names]
+    return signal_of(models, given, untried)
 
 
-def verdict(n: int = N, constant: int = 20, untried=(), **right: int):
-    """Of models that are right for the first so many subgraphs; ``hop`` is bag-1hop."""
+def verdict(n: int = N, untried=(), **right: int):
+    """Of models that are right for so many subgraphs, evenly spread and not very sure; ``hop`` is bag-1hop."""
     targets = np.arange(n) % 3
-    models = []
-    for name, count in {"constant": constant, **right}.items():
-        predicted = np.where(np.arange(n) < count, targets, (targets + 1) % 3)
-        name = name.replace("hop", "bag-1hop")
-        models.append(judged(name, predicted, targets))
-    return signal_of(models, targets, "multi-class", np.arange(n), untried)
+    found = []
+    for count in right.values():
+        place = np.arange(n) * count // n
+        predicted = np.where(np.diff(place, append=count) > 0, targets, (targets + 1) % 3)
+        found.append(0.9 * np.eye(3)[predicted] + 0.1 / 3)
+    return judged([name.replace("hop", "bag-1hop") for name in right], found, targets, untried=untried)
+
+
+def two_classes(positives: int, n: int, strength: float, models: int = 1, seed: int = 0):
+    """Targets, and probabilities of the two classes (models, n, 2) whose log-odds know the label by some strength."""
+    rng = np.random.default_rng(seed)
+    targets = rng.permutation(np.arange(n) < positives).astype(float)
+    log_odds = rng.normal(size=(models, n)) + strength * targets - 4
+    chance = 1 / (1 + np.exp(-log_odds))
+    return targets, np.stack([1 - chance, chance], axis=2)
 
 
 def test_candidates_that_were_not_tried_are_named():
@@ -42,8 +53,7 @@ def test_candidates_that_were_not_tried_are_named():
     assert found.signals == ("none",)
     assert found.sentences[0].endswith("(micro-F1 0.333). 2 candidates were not tried: gin, subgnn.")
     assert verdict(bag=21, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
-    assert "not tried" not in verdict(bag=21).sentences[0]
-    assert verdict(n=3, constant=1, bag=1, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
+    assert verdict(n=3, bag=1, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
 
 
 @pytest.mark.parametrize(
@@ -52,17 +62,14 @@ def test_candidates_that_were_not_tried_are_named():
         ({"topology": 24, "bag": 55, "avg": 50, "hop": 55, "subgnn": 54}, ("identity",), "bag"),
         ({"topology": 24, "bag": 24, "avg": 50, "hop": 50, "subgnn": 52}, ("identity",), "bag-1hop"),
         ({"topology": 58, "bag": 24, "avg": 20, "hop": 24, "subgnn": 54}, ("shape",), "topology"),
-        ({"topology": 37, "bag": 58, "avg": 20, "hop": 58, "subgnn": 57}, ("identity", "shape"), "bag"),
-        ({"topology": 58, "bag": 24, "avg": 55, "hop": 24, "subgnn": 54}, ("shape",), "topology"),
+        ({"topology": 42, "bag": 59, "avg": 20, "hop": 59, "subgnn": 58}, ("identity", "shape"), "bag"),
         ({"topology": 45, "bag": 48, "avg": 20, "hop": 48, "subgnn": 49}, ("shape",), "bag"),
-        ({"topology": 24, "bag": 40, "avg": 20, "hop": 58, "subgnn": 57}, ("identity", "surroundings"), "bag-1hop"),
+        ({"topology": 24, "bag": 41, "avg": 20, "hop": 59, "subgnn": 58}, ("identity", "surroundings"), "bag-1hop"),
         ({"topology": 24, "bag": 22, "avg": 20, "hop": 58, "subgnn": 57}, ("surroundings",), "bag-1hop"),
-        ({"topology": 38, "bag": 40, "avg": 30, "hop": 41, "subgnn": 59}, ("shape", "beyond"), "subgnn"),
-        ({"topology": 21, "bag": 40, "avg": 30, "hop": 40, "subgnn": 59}, ("identity", "beyond"), "subgnn"),
+        ({"topology": 41, "bag": 42, "avg": 30, "hop": 42, "subgnn": 60}, ("shape", "beyond"), "subgnn"),
         ({"topology": 24, "bag": 22, "avg": 20, "hop": 22, "subgnn": 50}, ("beyond",), "subgnn"),
-        ({"topology": 28, "bag": 22, "avg": 20, "hop": 22, "subgnn": 34}, ("unplaced",), "subgnn"),
+        ({"topology": 34, "bag": 22, "avg": 20, "hop": 22, "subgnn": 44}, ("unplaced",), "subgnn"),
         ({"topology": 24, "bag": 22, "avg": 20, "hop": 22, "subgnn": 23}, ("none",), ""),
-        ({"topology": 24, "bag": 28, "avg": 20, "hop": 22, "subgnn": 23}, ("undecided",), ""),
         ({"bag": 55}, ("identity",), "bag"),
         ({"subgnn": 55}, ("unplaced",), "subgnn"),
     ],
@@ -78,12 +85,6 @@ def test_the_sentences():
         "class scores 0.333 (micro-F1).",
         "A simple model is as good: bag 0.917; subgnn 0.933 is not clearly better.",
     )
-    assert verdict(constant=12, topology=24, bag=36, hop=48, subgnn=60).sentences == (
-        "The labels depend on which nodes a subgraph has (bag 0.600), on its shape (topology 0.400), on the "
-        "nodes around it (bag-1hop 0.800) and on more than each of these alone (subgnn 1.000); always "
-        "predicting the most frequent class scores 0.200 (micro-F1).",
-        "No simple model is as good as subgnn 1.000.",
-    )
     assert verdict(topology=58, bag=24).sentences == (
         "The labels depend on the shape of a subgraph (topology 0.967); always predicting the most frequent "
         "class scores 0.333 (micro-F1).",
@@ -93,45 +94,85 @@ def test_the_sentences():
         "No signal was found: no model is clearly better than always predicting the most frequent class "
         "(micro-F1 0.333).",
     )
+    ahead = "bag 0.567 is ahead, which may be chance: more labelled subgraphs would tell."
+    assert verdict(topology=20, bag=34, avg=20, hop=20, subgnn=20).sentences[0].endswith(ahead)
 
 
-def test_too_few_subgraphs_are_said_to_be():
-    found = verdict(n=6, constant=2, topology=3, bag=6, subgnn=3)
+def test_a_model_that_ignores_subgraphs_is_no_evidence():
+    assert verdict(constant=20).signals == ("none",)
+    assert verdict(constant=20, bag=55) == verdict(bag=55)
+
+
+def test_too_few_subgraphs_are_those_that_would_not_show_a_perfect_model():
+    found = verdict(n=6, topology=3, bag=6, subgnn=3)
     assert found.signals == ("undecided",)
     assert found.sentences[0].startswith("6 labelled subgraphs are too few to tell")
+    targets, chances = two_classes(1, 12, 0.0)
+    assert judged(["bag"], chances, targets, "binary", metric="auprc").signals == ("undecided",)
+    targets, chances = two_classes(4, 200, 0.0)
+    assert judged(["bag"], chances, targets, "binary", metric="auprc").signals == ("none",)
 
 
 def test_more_models_ask_for_more():
-    # Nine subgraphs that the model alone gets right: 2^-9 = 0.00195.
-    targets, rows = np.zeros(100, np.int64), np.arange(100)
-    constant, bag = (judged(name, np.where(rows < k, 0, 1), targets) for name, k in (("constant", 20), ("bag", 29)))
-    poor = replace(constant, sees="nodes")
-    assert signal_of([constant, bag], targets, "multi-class", rows).signals == ("identity",)
-    assert signal_of([constant, bag, *[poor] * 30], targets, "multi-class", rows).signals == ("undecided",)
+    targets, rows = np.arange(100) % 2, np.arange(100)
+    bag = 0.9 * np.eye(2)[np.where(rows < 66, targets, 1 - targets)] + 0.05
+    poor = np.full((100, 2), 0.5)
+    assert judged(["bag"], [bag], targets, "binary").signals == ("identity",)
+    assert judged(["bag"] * 31, [bag, *[poor] * 30], targets, "binary").signals == ("none",)
 
 
 def test_subgraphs_of_a_group_count_as_one():
-    targets, rows = np.zeros(100, np.int64), np.arange(100)
-    constant, bag = (judged(name, np.where(rows < k, 0, 1), targets) for name, k in (("constant", 20), ("bag", 60)))
-    assert signal_of([constant, bag], targets, "multi-class", rows).signals == ("identity",)
-    assert signal_of([constant, bag], targets, "multi-class", rows // 20).signals == ("undecided",)
+    targets, rows = np.arange(100) % 2, np.arange(100)
+    right = np.where(rows % 20 < 16, targets, 1 - targets)
+    bag = [0.9 * np.eye(2)[right] + 0.05]
+    assert judged(["bag"], bag, targets, "binary").signals == ("identity",)
+    assert judged(["bag"], bag, targets, "binary", rows // 20).signals == ("undecided",)
 
 
 def test_a_lead_that_is_certain_but_small_is_not_a_signal():
-    # 15 in 1,000: sure to be more than chance, and of no use.
-    targets, rows = np.zeros(1000, np.int64), np.arange(1000)
-    constant, bag = (judged(name, np.where(rows < k, 0, 1), targets) for name, k in (("constant", 500), ("bag", 515)))
-    assert signal_of([constant, bag], targets, "multi-class", rows).signals == ("none",)
+    """Five in 1,000 where the guess leaves 500: sure to be more than chance, and of no use."""
+    targets, rows = np.append(np.zeros(500, np.int64), np.ones(500, np.int64)), np.arange(1000)
+    found = np.where(rows >= 995, targets, 0)
+    bag = 0.02 * np.eye(2)[found] + 0.49
+    assert judged(["bag"], [bag], targets, "binary").signals == ("none",)
+
+
+def test_rare_classes_are_compared_by_how_they_are_ranked():
+    """With 2 % positives, micro-F1 leaves .02 to gain, which no margin of .02 could show."""
+    targets, chances = two_classes(50, 2500, 8.0, models=2)
+    chances[1] = two_classes(50, 2500, 0.0)[1]
+    found = judged(["topology", "bag"], chances, targets, "binary", metric="auprc")
+    assert (found.signals, found.enough) == (("shape",), "topology")
+    assert found.sentences[0].startswith("The labels depend on the shape of a subgraph (topology 1.000);")
+    assert found.sentences[0].endswith("ranking at random scores 0.020 (AUPRC).")
+    assert judged(["topology", "bag"], chances, targets, "binary").signals == ("shape",)
+
+
+@pytest.mark.parametrize(("positives", "n"), [(3, 500), (40, 1000)])
+def test_noise_is_no_signal_however_rare_the_class(positives, n):
+    for seed in range(8):
+        targets, chances = two_classes(positives, n, 0.0, models=6, seed=seed)
+        assert judged(list(SEES), chances, targets, "binary", metric="auprc").signals == ("none",)
+
+
+def test_probabilities_may_show_what_decisions_do_not():
+    """A class of 30 % that is never the likelier one, though its probability is 15 % or 45 %."""
+    targets = np.concatenate([np.repeat([0, 1], [255, 45]), np.repeat([0, 1], [165, 135])])
+    high = np.repeat([0.15, 0.45], 300)
+    found = judged(["bag"], [np.stack([1 - high, high], axis=1)], targets, "binary")
+    assert found.signals == ("identity",)
+    assert found.sentences[1].startswith(
+        "Only probabilities show it: no micro-F1 is clearly higher than that of always "
+    )
 
 
 def test_sets_of_labels_and_values():
-    rng, rows = np.random.default_rng(0), np.arange(80)
+    rng = np.random.default_rng(0)
     labels, values = rng.integers(0, 2, (80, 3)), rng.normal(size=80)
     flat, close = np.full(80, values.mean()), values + 0.1
-    models = [judged("topology", flat, values, "regression"), judged("bag", close, values, "regression")]
-    found = signal_of(models, values, "regression", rows)
+    found = judged(["topology", "bag"], np.stack([flat, close])[:, :, None], values, "regression")
     assert found.signals == ("identity",)
     assert "(bag 0.9" in found.sentences[0]
     assert found.sentences[0].endswith("always predicting the mean scores 0.000 (R2).")
-    models = [judged("topology", 1 - labels, labels, "multi-label"), judged("bag", labels, labels, "multi-label")]
-    assert signal_of(models, labels, "multi-label", rows).signals == ("identity",)
+    chances = [rng.random((80, 3)), 0.9 * labels + 0.05]
+    assert judged(["topology", "bag"], chances, labels.astype(float), "multi-label").signals == ("identity",)

@@ -13,12 +13,13 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.tuning.trial import run_trial, without_test
 from subgnn.metrics.thresholds import count_alerts
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
 from subgnn.models.recipes import find_recipe
+from subgnn.ragged import Ragged
 from subgnn.reports import run_report
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -120,6 +121,28 @@ def test_the_command_line(folder, tmp_path):
     assert wrong.code == 2
     assert wrong.error.startswith("--threshold: the threshold is 'precision=90'; accepted: precision=P")
     assert not (tmp_path / "no").exists()
+
+
+def test_an_aim_that_no_threshold_reaches_is_not_applied(tmp_path):
+    """All subgraphs of validation have the same nodes, so that no probability divides them."""
+    data = rings()
+    known, same = data.subgraphs, set(data.subgraphs.indices("val").tolist())
+    sets = [[10, 11, 12, 13] if row in same else nodes.tolist() for row, nodes in enumerate(known.nodes)]
+    data = replace(data, subgraphs=replace(known, nodes=Ragged.from_rows(sets)))
+    write_folder(data, tmp_path / "data")
+    call_of = ("train", tmp_path / "data", "--recipe", "topology", "--out", tmp_path / "run")
+    done = call(*call_of, "--threshold", "precision=0.9")
+    assert done.code == 2
+    share = (np.asarray(known.targets)[known.indices("val")] == 0).mean()
+    reached = f"the highest precision is {share:.3f}, with a recall of 1.000"
+    line = f"fraud: no threshold reaches precision=0.9 on validation ({reached}); 0.5 is kept"
+    assert done.error.startswith(f"--threshold: {line}; ")
+    assert "is finished and predicts with 0.5; ask for less" in done.error
+    # As a setting it is no demand: a warning.
+    with pytest.warns(DataWarning, match="0.5 is kept"):
+        kept = subgnn.train(data, recipe="topology", settings={"training.threshold": "precision=0.9"}, device="cpu")
+    assert kept.result.threshold.labels[0].threshold == 0.5
+    assert subgnn.load(tmp_path / "run").result.threshold == kept.result.threshold
 
 
 @pytest.mark.parametrize("task", ["binary", "multi-label"])

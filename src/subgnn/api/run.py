@@ -35,6 +35,7 @@ from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
+from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.recipes import unused_line
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import LocalEngine
@@ -305,7 +306,7 @@ def train(
     with ExitStack() as temporary, progress_bar(epochs, pretraining, quiet=True, shown=progress) as bar:
         if out is None:
             temporary.callback(shutil.rmtree, folder.parent, ignore_errors=True)
-        train_recipe(
+        result = train_recipe(
             dataset,
             chosen,
             folder,
@@ -315,6 +316,8 @@ def train(
             report=report and out is not None,
             **asdict(options),
         )
+        for line in [] if result.threshold is None else threshold_notes(result.threshold):
+            warnings.warn(line, DataWarning, stacklevel=3)
         run = load(folder, dataset)
         weakref.finalize(run, temporary.pop_all().close)
     return run

@@ -5,16 +5,21 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.api.options import with_options
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
-from subgnn.data.subgraphs import label_notes
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes
 from subgnn.data.values import time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.result import RunResult
+from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks
 from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun, TrainOptions
 from subgnn.training.run import train_run
@@ -51,8 +56,8 @@ def train(
     Returns:
         The result, on every rank.
     """
-    recipe = _with_options(recipe, options)
     dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, options.split))
+    recipe = with_metric(_with_options(recipe, options), dataset.subgraphs)
     if options.edges_until is not None:
         dataset = replace(dataset, graph=_graph_until(dataset.graph, options.edges_until))
     if not options.allow_look_ahead:
@@ -85,6 +90,33 @@ def _with_options(recipe: Recipe, options: TrainOptions) -> Recipe:
     if options.threshold is not None:
         recipe = replace(recipe, training=replace(recipe.training, threshold=str(options.threshold)))
     return recipe
+
+
+def with_metric(recipe: Recipe, subgraphs: SubgraphSet) -> Recipe:
+    """The recipe, and the candidates of a portfolio, with AUPRC as the metric of selection where a class is rare."""
+    task = task_of(subgraphs.task)
+    metric = task.default_metric(_targets_outside_test(subgraphs))
+    if recipe.training.select_by != "auto" or metric == task.headline:
+        return recipe
+    candidates = tuple(replace(one, set=(f"training.select_by={metric}", *one.set)) for one in recipe.auto.candidates)
+    training, auto = replace(recipe.training, select_by=metric), replace(recipe.auto, candidates=candidates)
+    return replace(recipe, training=training, auto=auto)
+
+
+def metric_line(recipe: Recipe, subgraphs: SubgraphSet) -> str:
+    """A line about the metric of selection, if it is one for rare classes that the recipe does not name; or nothing."""
+    metric = with_metric(recipe, subgraphs).training.select_by
+    if metric == recipe.training.select_by:
+        return ""
+    targets = _targets_outside_test(subgraphs)
+    rarer = task_of(subgraphs.task).positive(targets)
+    share = f"{(targets == rarer).mean():.1%} of the subgraphs are {subgraphs.classes[rarer]}".replace("%", " %", 1)
+    return f"compared by {metric_name(metric)}: {share}; set training.select_by to choose another"
+
+
+def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:
+    targets = np.empty(0) if subgraphs.targets is None else np.asarray(subgraphs.targets)
+    return targets if subgraphs.splits is None else targets[subgraphs.splits[: len(targets)] != SPLITS.index("test")]
 
 
 def _graph_until(graph: Graph, until: float) -> Graph:

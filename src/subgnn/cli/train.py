@@ -70,7 +70,7 @@ def train_run(
 
     dataset = data.read(path, "subgnn train EDGES MEMBERS --out RUN", seed=options.seed)
 
-    from subgnn.api.train_recipe import train
+    from subgnn.api.train_recipe import metric_line, train
     from subgnn.models.recipes import find_recipe, unused_line
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
@@ -81,8 +81,9 @@ def train_run(
     if prints and not json:
         print_notes(data.notes)
         print_line(task_line(dataset.subgraphs))
-        if line := unused_line(chosen, dataset.graph):
-            print_line(line)
+        for line in (metric_line(chosen, dataset.subgraphs), unused_line(chosen, dataset.graph)):
+            if line:
+                print_line(line)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:
         result = train(
             dataset,
@@ -98,6 +99,7 @@ def train_run(
         return
     if json:
         print_json(finite(result.to_json()))
+        refuse_threshold(options, result)
         return
     print_result(result)
     if result.interrupted:
@@ -110,6 +112,7 @@ def train_run(
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+    refuse_threshold(options, result)
 
 
 def print_leaderboard(result: RunResult) -> None:
@@ -142,7 +145,8 @@ def print_result(result: RunResult) -> None:
     title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if result.threshold is not None:
-        from subgnn.reports.scores import threshold_notes, threshold_table
+        from subgnn.metrics.thresholds import threshold_notes
+        from subgnn.reports.scores import threshold_table
 
         print_table(*threshold_table(result.threshold))
         print_notes(threshold_notes(result.threshold))
@@ -155,3 +159,17 @@ def print_result(result: RunResult) -> None:
     if result.members:
         print_line(f"the mean of {len(result.members)} networks; below, the epoch of the first")
     print_line(f"selected epoch {result.selected_epoch} of {result.epochs}")
+
+
+def refuse_threshold(options: TrainOptions, result: RunResult) -> None:
+    """End with an error if the aim that the command states is reached for no label; the run is finished."""
+    from subgnn.errors import UserError
+    from subgnn.metrics.thresholds import threshold_notes
+
+    report = result.threshold
+    if options.threshold is None or report is None or any(one.reached for one in report.labels):
+        return
+    notes = threshold_notes(report)
+    more = f", and {len(notes) - 1} more labels" if len(notes) > 1 else ""
+    hint = f"{result.run} is finished and predicts with 0.5; ask for less to use another threshold"
+    raise UserError(f"{notes[0]}{more}", where="--threshold", hint=hint)

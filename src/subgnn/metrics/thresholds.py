@@ -4,13 +4,14 @@ A subgraph is an alert if the probability of the positive class, or of the label
 the positive one is the rarer in the training split, of equally many the second. Aims:
 
 ============================ ==========================================================================================
-``precision=0.9``            the highest recall with a precision of at least .9; if none has that, the highest precision
+``precision=0.9``            the highest recall with a precision of at least .9
 ``recall=0.8``               the highest precision with a recall of at least .8
 ``f1``                       the highest F1
 ``cost=fp:1,fn:20``          the lowest cost, of 1 for each false alert and 20 for each positive subgraph that is missed
 ============================ ==========================================================================================
 
-Thresholds lie halfway between two neighbouring probabilities, and equal ones are never divided.
+Thresholds lie halfway between two neighbouring probabilities, and equal ones are never divided. Where no threshold
+reaches a precision, one half is kept.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _alerts(alerts: float, hits: float, positives: float, subgraphs: int) -> Ale
 
 
 def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tuple[float, bool]:
-    """The threshold for an aim, and whether it is reached; one half, not reached, without a positive subgraph.
+    """The threshold that comes nearest to an aim, and whether it reaches it; one half without a positive subgraph.
 
     Shapes:
         scores: (n,), or (repeats, n), float32. truth: (n,) of 0 and 1.
@@ -163,9 +164,12 @@ class Decision:
             if positive not in (column, -1):
                 continue
             own, truth = scores[..., column].astype(np.float32), columns[:, column]
-            threshold, reached = choose_threshold(own, truth, wanted)
-            chosen = count_alerts(threshold, own, truth)
-            found.append(LabelAlerts(label=label, threshold=threshold, reached=reached, chosen=chosen))
+            best, reached = choose_threshold(own, truth, wanted)
+            nearest = count_alerts(best, own, truth)
+            one = LabelAlerts(label=label, threshold=best, reached=reached, chosen=nearest)
+            if not reached:
+                one = replace(one, threshold=0.5, chosen=count_alerts(0.5, own, truth), nearest=nearest)
+            found.append(one)
         return cls(aim, chosen_on, tuple(found))
 
     def thresholds(self, classes: tuple[str, ...]) -> Thresholds:
@@ -193,8 +197,8 @@ class Decision:
     def to_json(self) -> dict[str, Any]:
         """As :meth:`from_json` reads it."""
         labels = [
-            {"label": one.label, "threshold": one.threshold, "reached": one.reached}
-            | {"chosen": {name: getattr(one.chosen, name) for name in _COUNTS}}
+            {"label": one.label, "threshold": one.threshold, "reached": one.reached, "chosen": _counts(one.chosen)}
+            | ({} if one.nearest is None else {"nearest": _counts(one.nearest)})
             for one in self.labels
         ]
         return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
@@ -209,6 +213,7 @@ class Decision:
                 threshold=float(one["threshold"]),
                 reached=bool(one["reached"]),
                 chosen=_alerts(**one["chosen"]),
+                nearest=_alerts(**one["nearest"]) if "nearest" in one else None,
             )
             for one in content["labels"]
         )
@@ -218,6 +223,27 @@ class Decision:
         if not fits or not set(names) <= set(classes) or not all(_BELOW <= one.threshold <= 1 for one in labels):
             raise ValueError("its thresholds do not fit its classes")
         return cls(str(content["aim"]), str(content["chosen_on"]), labels)
+
+
+def _counts(alerts: Alerts) -> dict[str, float]:
+    return {name: getattr(alerts, name) for name in _COUNTS}
+
+
+def threshold_notes(report: ThresholdReport) -> list[str]:
+    """A line about each aim that no threshold reaches, with what can be reached."""
+    notes, on = [], "out of fold" if report.chosen_on == "out-of-fold" else "on validation"
+    for one in report.labels:
+        if one.reached or one.nearest is None:
+            continue
+        near = one.nearest
+        if not near.positives:
+            found = "no subgraph has this label there"
+        elif near.precision is None or near.recall is None:
+            found = "no subgraph can be told from the others"
+        else:
+            found = f"the highest precision is {near.precision:.3f}, with a recall of {near.recall:.3f}"
+        notes.append(f"{one.label}: no threshold reaches {report.aim} {on} ({found}); 0.5 is kept")
+    return notes
 
 
 def check_aim(aim: str, task: TaskName) -> None:

@@ -6,9 +6,9 @@ Members are weighted by w_i, which sum to 1. With p_i(S) the probabilities of me
     several labels  a logit(sum_i w_i p_i(S)) + b
     a real value    a ((sum_i w_i v_i(S) - mean) / deviation) + b, with v_i in units of the label
 
-with a scale a and an offset b, one of each for all outputs or, for several labels, one for each label. So the
-probabilities of the whole, a softmax or a sigmoid as for any model, are calibrated by a and b. Of several labels, a
-subgraph has those whose probabilities are above their thresholds.
+with a scale a and an offset b: one of each for all outputs; for two classes, an offset for each; for several labels,
+one of each for each label. So the probabilities of the whole, a softmax or a sigmoid as for any model, are calibrated
+by a and b. Of several labels, a subgraph has those whose probabilities are above their thresholds.
 
 The vector of a subgraph has those of all members side by side, each scaled to length 1 and multiplied by sqrt(w_i): the
 cosine of two such vectors is the mean of the members' cosines by weight.
@@ -40,10 +40,9 @@ class AutoModel(Model):
         return FittedAuto(checkpoint, context)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
-        several = task_of(checkpoint.spec.task).several
-        width = checkpoint.spec.num_outputs if several else 1
-        shapes = {"member_weights": len(checkpoint.parts), "scale": width, "offset": width}
-        shapes |= {"thresholds": width} if several else {}
+        task, outputs = task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
+        shapes = {"member_weights": len(checkpoint.parts), "scale": outputs if task.several else 1}
+        shapes |= {"offset": outputs if task.has_thresholds else 1} | ({"thresholds": outputs} if task.several else {})
         return {name: torch.empty(length, device="meta") for name, length in shapes.items()}
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:

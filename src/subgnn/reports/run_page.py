@@ -13,6 +13,7 @@ import numpy as np
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
@@ -31,7 +32,6 @@ from subgnn.reports.scores import (
     class_charts,
     class_rows,
     leaderboard_values,
-    threshold_notes,
     threshold_table,
 )
 from subgnn.result import read_result

@@ -151,22 +151,6 @@ def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list
     return title, header, rows
 
 
-def threshold_notes(report: ThresholdReport) -> list[str]:
-    """A line about each threshold that misses its aim, with what is used instead."""
-    notes = []
-    for one in report.labels:
-        if one.reached:
-            continue
-        if not one.chosen.positives:
-            notes.append(f"{one.label}: no positive subgraph to choose a threshold on; {one.threshold:g} is used")
-        else:
-            by_precision = report.aim.partition("=")[0] == "precision"
-            found = _number(one.chosen.precision if by_precision else one.chosen.recall)
-            best = f"the best is {found}, at the threshold {one.threshold:.4g}, which is used"
-            notes.append(f"{one.label}: {report.aim} cannot be reached; {best}")
-    return notes
-
-
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 

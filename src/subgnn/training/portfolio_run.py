@@ -36,7 +36,7 @@ from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
 from subgnn.training.fit import HELD_OUT, FitResult, check_labels
 from subgnn.training.fits import Entry, Fits, open_fits, refit, run_fit
-from subgnn.training.label_signal import CandidateScore, signal_of
+from subgnn.training.label_signal import JudgedModel, Verdict, signal_of
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     CandidateScores,
@@ -396,7 +396,7 @@ class _Training:
     def result(self, answer: _Ensemble, checkpoint: Checkpoint, tested: _TestScores, *, interrupted: bool) -> RunResult:
         """The result; its seconds are still without those of the whole."""
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
-        task, recipe, metric = subgraphs.task, options.recipe, self.scores.metric_name
+        recipe, metric = options.recipe, self.scores.metric_name
         calibrated = self.outputs(answer, spec)
         thresholds = answer.calibration.decision_thresholds
         if spec.decision is not None:
@@ -405,13 +405,14 @@ class _Training:
         val = [output_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         judged = [
-            CandidateScore(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
-            for row, model in ((row, trainable_model_of(row.recipe)) for row in self.rows)
-            if (terms := self.scores.terms(row))
+            JudgedModel(row.name, model.sees(row.recipe), simple=model.is_fitted_in_one_go)
+            for row, model in ((row, trainable_model_of(row.recipe)) for row in self.finished)
         ]
         untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
         late = tuple(row.name for row in self.rows if row.late)
-        verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units, untried)
+        verdict = signal_of(judged, self._given(), untried)
+        if all(row.recipe.method == _CONSTANT for row in self.finished):
+            verdict = Verdict((), "", ("There was no time to try a model, so nothing is known about the labels.",))
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
         return RunResult(

@@ -48,7 +48,7 @@ class _Role(NamedTuple):
 
 _GENES = "gene_symbol hgnc_symbol symbol gene_name gene_id gene genes entrez_id entrez"
 _SETS = "subgraph subgraph_id subgraph_name gene_set geneset gene_set_name set_name set_id set pathway pathway_id"
-_GROUPS = "pathway_name term term_id module community cluster complex group group_id case case_id name id"
+_GROUPS = "pathway_name term term_id module community cluster complex group group_id case case_id alert alert_id name"
 _MEMBERS = f"node nodes node_id node_ids node_name member members {_GENES} protein proteins protein_id uniprot"
 _TIMES = "time timestamp date datetime"
 _ROLES = {
@@ -59,7 +59,7 @@ _ROLES = {
         ("weight", "weight", "--weight", "weight weights edge_weight"),
         ("type", "edge type", "--edge-type", "type relation etype edge_type relation_type"),
         ("time", "edge time", "--edge-time", _TIMES),
-        ("subgraph", "subgraph", "--subgraph-column", f"{_SETS} {_GROUPS}"),
+        ("subgraph", "subgraph", "--subgraph-column", f"{_SETS} {_GROUPS} id"),
         ("node", "node", "--node-column", f"{_MEMBERS} account user user_id item"),
         ("label", "label", "--label-column", "label labels class category y outcome target"),
         ("split", "split", "--split-column", "split partition subset fold"),

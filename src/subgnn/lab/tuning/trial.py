@@ -9,7 +9,7 @@ from statistics import fmean
 
 import numpy as np
 
-from subgnn.api.train_recipe import train
+from subgnn.api.train_recipe import train, with_metric
 from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS
@@ -59,6 +59,7 @@ def run_trial(
             and scored on validation.
         on_score: called after each training with their number and their mean score; it may raise to end the trial.
     """
+    recipe = with_metric(recipe, dataset.subgraphs)
     result, metric = TrialResult(), task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
     for seen in _trainings(dataset, folds):
         with temporary_folder("subgnn-trial") as folder:

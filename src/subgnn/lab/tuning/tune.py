@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from subgnn.api.train_recipe import with_metric
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
@@ -201,7 +202,9 @@ def _write_result(study: optuna.Study, search: Search, out: Path) -> dict[str, A
     """Write the files of a search, and return the content of study.json; the recipe needs a complete trial."""
     rows = sorted(map(_trial_row, counted(study)), key=_rank)
     best = next((row for row in rows if row["state"] == "complete"), None)
-    metric = task_of(search.dataset.subgraphs.task).selection_metric(search.recipe.training.select_by)
+    subgraphs = search.dataset.subgraphs
+    chosen = with_metric(search.recipe, subgraphs).training.select_by
+    metric = task_of(subgraphs.task).selection_metric(chosen)
     found = {
         "out": str(out),
         "study": search.study,
