@@ -145,14 +145,6 @@ def test_scores_and_outputs_are_inverse():
     assert task_of("regression").outputs(values, target).tolist() == [[0.5], [-1.0]]
 
 
-def test_calibrated_outputs_are_scaled_and_shifted():
-    scores, scale, offset = np.array([[0.2, 0.5], [0.9, 0.4]]), np.array([2.0, 3.0]), np.array([0.5, -1.0])
-    found = task_of("multi-label").calibrated(scores, scale, offset)
-    assert found == pytest.approx(scale * np.log(scores / (1 - scores)) + offset)
-    target = Standard(np.array([1.0]), np.array([2.0]))
-    assert task_of("regression").calibrated(np.array([[5.0]]), np.ones(1), np.zeros(1), target).tolist() == [[2.0]]
-
-
 def test_decisions_by_hand():
     scores = np.array([[0.7, 0.3], [0.4, 0.6]], np.float32)
     assert task_of("multi-class").decide(scores).tolist() == [0, 1]
@@ -162,20 +154,6 @@ def test_decisions_by_hand():
     assert task_of("regression").decide(np.array([[0.25], [4.0]])).tolist() == [0.25, 4.0]
     outputs = torch.log(torch.from_numpy(scores))
     assert task_of("binary").predictions(outputs, np.array([np.nan, 0.2], np.float32)).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("name", ["multi-class", "multi-label"])
-def test_the_log_loss_is_that_of_scikit_learn(name):
-    outputs = RNG.normal(size=(2, 12, 3))
-    scores = task_of(name).scores(outputs)
-    if name == "multi-class":
-        truth = np.arange(12) % 3
-        expected = np.mean([reference.log_loss(truth, one) for one in scores])
-    else:
-        truth = RNG.integers(0, 2, (12, 3))
-        expected = np.mean([reference.log_loss(truth.ravel(), one.ravel()) for one in scores])
-    assert task_of(name).log_loss(scores, truth) == pytest.approx(expected)
-    assert task_of("regression").log_loss(np.array([[[1.0], [2.0]]]), np.array([0.0, 4.0])) == 2.5  # squared error
 
 
 def test_score_terms_add_up_to_the_headline():

@@ -72,16 +72,6 @@ def test_an_untrained_gin_is_two_sums_over_neighbours():
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_run_from_an_untrained_gin_predicts_new_subgraphs(tmp_path, count, cache):
-    data = dataset()
-    train(data, pretrained("gin-untrained"), tmp_path / "run", seed=0)
-    assert not count
-    before = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).outputs(NEW)
-    shutil.copytree(tmp_path / "run", tmp_path / "elsewhere")
-    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-    np.testing.assert_array_equal(Predictor(tmp_path / "elsewhere" / CHECKPOINT, data.graph).outputs(NEW), before)
-
-
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["gin", "graphsaint"])
 def test_a_run_pretrains_once_for_all_seeds(tmp_path, count, cache, method):

@@ -32,7 +32,7 @@ from tests.training.examples import dataset, recipe
 from .reading import Element, read
 
 TASKS = ["multi-class", "binary", "multi-label", "regression"]
-SECTIONS = ["run", "curves", "predictions", "map", "table", "parts", "subgraphs", "calibration", "reproduce"]
+SECTIONS = ["run", "curves", "predictions", "map", "table", "subgraphs", "calibration", "reproduce"]
 SCRIPT = (files("subgnn.reports") / "templates" / "page.js").read_text(encoding="utf-8")
 
 
@@ -140,17 +140,6 @@ def test_a_page_made_later_equals_the_one_written_by_train(made, task):
     assert ours == theirs
 
 
-def test_training_reads_nothing_back_to_write_its_page(tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("read again")
-
-    for name in ("inference.predictor.load_checkpoint", "reports.evaluation.read_result", "reports.evaluation.METRICS"):
-        monkeypatch.setattr(f"subgnn.{name}", refuse)
-    monkeypatch.setattr("subgnn.inference.predictor.Predictor.outputs", refuse)
-    train(dataset(), recipe(2), tmp_path / "run")
-    assert (tmp_path / "run" / "report.html").is_file()
-
-
 def test_the_confusion_matrix_equals_that_of_sklearn(made):
     for task in ("multi-class", "binary"):
         run, data, text = made(task)
@@ -199,26 +188,6 @@ def test_names_from_data_stay_text(tmp_path, task):
     drawn = page.one("section", id="subgraphs")
     assert any(t.text.startswith(NASTY) for t in drawn.all("title"))
     assert all(NASTY in figure.one("strong").text for figure in drawn.all("figure"))
-
-
-def test_drawings_show_right_and_wrong_answers(made):
-    run, data, text = made("multi-class")
-    subgraphs = data.subgraphs
-    predictor = Predictor(run / CHECKPOINT, data.graph)
-    section = read(text).one("section", id="subgraphs")
-    assert [h.text for h in section.all("h3")] == ["Correct", "Wrong"]
-    figures = section.all("figure")
-    assert figures
-    for figure in figures:
-        words = figure.one("figcaption").text
-        row = int(re.search(r"subgraph (\d+)", words)[1])
-        scores = predictor.probabilities(subgraphs.nodes.take([row]))[0]
-        assert row in subgraphs.indices("test")
-        assert f"true: {subgraphs.label_text(row)}" in words
-        assert f"predicted: {subgraphs.classes[scores.argmax()]}" in words
-        assert f"probability {scores.max():.3f}" in words
-        inside = [c for c in figure.all("circle") if c.attributes["class"].startswith("node")]
-        assert sorted(int(c.text.split()[1].rstrip(",")) for c in inside) == subgraphs.nodes[row].tolist()
 
 
 def test_without_a_test_split_the_page_speaks_of_validation(tmp_path):

@@ -74,13 +74,3 @@ def test_the_answer_is_bounded_and_well_connected_nodes_come_first():
     found = NodeIndex(graph).search("n", limit=4)
     assert [each.id for each in found] == [7, 1, 2, 3]
     assert found[0].degree == 3
-
-
-def test_without_names_there_are_ids():
-    bare = NodeIndex(Graph.from_edges([0], [1]))
-    assert [each.name for each in bare.search("1", limit=5)] == ["1"]
-    assert bare.find(1) == 1
-    assert bare.find("TP53") is None
-    assert bare.search("TP53", limit=5) == []
-    assert bare.search("   ", limit=5) == []
-    assert bare.find("9" * 18) is None

@@ -101,7 +101,7 @@ def pretrain(
 ) -> Pretrained:
     """Learn a vector for every node by ``gin`` or ``graphsaint``.
 
-    Directions of edges are ignored, and weights unless ``pretrain.weighted`` is set. Nodes start from one-hot features,
+    Directions and weights of edges are ignored. Nodes start from one-hot features,
     that is from a learned table, or from the features of the graph if it has any.
 
     Args:
@@ -113,7 +113,7 @@ def pretrain(
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed, weighted=settings.weighted)
+    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():

@@ -97,7 +97,7 @@ def node_vectors(
 
 def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
     """The graph attributes that pretraining uses besides nodes and edges: keys of ``ATTRIBUTES``."""
-    return frozenset({"features", "weights"}) if settings.weighted else frozenset({"features"})
+    return frozenset({"features"})
 
 
 def check_source(recipe: VectorSettings) -> None:
