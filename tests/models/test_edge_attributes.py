@@ -217,3 +217,12 @@ def test_a_run_that_uses_the_attribute_opens_again_and_predicts_subgraphs_one_by
     rows = data.subgraphs.nodes.take(np.arange(4))
     one = np.concatenate([predictor.outputs(rows.take([i])) for i in range(4)])
     np.testing.assert_allclose(predictor.outputs(rows), one, atol=1e-4)
+
+
+def test_statistics_are_the_same_in_pieces(monkeypatch):
+    graph = planted("direction-planted").graph.undirected()
+    rows = planted("direction-planted").subgraphs.nodes
+    whole = weight_statistics(graph, rows), direction_statistics(graph, rows)
+    monkeypatch.setattr("subgnn.channels.topology._ENTRIES_AT_ONCE", 100)
+    np.testing.assert_array_equal(whole[0], weight_statistics(graph, rows))
+    np.testing.assert_array_equal(whole[1], direction_statistics(graph, rows))

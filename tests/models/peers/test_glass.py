@@ -127,3 +127,22 @@ def test_edges_between_parts(rows, columns):
     }
     assert seen == expected
     assert len(places) == len(expected)
+
+
+@pytest.mark.parametrize("limit", [0, 2**20])
+def test_neighborhoods_that_are_kept_change_nothing(monkeypatch, limit):
+    monkeypatch.setattr(glass, "KEPT_ENTRIES", {"cpu": limit})
+    network, source = unfitted("glass", example(), "model.layers=3")
+    fresh, _ = unfitted("glass", example(), "model.layers=3")
+    with torch.no_grad():
+        found = [network.eval().embed(source.batch(np.arange(12))) for _ in range(3)]
+        for one in (network, fresh):
+            one.output.weight.add_(0.1)
+            one.layers[0].norm.weight.mul_(0.5)
+        found.append(network.embed(source.batch(np.arange(12))))
+        expected = fresh.eval().embed(source.batch(np.arange(12)))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[3], expected)
+    assert not torch.equal(found[3], found[0])
+    assert [one is None for one in network._corrections.values()] == [limit == 0]
