@@ -22,13 +22,7 @@ from subgnn.kernels.draws import (
     walk_nodes,
 )
 from subgnn.kernels.dtw import dtw
-from subgnn.kernels.induced import (
-    induced_clustering,
-    induced_components,
-    induced_core_numbers,
-    inside_degrees,
-    shapes,
-)
+from subgnn.kernels.induced import induced_clustering, induced_components, induced_core_numbers, inside_degrees, shapes
 from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.walks import border_walks, graph_walks, inside_walks, walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged

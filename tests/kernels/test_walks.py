@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 
 from subgnn import Ragged
 from subgnn.kernels.draws import node_set_keys
-from subgnn.kernels.walks import (
-    border_walks,
-    graph_walks,
-    inside_walks,
-    walk_from_members,
-)
+from subgnn.kernels.walks import border_walks, graph_walks, inside_walks, walk_from_members
 from tests.kernels.chance import LEAST_P, p_value, uniform
 from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, make_graph, many, ragged
 

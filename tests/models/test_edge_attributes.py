@@ -140,10 +140,7 @@ def planted(name: str) -> Dataset:
 
 PLANTED = {
     "weight-planted": (["diffusion"], ["bag-1hop", "bag.weighted=true", "bag.inverse_penalty=10"]),
-    "direction-planted": (
-        ["diffusion-directed"],
-        ["bag-1hop", "bag.directed=true", "bag.inverse_penalty=10"],
-    ),
+    "direction-planted": (["diffusion-directed"], ["bag-1hop", "bag.directed=true", "bag.inverse_penalty=10"]),
 }
 
 

@@ -54,13 +54,7 @@ def test_the_table_has_the_final_answer_first_and_then_every_scored_candidate():
     assert found["chosen"].startswith("an ensemble")
 
 
-FAST = (
-    "auto.only=['bag', 'bag-1hop']",
-    "auto.folds=2",
-    "auto.repeats=2",
-    "auto.time=600",
-    "bag.inverse_penalty=1",
-)
+FAST = ("auto.only=['bag', 'bag-1hop']", "auto.folds=2", "auto.repeats=2", "auto.time=600", "bag.inverse_penalty=1")
 
 
 @pytest.mark.quick(1)

@@ -10,11 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from sklearn.metrics import (
-    average_precision_score,
-    confusion_matrix,
-    roc_auc_score,
-)
+from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 
 from subgnn import Dataset, SubgraphSet
 from subgnn.api.train_recipe import train

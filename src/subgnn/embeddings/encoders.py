@@ -127,11 +127,7 @@ class GINSampler:
     def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
         weights = self._weights(rows, block.offsets)
         return Adjacency.of(
-            block.offsets,
-            block.columns,
-            weights,
-            num_columns=len(block.nodes),
-            rows=slice(0, len(rows)),
+            block.offsets, block.columns, weights, num_columns=len(block.nodes), rows=slice(0, len(rows))
         )
 
     def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:

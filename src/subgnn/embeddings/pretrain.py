@@ -252,12 +252,7 @@ def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
 
 
 def pretrained_vectors(
-    recipe: VectorSettings,
-    graph: Graph,
-    *,
-    device: str = "auto",
-    cache: bool = True,
-    on_epoch: OnEpoch = ignore,
+    recipe: VectorSettings, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32]:
     """Embeddings (N, dim) from the cache, or pretrained and stored there; an interrupted pretraining is continued.
 

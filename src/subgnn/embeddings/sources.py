@@ -47,10 +47,7 @@ LARGEST_COPY = 256 * 2**20
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
 _COLUMNS = 32  # hidden units of an untrained GIN that are computed at a time
 _STORED = Format(
-    name="subgnn-embeddings",
-    noun="file of embeddings",
-    make="make one with subgnn pretrain",
-    again="pretrain again",
+    name="subgnn-embeddings", noun="file of embeddings", make="make one with subgnn pretrain", again="pretrain again"
 )
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3

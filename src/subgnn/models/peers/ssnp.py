@@ -86,14 +86,7 @@ class SSNP(MessagePassing):
         return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys)
 
 
-def border_sample(
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    walks: int,
-    length: int,
-    keys: NDArray[np.uint64],
-) -> Ragged:
+def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, keys: NDArray[np.uint64]) -> Ragged:
     """The nodes outside of each subgraph that walks from its nodes visit, sorted, each once.
 
     Example:
