@@ -81,23 +81,6 @@ def test_convert_a_folder_to_a_bundle_and_back(tmp_path, folder):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["again", "five", "five.subgnn"]
 
 
-def test_convert_as_json(tmp_path, folder):
-    called = call("data", "convert", folder, "--out", tmp_path / "out", "--json")
-    assert called.err == ""
-    assert called.json == {
-        "out": str(tmp_path / "out"),
-        "layout": "bundle",
-        "num_nodes": 5,
-        "num_edges": 5,
-        "num_subgraphs": 6,
-        "dropped": {"self_loops": 0, "duplicates": 0},
-        "graph_hash": read_dataset(folder).graph.content_hash,
-        "task": "binary",
-        "label_counts": {"a": 3, "b": 3},
-        "notes": [],
-    }
-
-
 @pytest.mark.parametrize("layout", ["folder", "bundle"])
 def test_an_existing_output_stays_without_force(tmp_path, folder, layout):
     target = write_files(tmp_path / "out", {"mine.txt": "precious"})

@@ -151,15 +151,6 @@ def test_the_confusion_matrix_equals_that_of_sklearn(made):
         assert first == f"{expected[0, 0] / expected[0].sum():.0%}"
 
 
-def test_the_published_number_stands_beside_ours_with_the_gap(tmp_path):
-    known = replace(recipe(1), published={"micro_f1": 0.25, "std": 0.01, "source": "Someone <2020> & co"})
-    results = train(dataset(), known, tmp_path / "run")
-    page = read((tmp_path / "run" / "report.html").read_text())
-    assert cells(page.one("table", class_="scores"))[0][-1] == "0.250 ± 0.010"
-    assert "Someone <2020> & co" in page.one("section", id="run").text
-    assert f"ours {results.test['micro_f1'] - 0.25:+.3f}" in page.one(class_="tiles").text
-
-
 NASTY = "<script>alert(\"x\")</script> & 'co' </title>"
 
 
@@ -184,15 +175,6 @@ def test_names_from_data_stay_text(tmp_path, task):
     drawn = page.one("section", id="subgraphs")
     assert any(t.text.startswith(NASTY) for t in drawn.all("title"))
     assert all(NASTY in figure.one("strong").text for figure in drawn.all("figure"))
-
-
-def test_without_a_test_split_the_page_speaks_of_validation(tmp_path):
-    data = dataset()
-    kept = np.concatenate([data.subgraphs.indices("train"), data.subgraphs.indices("val")])
-    train(replace(data, subgraphs=data.subgraphs.take(kept)), recipe(1), tmp_path / "run")
-    page = read((tmp_path / "run" / "report.html").read_text())
-    assert "no test split" in page.one("section", id="run").text
-    assert "on the validation split" in page.one("section", id="predictions").text
 
 
 def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypatch):

@@ -151,7 +151,7 @@ def pretrain_nodes(
 
     from subgnn.data.graph import ATTRIBUTES
     from subgnn.embeddings.pretrain import pretrain
-    from subgnn.embeddings.sources import used_in_pretraining, write_vectors
+    from subgnn.embeddings.sources import write_vectors
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
@@ -167,7 +167,7 @@ def pretrain_nodes(
             on_epoch=bar.pretrain,
         )
         write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
-    unused = [ATTRIBUTES[name] for name in graph.attributes if name not in used_in_pretraining(chosen)]
+    unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
     results = {
         "method": method,
         "dim": dim,

@@ -92,11 +92,6 @@ def node_vectors(
     return np.array(table[nodes], np.float32)
 
 
-def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
-    """The graph attributes that pretraining uses besides nodes and edges: keys of ``ATTRIBUTES``."""
-    return frozenset({"features"})
-
-
 def check_source(recipe: VectorSettings) -> None:
     """Refuse a missing file or impossible settings of pretraining, before any work."""
     settings = recipe.embeddings
