@@ -124,7 +124,6 @@ def pretrain_nodes(
         list[str] | None, Option("--set", metavar="pretrain.KEY=VALUE", help="Override a setting; may be repeated.")
     ] = None,
     device: DeviceName = "auto",
-    resume: Annotated[bool, Option("--resume", help="Continue an interrupted pretraining.")] = False,
     force: ForceFlag = False,
     id_base: IdBase = None,
     json: JsonFlag = False,
@@ -162,8 +161,6 @@ def pretrain_nodes(
             dim=dim,
             settings=chosen,
             device=device,
-            state=out.with_suffix(".state.safetensors"),
-            resume=resume,
             on_epoch=bar.pretrain,
         )
         write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
