@@ -15,7 +15,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.class_weight import compute_class_weight
 
 from subgnn.channels.topology import Standard
-from subgnn.task import metric_text, task_of
+from subgnn.task import task_of
 
 RNG = np.random.default_rng(0)
 
@@ -113,10 +113,6 @@ def test_errors_have_the_units_of_the_label_and_equal_values_no_r2():
     assert found["mae"] == pytest.approx(1.5)
 
 
-def test_errors_are_written_in_significant_digits_and_shares_in_places():
-    assert [metric_text(name, 0.00123456) for name in ("mae", "r2")] == ["0.001235", "0.001"]
-
-
 CLASSES = np.array([2, 0, 2, 1, 2])
 LABELS = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 0]])
 VALUES = np.array([0.5, -1.0, 3.0])
@@ -199,8 +195,3 @@ def test_balanced_weights_are_those_of_scikit_learn():
 def test_the_positive_class_is_the_rarer_of_two():
     assert [task_of("binary").positive(np.array(y)) for y in ([0, 0, 1], [0, 1, 1], [0, 1])] == [1, 0, 1]
     assert task_of("multi-label").positive(LABELS) == -1
-
-
-def test_subgraphs_without_labels_have_nothing_to_learn():
-    with pytest.raises(TypeError, match="subgraphs of the task unlabelled have no loss"):
-        task_of("unlabelled").loss(torch.zeros(1, 1), torch.zeros(1))

@@ -22,10 +22,3 @@ def test_a_large_dense_subgraph_is_thinned_out_and_says_so():
     assert len(made) < 40_000
     assert "300 nodes, 1 component, 100 border nodes; 200 of the nodes are drawn; 60 of the border" in made
     assert len(read(made).all("circle")) == 260
-
-
-def test_one_node_without_a_border_is_drawn():
-    graph = Graph.from_edges([0], [1], num_nodes=3)
-    made = read(draw(graph, np.array([2]), "alone"))
-    assert made.one("circle").text == "node 2, component 1 of 1"
-    assert made.one("p").text == "1 node, 1 component, 0 border nodes"

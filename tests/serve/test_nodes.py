@@ -52,15 +52,6 @@ def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query)
     assert ranks == sorted(ranks)
 
 
-@settings(max_examples=60)
-@given(NAMES)
-def test_what_a_node_is_called_means_it(names):
-    of_names = index(names)
-    assert [of_names.find(of_names.name(node)) for node in range(len(names))] == list(range(len(names)))
-    rows = [of_names.find(f"{of_names.row_prefix}{node}") for node in range(len(names))]
-    assert rows == list(range(len(names)))
-
-
 def test_a_number_is_a_name_where_there_are_names():
     entrez = index(["11", "5", "2"])
     assert [entrez.find(given) for given in (5, "5", 0, "#0", "11")] == [1, 1, None, 0, 0]
