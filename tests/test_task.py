@@ -15,7 +15,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.class_weight import compute_class_weight
 
 from subgnn.channels.topology import Standard
-from subgnn.task import metric_text, task_of
+from subgnn.task import task_of
 
 RNG = np.random.default_rng(0)
 
@@ -113,10 +113,6 @@ def test_errors_have_the_units_of_the_label_and_equal_values_no_r2():
     assert found["mae"] == pytest.approx(1.5)
 
 
-def test_errors_are_written_in_significant_digits_and_shares_in_places():
-    assert [metric_text(name, 0.00123456) for name in ("mae", "r2")] == ["0.001235", "0.001"]
-
-
 CLASSES = np.array([2, 0, 2, 1, 2])
 LABELS = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 0]])
 VALUES = np.array([0.5, -1.0, 3.0])
@@ -145,14 +141,6 @@ def test_scores_and_outputs_are_inverse():
     assert task_of("regression").outputs(values, target).tolist() == [[0.5], [-1.0]]
 
 
-def test_calibrated_outputs_are_scaled_and_shifted():
-    scores, scale, offset = np.array([[0.2, 0.5], [0.9, 0.4]]), np.array([2.0, 3.0]), np.array([0.5, -1.0])
-    found = task_of("multi-label").calibrated(scores, scale, offset)
-    assert found == pytest.approx(scale * np.log(scores / (1 - scores)) + offset)
-    target = Standard(np.array([1.0]), np.array([2.0]))
-    assert task_of("regression").calibrated(np.array([[5.0]]), np.ones(1), np.zeros(1), target).tolist() == [[2.0]]
-
-
 def test_decisions_by_hand():
     scores = np.array([[0.7, 0.3], [0.4, 0.6]], np.float32)
     assert task_of("multi-class").decide(scores).tolist() == [0, 1]
@@ -162,20 +150,6 @@ def test_decisions_by_hand():
     assert task_of("regression").decide(np.array([[0.25], [4.0]])).tolist() == [0.25, 4.0]
     outputs = torch.log(torch.from_numpy(scores))
     assert task_of("binary").predictions(outputs, np.array([np.nan, 0.2], np.float32)).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("name", ["multi-class", "multi-label"])
-def test_the_log_loss_is_that_of_scikit_learn(name):
-    outputs = RNG.normal(size=(2, 12, 3))
-    scores = task_of(name).scores(outputs)
-    if name == "multi-class":
-        truth = np.arange(12) % 3
-        expected = np.mean([reference.log_loss(truth, one) for one in scores])
-    else:
-        truth = RNG.integers(0, 2, (12, 3))
-        expected = np.mean([reference.log_loss(truth.ravel(), one.ravel()) for one in scores])
-    assert task_of(name).log_loss(scores, truth) == pytest.approx(expected)
-    assert task_of("regression").log_loss(np.array([[[1.0], [2.0]]]), np.array([0.0, 4.0])) == 2.5  # squared error
 
 
 def test_score_terms_add_up_to_the_headline():
@@ -221,8 +195,3 @@ def test_balanced_weights_are_those_of_scikit_learn():
 def test_the_positive_class_is_the_rarer_of_two():
     assert [task_of("binary").positive(np.array(y)) for y in ([0, 0, 1], [0, 1, 1], [0, 1])] == [1, 0, 1]
     assert task_of("multi-label").positive(LABELS) == -1
-
-
-def test_subgraphs_without_labels_have_nothing_to_learn():
-    with pytest.raises(TypeError, match="subgraphs of the task unlabelled have no loss"):
-        task_of("unlabelled").loss(torch.zeros(1, 1), torch.zeros(1))

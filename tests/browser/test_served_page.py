@@ -8,7 +8,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from xml.etree import ElementTree
 
 import pytest
 import uvicorn
@@ -174,53 +173,6 @@ def test_a_suggested_node_is_added_by_a_click(page):
     page.settle()
     assert page.picked == ["GENE0", "GENE1", "GENE2", first]
     assert page.page.evaluate("document.activeElement.closest('#suggestions') !== null")
-
-
-def test_the_keyboard_is_enough_to_search(page):
-    page.open()
-    page.page.focus("#search")
-    page.page.keyboard.type("gene2")
-    page.page.wait_for_selector("#options li")
-    assert page.page.get_attribute("#search", "aria-expanded") == "true"
-    assert page.page.get_attribute("#search", "aria-activedescendant") == "option-0"
-    page.page.keyboard.press("ArrowDown")
-    marked = page.page.get_attribute("#search", "aria-activedescendant")
-    name = page.page.inner_text(f"#{marked} span >> nth=0")
-    assert page.page.get_attribute(f"#{marked}", "aria-selected") == "true"
-    page.page.keyboard.press("Enter")
-    page.page.wait_for_selector(f"#picked li:has-text('{name}')")
-    page.settle()
-    page.page.keyboard.type("gene")
-    page.page.wait_for_selector("#options li")
-    page.page.keyboard.press("Escape")
-    assert page.page.locator("#options").is_hidden()
-    unlabelled = page.page.evaluate(
-        """[...document.querySelectorAll('input, select, textarea, button')]
-        .filter((each) => !each.labels?.length && !each.getAttribute('aria-label') && !each.textContent.trim())
-        .map((each) => each.outerHTML)"""
-    )
-    assert unlabelled == []
-
-
-def test_what_is_shown_is_downloaded(page):
-    page.open("#run=small&nodes=0,1,9,22")
-    page.settle()
-    name, content = page.download("#save-csv")
-    assert name == "small_prediction.csv"
-    header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
-    assert header == ["part", "name", "class", "value", "unit"]
-    found = {row[1]: float(row[3]) for row in rows if row[0] == "prediction"}
-    assert {name: round(100 * p, 1) for name, p in found.items()} == page.probabilities
-    assert {row[1] for row in rows if row[0] == "node"} == set(page.picked)
-    assert {row[0] for row in rows} == {"prediction", "node", "component", "channel", "anchor"}
-    assert {row[2] for row in rows if row[0] != "prediction"} == {page.page.inner_text("#label")}
-    name, content = page.download("#save-svg")
-    assert name == "small_subgraph.svg"
-    drawn = ElementTree.fromstring(content.decode())
-    names = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
-    assert set(page.picked) <= names
-    name, content = page.download("#save-png")
-    assert (name, content[:8]) == ("small_subgraph.png", b"\x89PNG\r\n\x1a\n")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -14,8 +14,7 @@ from subgnn.channels.channel import OwnAnchors, Work
 from subgnn.channels.distances import landmark_nodes
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels.dtw import dtw
-from subgnn.prepare.measure import Plan, prepare
-from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
+from tests.models.subgnn.examples import ALL_CHANNELS, prepare_example, random_graph
 
 EXACT = PrepareSettings()
 BOUNDED = PrepareSettings(own_hops="bounded")
@@ -144,12 +143,6 @@ def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
     assert distance.tolist() == [2.0, 2.0]
 
 
-def test_landmarks_are_the_nodes_with_most_neighbours_of_equals_the_first():
-    star = Graph.from_edges([3, 3, 3, 1], [0, 1, 2, 2], num_nodes=6)
-    assert landmark_nodes(star, 3).tolist() == [3, 1, 2]
-    assert landmark_nodes(star, 99).tolist() == [3, 1, 2, 0, 4, 5]
-
-
 def expected_nearness(hops, component, anchor):
     found = [hops[u][anchor] for u in np.asarray(component).tolist() if anchor in hops[u]]
     if not found:
@@ -222,10 +215,3 @@ def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     assert {total for _, total in of_near} == {5}
     assert sorted(done for done, _ in of_near) == [done for done, _ in of_near]
     assert {0, 2, 4, 5} <= {done for done, _ in of_near}
-
-
-def test_no_subgraph_has_no_rows():
-    found = prepare(random_graph(1), Ragged.from_rows([]), Plan(ALL_CHANNELS, 2, SMALL, seed=0))
-    for layer in found.inputs:
-        for channel, inputs in zip(ALL_CHANNELS, layer, strict=True):
-            assert inputs.measured.similarity.shape == (0, channel.num_anchors)

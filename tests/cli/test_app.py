@@ -7,16 +7,13 @@ import os
 import platform
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import numba
 import numpy as np
 import pytest
 
 from subgnn import __version__
-from subgnn.cli.options import EngineOptions
 from subgnn.config.recipes import recipe_names
-from subgnn.parallel import cluster as ray_cluster
 from tests.cli.command import call
 from tests.data.samples import tree, write_sample
 
@@ -126,27 +123,6 @@ def test_a_reader_that_leaves():
         process.stdout.close()
         errors = process.stderr.read()
     assert (process.returncode, errors) == (0, b"")
-
-
-@pytest.mark.parametrize("kind", ["local", "ray"])
-def test_what_ray_prints_is_no_result(monkeypatch, capsys, kind):
-    asked = []
-
-    @contextmanager
-    def opening(name, **options):
-        asked.append((name, options))
-        yield "workers"
-
-    monkeypatch.setattr(ray_cluster, "open_engine", opening)
-    with EngineOptions(kind, "there").open(processes=3, device="cuda") as workers:
-        print("a machine is lost")
-    print("result", file=sys.stdout)
-    out, err = capsys.readouterr()
-    assert asked == [(kind, {"address": "there", "processes": 3, "gpus": 0.25})]
-    if kind == "ray":
-        assert (workers, out, err) == ("workers", "result\n", "a machine is lost\n")
-    else:
-        assert (workers, out, err) == (None, "a machine is lost\nresult\n", "")
 
 
 def test_info(monkeypatch, tmp_path):

@@ -114,48 +114,6 @@ def test_build_refuses(tmp_path, words, message):
 
 
 @pytest.fixture
-def address(tmp_path, monkeypatch):
-    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    (tmp_path / "www").mkdir()
-    with zipfile.ZipFile(tmp_path / "www" / "data.zip", "w") as packed:
-        packed.writestr("ppi_bp/edge_list.txt", "0 1\n1 2\n")
-        packed.writestr("ppi_bp/subgraphs.pth", "0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Quiet, directory=str(tmp_path / "www"))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/data.zip"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_download(address, tmp_path):
-    out, command = tmp_path / "ppi", ("data", "download", "ppi-bp", "--url", address)
-    called = call(*command, "--out", out)
-    assert (called.code, called.err) == (0, "")
-    assert f"{out}: 3 nodes, 2 edges, 3 subgraphs" in called.out
-    assert called.out.splitlines()[-1] == f"next: subgnn data check {out}"
-    assert read_dataset(out).card["url"] == address
-    found = call(*command, "--out", out, "--json", "--force").json
-    assert (found["name"], found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == ("ppi-bp", 3, 2, 3)
-    assert call(*command, "--out", out, "--json", "--force", "--sha256", found["sha256"]).json == found
-    for words, message in (
-        (("nosuch", "--url", address), "unknown dataset"),
-        (("ppi-bp", "--url", address + "x"), "404"),
-        (("ppi-bp", "--url", address, "--sha256", "0" * 64), "has the SHA-256"),
-        (("ppi-bp", "--url", "file:///etc/passwd"), "cannot fetch"),
-    ):
-        refused(tmp_path, ("data", "download", *words), message)
-
-
-@pytest.fixture
 def chain(tmp_path):
     folder = tmp_path / "given"
     folder.mkdir()
@@ -200,3 +158,45 @@ def test_split_refuses(chain, tmp_path):
     ):
         refused(tmp_path, ("data", "split", chain, *words), message)
     assert "exists already" in call("data", "split", chain, "--out", chain).error
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (tmp_path / "www").mkdir()
+    with zipfile.ZipFile(tmp_path / "www" / "data.zip", "w") as packed:
+        packed.writestr("ppi_bp/edge_list.txt", "0 1\n1 2\n")
+        packed.writestr("ppi_bp/subgraphs.pth", "0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(tmp_path / "www"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/data.zip"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_download(address, tmp_path):
+    out, command = tmp_path / "ppi", ("data", "download", "ppi-bp", "--url", address)
+    called = call(*command, "--out", out)
+    assert (called.code, called.err) == (0, "")
+    assert f"{out}: 3 nodes, 2 edges, 3 subgraphs" in called.out
+    assert called.out.splitlines()[-1] == f"next: subgnn data check {out}"
+    assert read_dataset(out).card["url"] == address
+    found = call(*command, "--out", out, "--json", "--force").json
+    assert (found["name"], found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == ("ppi-bp", 3, 2, 3)
+    assert call(*command, "--out", out, "--json", "--force", "--sha256", found["sha256"]).json == found
+    for words, message in (
+        (("nosuch", "--url", address), "unknown dataset"),
+        (("ppi-bp", "--url", address + "x"), "404"),
+        (("ppi-bp", "--url", address, "--sha256", "0" * 64), "has the SHA-256"),
+        (("ppi-bp", "--url", "file:///etc/passwd"), "cannot fetch"),
+    ):
+        refused(tmp_path, ("data", "download", *words), message)

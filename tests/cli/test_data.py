@@ -56,17 +56,6 @@ def test_describe_a_bundle_and_a_file_of_subgraphs(tmp_path, folder):
     assert (found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == (5, 0, 6)
 
 
-def test_id_base(tmp_path):
-    files = {"edge_list.txt": "1 2\n2 3\n", "subgraphs.tsv": "1\ta\ttrain\n2\tb\tval\n3\ta\ttest\n1-2\tb\ttest\n"}
-    folder = write_files(tmp_path / "x", files)
-    assert call("data", "check", folder, "--id-base", "1").code == 0
-    for options, expected in ((("--id-base", "1"), (3, 0)), ((), (4, 1))):
-        found = call("data", "describe", folder, *options, "--json").json
-        assert (found["num_nodes"], found["isolated_nodes"]) == expected
-    assert call("data", "convert", folder, "--id-base", "1", "--to", "folder", "--out", tmp_path / "out").code == 0
-    assert tree(tmp_path / "out")["subgraphs.tsv"] == b"0\ta\ttrain\n1\tb\tval\n2\ta\ttest\n0-1\tb\ttest\n"
-
-
 def test_convert_a_folder_to_a_bundle_and_back(tmp_path, folder):
     called = call("data", "convert", folder, "--out", tmp_path / "five.subgnn")
     assert (called.code, called.err) == (0, "")
@@ -79,23 +68,6 @@ def test_convert_a_folder_to_a_bundle_and_back(tmp_path, folder):
     assert called.out.startswith(f"{tmp_path}/again: a folder of 5 nodes")
     assert_same(read_dataset(folder), read_dataset(tmp_path / "again"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["again", "five", "five.subgnn"]
-
-
-def test_convert_as_json(tmp_path, folder):
-    called = call("data", "convert", folder, "--out", tmp_path / "out", "--json")
-    assert called.err == ""
-    assert called.json == {
-        "out": str(tmp_path / "out"),
-        "layout": "bundle",
-        "num_nodes": 5,
-        "num_edges": 5,
-        "num_subgraphs": 6,
-        "dropped": {"self_loops": 0, "duplicates": 0},
-        "graph_hash": read_dataset(folder).graph.content_hash,
-        "task": "binary",
-        "label_counts": {"a": 3, "b": 3},
-        "notes": [],
-    }
 
 
 @pytest.mark.parametrize("layout", ["folder", "bundle"])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import typing
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from subgnn.config.files import with_bounds
-from subgnn.config.settings import Recipe
 from tests.cli.command import Call, call
 
 NODES = 16
@@ -105,21 +101,3 @@ SETTINGS = {
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_extreme_settings(tmp_path, setting):
     works_or_is_refused(*train(write(tmp_path / "data", CLASSES, SPLIT), "subgnn", setting), SETTINGS[setting])
-
-
-def numbers() -> list[tuple[str, type]]:
-    """Every setting that is a number."""
-    found = []
-    for section, kind in typing.get_type_hints(Recipe).items():
-        if is_dataclass(kind):
-            hints = typing.get_type_hints(kind, include_extras=True)
-            found += [(f"{section}.{f.name}", with_bounds(hints[f.name])[0]) for f in fields(kind)]
-    return [(name, kind) for name, kind in found if kind in (int, float)]
-
-
-@pytest.mark.parametrize(("name", "kind"), numbers())
-def test_numbers_that_no_setting_takes(tmp_path, name, kind):
-    for value in ("-1", "nan", "inf", "1" + "0" * 30 if kind is int else "-1e-9"):
-        called = call("train", tmp_path / "nowhere", "--out", tmp_path / "run", "--set", f"{name}={value}")
-        assert (called.code, called.err.count("\n")) == (2, 1)
-        assert called.err.startswith(f"--set: {name} is ")

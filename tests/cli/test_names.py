@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 
 from subgnn import SubgraphSet, read_dataset
-from subgnn.serve.app import create_app
-from subgnn.serve.limits import Limits
-from subgnn.serve.runs import open_runs
 from tests.cli.command import call
 
 IDS = [7, 11, 3, 5, 2, 13, 4, 17, 0, 19, 23, 29]  # most are rows of other nodes, too
@@ -97,24 +92,6 @@ def test_an_unknown_name_is_refused(made, tmp_path, line, start, end):
     assert (called.code, (tmp_path / "out").exists()) == (2, False)
     assert called.error.startswith(f"{tmp_path / 'new.tsv'}: {start}")
     assert called.error.endswith(end)
-
-
-def test_the_server_answers_the_same(made):
-    folder, _, _ = made
-    by_name = answers(folder, ["-".join(map(str, nodes)) for nodes in SETS], "served")[1:]
-    (run,) = open_runs([f"small={folder / 'run'}"], limits=Limits()).values()
-    with TestClient(create_app({"small": run}), base_url="http://127.0.0.1") as asking:
-        rows = [[f"#{row}" for row in rows_of(folder / "data", nodes)] for nodes in SETS]
-        for asked in (SETS, [[str(node) for node in nodes] for nodes in SETS], rows):
-            found = asking.post("/api/runs/small/predict", json={"subgraphs": asked}).json()["predictions"]
-            assert [each["label"] for each in found] == [line[1] for line in by_name]
-            shares = [list(each["probabilities"].values()) for each in found]
-            assert np.allclose(shares, [[float(p) for p in line[2:]] for line in by_name], atol=1e-5)
-            assert [sorted(map(int, each["names"])) for each in found] == [sorted(nodes) for nodes in SETS]
-        (five, *_) = asking.get("/api/runs/small/nodes", params={"q": "5"}).json()["nodes"]
-        assert (five["name"], five["id"]) == ("5", rows_of(folder / "data", [5])[0])
-        refused = asking.post("/api/runs/small/predict", json={"subgraphs": [[1]]})
-        assert (refused.status_code, refused.json()["nodes"]) == (422, ["1"])
 
 
 def test_labels_stay_whole_from_the_table_to_the_answer(made):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from subgnn import write_folder
@@ -50,22 +48,6 @@ def test_the_next_command_finds_what_was_prepared(folder, tmp_path):
     arguments = last.removeprefix("next: subgnn ").split()
     call(*arguments[:-1], tmp_path / "run", "--set", "training.epochs=1")
     assert entries() == 1
-
-
-def test_all_draws_that_train_uses(folder, tmp_path):
-    same = ("--recipe", "structure", "--set", "prepare.draws=3", "--set", "training.epochs=2")
-    two = call("prepare", folder, *same, "--json").json
-    kept = sorted((tmp_path / "cache" / "prepared").iterdir())
-    assert (two["draws"], two["found"], sorted(two["files"])) == (2, False, [str(path) for path in kept])
-    assert (len(kept), two["bytes"]) == (2, sum(path.stat().st_size for path in kept))
-    # An ensemble uses all three; two are there.
-    same_ensemble = (*same, "--set", "prepare.ensemble=true")
-    three = call("prepare", folder, *same_ensemble, "--json").json
-    assert (three["draws"], three["found"], len(three["files"])) == (3, False, 3)
-    assert set(two["files"]) < set(three["files"])
-    assert re.search(r"draws +2 *\n(.*\n)*.*files +2 in ", call("prepare", folder, *same).out)
-    assert call("train", folder, *same_ensemble, "--out", tmp_path / "run").code == 0
-    assert entries() == 3
 
 
 def test_memory_and_limits(folder, monkeypatch):

@@ -70,23 +70,6 @@ def test_explain_as_a_table(folder, tmp_path):
     assert call(*arguments, "--force").code == 0
 
 
-def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):
-    file = tmp_path / "it.safetensors"
-    done = call("export", folder / "run", "--out", file, "--with-graph", "--json").json
-    assert (done["bytes"], done["with_graph"]) == (file.stat().st_size, True)
-    for verb, out in (("predict", "a.tsv"), ("embed", "a.npy"), ("explain", "a.json")):
-        written = []
-        for run in (folder / "run", file):
-            target = tmp_path / run.stem / out
-            assert call(verb, run, "--subgraphs", folder / "new.tsv", "--out", target).code == 0
-            written.append(target.read_bytes())
-        assert written[0] == written[1]
-    scored = [call("evaluate", run, "--data", folder / "data", "--json").json for run in (folder / "run", file)]
-    assert scored[0]["test"] == scored[1]["test"]
-    assert "holds no subgraphs to score" in call("evaluate", file).error
-    assert call("evaluate", file, "--data", folder / "data").out.startswith(str(file)[:10])
-
-
 def test_a_pt2_is_a_program(folder, tmp_path):
     done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--json").json
     assert (done["format"], "inputs" in done) == ("torch-export", True)

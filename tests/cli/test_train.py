@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import subgnn
-from subgnn import SubgraphSet, UserError, write_folder
+from subgnn import SubgraphSet, write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -54,32 +53,6 @@ def test_predict_answers_line_by_line(run):
         scores = np.array(line[2:], float)
         assert scores.sum() == pytest.approx(1, abs=1e-4)
         assert line[1] == f"clique{scores.argmax()}"
-
-
-def test_a_baseline_that_cannot_predict_new_subgraphs_says_so(run, tmp_path):
-    folder, _ = run
-    trained = tmp_path / "run"
-    assert call("train", folder / "data", "--recipe", "mn-gin", *FEW, "--out", trained).code == 0
-    assert call("evaluate", trained).code == 0
-    known = (folder / "data" / "subgraphs.tsv").read_text().splitlines()[0].split("\t")[0]
-    (tmp_path / "known.tsv").write_text(f"{known}\n")
-    (tmp_path / "new.tsv").write_text(f"{known}\n0-9\n")
-    assert call("predict", trained, "--subgraphs", tmp_path / "known.tsv", "--out", tmp_path / "a.tsv").code == 0
-    message = "mn-gin cannot predict new subgraphs, and 0-9 is none of the"
-    for verb, out in (("predict", "new_out.tsv"), ("embed", "new_out.npy")):
-        called = call(verb, trained, "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / out)
-        assert called.code == 2
-        assert message in called.error
-        assert not (tmp_path / out).exists()
-    data = dataset()
-    nodes = [row.tolist() for row in data.subgraphs.nodes]
-    labels = [data.subgraphs.classes[int(label)] for label in data.subgraphs.targets]
-    splits = ["train"] * 20 + ["val"] * 5 + ["test"] * 5
-    other = SubgraphSet.from_lists([*nodes[:-1], [0, 9]], num_nodes=24, labels=labels, splits=splits)
-    loaded = subgnn.load(trained)
-    assert 0 <= loaded.evaluate(other.take(other.indices("val")))["micro_f1"] <= 1
-    with pytest.raises(UserError, match=message):
-        loaded.evaluate(other.take(other.indices("test")))
 
 
 def test_the_published_split_is_that_of_training_scores_and_pages(tmp_path):

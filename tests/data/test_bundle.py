@@ -423,3 +423,14 @@ class TestVerdict:
 def test_converting_does_not_read_the_bundle_again(tmp_path, monkeypatch):
     monkeypatch.setattr(bundle_module, "_verified", lambda *_: pytest.fail("all of the file was read"))
     assert call("data", "convert", write_sample(tmp_path / "f"), "--out", tmp_path / "x.subgnn").code == 0
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 100])
+def test_rows_that_overlap_are_found_across_pieces(monkeypatch, piece):
+    monkeypatch.setattr(bundle_module, "_PIECE", piece)
+    rising = np.array([0, 0, 2, 2, 5, 7, 7, 9])
+    assert bundle_module._rises(rising)
+    for place in range(1, len(rising)):
+        falling = rising.copy()
+        falling[place] = falling[place - 1] - 1
+        assert not bundle_module._rises(falling)

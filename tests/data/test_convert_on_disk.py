@@ -146,26 +146,6 @@ def test_same_message_with_the_same_line(tmp_path, line, place):
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("text", "card", "line"),
-    [
-        ("0 1 1\n" * 30 + "1 2 1e39\n1 2 2\n2 3 -1e40\n", "{}", 33),
-        ("1 2\n" * 30 + "0 3\n1 2\n", '{"id_base": 1}', 31),
-        ("1 2\n" * 30 + "0 9\n0 8\n", '{"num_nodes": 9}', 31),
-        ("".join("x y\n" for _ in range(250)), "{}", 1),
-    ],
-    ids=["heavy", "base", "declared", "many"],
-)
-def test_same_message_for_what_the_whole_file_tells(tmp_path, text, card, line):
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": text, "dataset.json": card})
-    with pytest.raises(DataError) as in_memory:
-        read_dataset(folder)
-    with pytest.raises(DataError) as on_disk:
-        convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
-    assert str(on_disk.value) == str(in_memory.value)
-    assert f"edge_list.txt:{line}: " in str(on_disk.value)
-
-
 @pytest.mark.parametrize("stop", ["distribute", "bucket_rows"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))])
 def test_nothing_is_left_behind(tmp_path, monkeypatch, stop, error):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn import DataError, DataWarning, Graph, NodeNames
-from subgnn.data.values import MAX_NODES, plausible_nodes
+from subgnn.data.values import MAX_NODES, check_features, plausible_nodes
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda e: e[0] != e[1]), max_size=15, unique=True
@@ -170,3 +170,10 @@ def test_ids_alone_cannot_ask_for_gigabytes():
     assert plausible_nodes(0) == 10_000_000
     assert plausible_nodes(1_000_000) == 110_000_000
     assert plausible_nodes(10**9) == MAX_NODES
+
+
+def test_a_missing_value_is_found_in_any_block_of_features(monkeypatch):
+    features = np.zeros((2**21 + 3, 4), np.float16)
+    features[-1, 2] = np.nan
+    with pytest.raises(DataError, match="nan at row 2097154, column 2"):
+        check_features(features, len(features))

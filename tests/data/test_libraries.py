@@ -164,16 +164,6 @@ def test_pyg_dataset_round_trip(labels, task):
     assert back.graph.content_hash == dataset.graph.content_hash
 
 
-def test_pyg_members_may_stand_in_any_order_and_repeat():
-    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3, sets=torch.tensor([[1, 0, 1, 1], [2, 0, 0, 2]]))
-    data.target = torch.tensor([4, -1])
-    dataset = dataset_from_pyg(data, members="sets", labels="target")
-    assert [row.tolist() for row in dataset.subgraphs.nodes] == [[0], [0, 2]]
-    assert dataset.subgraphs.classes == ("-1", "4")
-    assert dataset.subgraphs.targets.tolist() == [1, 0]
-    assert dataset.subgraphs.splits is None
-
-
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [

@@ -17,6 +17,7 @@ from subgnn.embeddings import pretrain as module
 from subgnn.embeddings import sources
 from subgnn.embeddings.sources import (
     feature_rows,
+    feature_standard,
     node_vectors,
     read_stored,
     read_vectors,
@@ -70,16 +71,6 @@ def test_an_untrained_gin_is_two_sums_over_neighbours():
     found = sources.untrained_gin(graph, dim=dim, hidden=hidden, seed=seed)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_a_run_from_an_untrained_gin_predicts_new_subgraphs(tmp_path, count, cache):
-    data = dataset()
-    train(data, pretrained("gin-untrained"), tmp_path / "run", seed=0)
-    assert not count
-    before = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).outputs(NEW)
-    shutil.copytree(tmp_path / "run", tmp_path / "elsewhere")
-    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-    np.testing.assert_array_equal(Predictor(tmp_path / "elsewhere" / CHECKPOINT, data.graph).outputs(NEW), before)
 
 
 @pytest.mark.quick(1)
@@ -248,3 +239,13 @@ def test_text_that_lacks_something_says_what(tmp_path, text, message):
 def test_an_unknown_kind_lists_what_is_accepted(tmp_path):
     with pytest.raises(DataError, match=r"unknown kind of embeddings .* random, gin, graphsaint, \.safetensors"):
         read_vectors(tmp_path / "gni", GRAPH)
+
+
+def test_constants_are_those_of_all_nodes_however_many_are_read_at_a_time(monkeypatch):
+    features = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32) * [1, 0, 1e6] + [1e4, 5, 0]
+    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=7, features=features)
+    for at_a_time in (1, 6, 2**20):
+        monkeypatch.setattr("subgnn.embeddings.sources._NUMBERS_AT_A_TIME", at_a_time)
+        found = feature_standard(graph)
+        np.testing.assert_allclose(found.mean, features.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(found.deviation, [features[:, 0].std(), 1, features[:, 2].std()], rtol=1e-9)

@@ -20,7 +20,6 @@ import torch
 
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.embeddings.pretrain import STATE
 from subgnn.embeddings.sources import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.inference.answers import Files, write_predictions
@@ -36,7 +35,7 @@ from subgnn.lab.tuning.search_space import find_space
 from subgnn.models.recipes import read_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
-from subgnn.storage.arrays import load_state, save_state, write_parts
+from subgnn.storage.arrays import Format, load_state, save_state, write_parts
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe
@@ -172,6 +171,9 @@ def report(path: Path) -> str:
 def tensors(content: Any) -> str:
     torch.set_printoptions(profile="full")
     return repr(content)
+
+
+STATE = Format(name="state", noun="state", make="a test writes one", again="write it again")
 
 
 def make_state(folder: Path) -> Path:
@@ -347,7 +349,7 @@ KINDS: dict[str, Kind] = {
     "prepared": Kind(make_prepared, read_prepared_file, mutations.inside_header, signed=True),
     CHECKPOINT: Kind(of_run(CHECKPOINT), answer, mutations.inside_header, signed=True),
     LAST: Kind(copy_of(f"cut/{LAST}"), lambda p: tensors(load_progress(p)), mutations.inside_header, signed=True),
-    "pretraining": Kind(make_state, lambda p: tensors(load_state(p, STATE)), mutations.inside_header, signed=True),
+    "state": Kind(make_state, lambda p: tensors(load_state(p, STATE)), mutations.inside_header, signed=True),
     "run.json": Kind(of_run("run.json"), report),
     "recipe.json": Kind(of_run("recipe.json"), resume_settings),
     "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),

@@ -126,21 +126,6 @@ def test_any_bytes(text):
     agrees(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        (b"0 1\n7\n", (2, 4, ONE_COLUMN)),
-        (b"0 1 2 44 5 6\n", (1, 6, TOO_MANY_COLUMNS)),
-        (b"# c\n0 1\n\n1 2 0.5\n", (4, 9, OTHER_COLUMNS)),
-        (b"0 2147483647\n", (1, 2, ID_TOO_LARGE)),
-        (b"0 1 -Infinity\n", (1, 4, WEIGHT_NOT_FINITE)),
-    ],
-)
-def test_a_fault_has_its_line_place_and_kind(text, fault):
-    found = parse(text)
-    assert (found.num_faults, found.faults.tolist()) == (1, [list(fault)])
-
-
 @many
 @given(digits=st.integers(-(10**15) + 1, 10**15 - 1), exponent=st.integers(-22, 22), upper=st.booleans())
 def test_a_weight_of_fifteen_digits_is_rounded_as_float_does(digits, exponent, upper):

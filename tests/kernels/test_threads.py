@@ -22,15 +22,9 @@ from subgnn.kernels.draws import (
     walk_nodes,
 )
 from subgnn.kernels.dtw import dtw
-from subgnn.kernels.induced import (
-    induced_clustering,
-    induced_components,
-    induced_core_numbers,
-    inside_degrees,
-    shapes,
-)
+from subgnn.kernels.induced import induced_clustering, induced_components, induced_core_numbers, inside_degrees, shapes
 from subgnn.kernels.nearby_distances import near_hops
-from subgnn.kernels.walks import Steps, border_walks, graph_walks, inside_walks, walk_from_members
+from subgnn.kernels.walks import border_walks, graph_walks, inside_walks, walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -47,7 +41,6 @@ def _case() -> tuple[tuple[np.ndarray, np.ndarray], list[list[int]]]:
 
 CSR, SETS = _case()
 ROWS = ragged(SETS)
-STEPS = Steps.of(*CSR, np.random.default_rng(2).choice([0.0, 1.0, 5.0], len(CSR[1])))
 SOURCES = np.random.default_rng(1).integers(0, N, 300)
 KEYS = node_set_keys(KEY, ROWS)
 
@@ -72,7 +65,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "shapes": lambda: shapes(*CSR, ROWS),
     "induced_clustering": lambda: induced_clustering(*CSR, ROWS),
     "dtw": lambda: dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
-    "walk_from_members": lambda: walk_from_members(STEPS, ROWS, walks=2, length=5, keys=KEYS),
+    "walk_from_members": lambda: walk_from_members(*CSR, ROWS, walks=2, length=5, keys=KEYS),
     "graph_walks": lambda: graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
     "inside_walks": lambda: inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),
     "inside_walks, own keys": lambda: inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEYS),

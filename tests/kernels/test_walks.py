@@ -12,15 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn import Graph, Ragged
+from subgnn import Ragged
 from subgnn.kernels.draws import node_set_keys
-from subgnn.kernels.walks import (
-    Steps,
-    border_walks,
-    graph_walks,
-    inside_walks,
-    walk_from_members,
-)
+from subgnn.kernels.walks import border_walks, graph_walks, inside_walks, walk_from_members
 from tests.kernels.chance import LEAST_P, p_value, uniform
 from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, make_graph, many, ragged
 
@@ -177,26 +171,12 @@ def test_walks_that_end_at_once():
     assert lists(graph_walks(*nothing, walks=2, length=4, beta=0.5, key=0)) == [[], []]
 
 
-# A square with both diagonals but one, a tail, an edge of weight 0, and a node on its own.
-EDGES = {(0, 1): 1.0, (1, 2): 3.0, (2, 3): 0.5, (0, 3): 2.0, (0, 2): 5.0, (3, 4): 1.5, (1, 4): 0.0}
-N = 6
-
-
-def built(*, directed: bool, weighted: bool = True) -> tuple[Steps, list[dict[int, float]]]:
-    """The steps of the graph, and the weights of each node's edges."""
-    tails, heads = (list(ends) for ends in zip(*EDGES, strict=True))
-    weights = list(EDGES.values()) if weighted else None
-    graph = Graph.from_edges(tails, heads, num_nodes=N, weights=weights, directed=directed)
-    each = np.ones(len(graph.neighbors)) if graph.weights is None else graph.weights
-    rows = zip(Ragged(graph.neighbors, graph.offsets), Ragged(each, graph.offsets), strict=True)
-    near = [{u: w for u, w in zip(some.tolist(), given.tolist(), strict=True) if w} for some, given in rows]
-    return Steps.of(*graph.csr, graph.weights), near
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_simple_walks_from_members(weighted):
-    steps, near = built(directed=False, weighted=weighted)
-    found = walk_from_members(steps, ragged([[0, 1], [5]]), walks=9_000, length=3, keys=np.array([1, 2], np.uint64))
+def test_simple_walks_from_members():
+    # A square with both diagonals but one, a tail, and a node on its own.
+    graph = SmallGraph(6, ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (3, 4)))
+    near = [dict.fromkeys(row.tolist(), 1.0) for row in Ragged(graph.csr[1], graph.csr[0])]
+    keys = np.array([1, 2], np.uint64)
+    found = walk_from_members(*graph.csr, ragged([[0, 1], [5]]), walks=9_000, length=3, keys=keys)
     counts: dict[int, Counter] = {}
     for start, walks in zip((0, 1), found[:2], strict=True):
         for walk in walks.tolist():
@@ -204,5 +184,5 @@ def test_simple_walks_from_members(weighted):
                 counts.setdefault(one, Counter())[two] += 1
     assert p_value([(seen, shares(near[node])) for node, seen in counts.items()]) > LEAST_P
     assert (found[2] == 5).all()
-    alone = walk_from_members(steps, ragged([[0, 1]]), walks=9_000, length=3, keys=np.array([1], np.uint64))
+    alone = walk_from_members(*graph.csr, ragged([[0, 1]]), walks=9_000, length=3, keys=keys[:1])
     np.testing.assert_array_equal(alone, found[:2])

@@ -57,15 +57,13 @@ def mixed(linear: nn.Linear, x, z, ratio, act=lambda h: h):
 
 
 def dense_pass(network, a, z, recorded=None):
-    """Vectors of all nodes without dropout, and the moments of all norms; ``a`` is a matrix, or one for each type."""
+    """Vectors of all nodes without dropout, and the moments of all norms."""
     norms = Norms(recorded)
     x = norms(network.first, network.table.expand(len(z), -1))
     outs = []
     for i, layer in enumerate(network.layers):
         messages = mixed(layer.message, x, z, layer.ratio, functional.elu)
-        typed = network.type_scales is not None
-        pairs = zip(a, network.type_scales[i], strict=True) if typed else [(a, 1.0)]
-        y = norms(layer.norm, sum(matrix @ (messages * scale) for matrix, scale in pairs))
+        y = norms(layer.norm, a @ messages)
         out = mixed(layer.combine, torch.cat([y, x], dim=1), z, layer.ratio)
         outs.append(norms(layer.jump, out))
         if i < len(network.layers) - 1:

@@ -6,26 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from examples.planted import generate_planted
 
-from subgnn import Dataset, Ragged, SubgraphSet
+from subgnn import Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.kernel_machines.rows import view_of
 from subgnn.models.kernel_machines.views import DiffusionSettings
-from subgnn.models.recipes import check_recipe, find_recipe, portfolio, unused_line
+from subgnn.models.recipes import check_recipe, find_recipe, portfolio
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.portfolio import plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
-from tests.models.dense import dense_adjacency, dense_pass, labels, unfitted
 from tests.models.examples import training_data
-from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
 PLANTED = generate_planted("type-planted", seed=1, num_subgraphs=90, subgraph_size=8, region_size=30)
@@ -83,51 +80,3 @@ def test_views_of_more_types_than_fit_in_memory_are_refused():
     data = training_data(graph, replace(subgraphs, splits=np.zeros(90, np.int8)))
     with memory_limit("1GB"), pytest.raises(UserError, match=r"views of 900 edge types of 90 subgraphs take 0\.7 GB"):
         MODELS["diffusion"].set_up(data, find_recipe("diffusion-types"))
-
-
-def small_typed():
-    """A random graph of 30 nodes with three types, and subgraphs of it."""
-    plain, rng = random_graph(1, nodes=30, edges=50), np.random.default_rng(0)
-    tails, heads, _ = plain.edges()
-    kinds = rng.choice(list("abc"), len(tails))
-    graph = Graph.from_edges(
-        np.append(tails, tails[:9]), np.append(heads, heads[:9]), num_nodes=30, types=[*kinds, *"abcabcabc"]
-    )
-    rows = random_subgraphs(1, nodes=30, count=12)
-    subgraphs = SubgraphSet.from_lists(list(rows), num_nodes=30, labels=["a", "b"] * 6, splits=["train"] * 12)
-    return Dataset("random", graph, subgraphs)
-
-
-@pytest.mark.filterwarnings("ignore:dropped")
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_typed_messages_are_those_of_the_formulas_and_a_subgraph_is_predicted_by_itself(layers):
-    data = small_typed()
-    options = (f"model.layers={layers}", "message_passing.typed=true", "message_passing.pool=sum")
-    network, source = unfitted("glass", data, *options)
-    network.eval()
-    matrices = [dense_adjacency(layer, "mean") for layer in data.graph.layers]
-    with torch.no_grad():
-        reference = labels(30, network.reference.numpy())
-        expected, recorded = dense_pass(network, matrices, reference)
-        found = network.vectors_at(network.whole_pass(source.graph, reference), torch.arange(30))
-        torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
-        alone = [
-            dense_pass(network, matrices, labels(30, nodes), recorded)[0][torch.from_numpy(nodes.astype(np.int64))]
-            for nodes in data.subgraphs.nodes
-        ]
-        found = network.embed(source.batch(np.arange(12)))
-    torch.testing.assert_close(found, torch.stack([rows.sum(dim=0) for rows in alone]), rtol=2e-3, atol=2e-3)
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("typed", [True, False])
-def test_typed_messages_learn_the_planted_label(tmp_path, typed):
-    settings = ["embeddings.source=random", "embeddings.dim=16", "model.layers=1", "model.dropout=0"]
-    settings += ["training.lr=0.02", "training.epochs=40", "training.select_from=0"]
-    recipe = find_recipe("ssnp", [*settings, f"message_passing.typed={str(typed).lower()}"])
-    assert ("edge types" in unused_line(recipe, PLANTED.graph)) == (not typed)
-    results = train(PLANTED, recipe, tmp_path / "run", device="cpu", report=False)
-    assert (results.test["micro_f1"] >= 0.95) == typed
-    assert results.test["micro_f1"] >= 0.95 or results.test["micro_f1"] <= 0.75
-    predictor = Predictor(tmp_path / "run" / CHECKPOINT, PLANTED.graph, device="cpu")
-    assert predictor.outputs(PLANTED.subgraphs.nodes).shape == (90, 2)

@@ -11,7 +11,7 @@ import pytest
 from subgnn.api.train_recipe import train
 from subgnn.errors import DataError
 from subgnn.models.recipes import find_recipe
-from subgnn.reports.compare import differing_settings, read_runs, write_comparison
+from subgnn.reports.compare import read_runs, write_comparison
 from subgnn.result import RESULTS
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
@@ -53,15 +53,6 @@ def test_runs_are_sorted_by_validation_and_problems_are_listed(folder):
     assert len(problems) == 2
     assert "run.json: this is not valid JSON" in problems[0]
     assert "no finished run" in problems[1]
-
-
-def test_only_settings_that_differ_are_shown(folder):
-    runs = {run.name: run for run in read_runs(folder)[0]}
-    one, two = runs["deep/one"], runs["deep/two & <b>"]
-    found = dict(differing_settings([one, two]))
-    assert found == {"recipe": ["small", NASTY], "seed": ["0", "1"], "training.epochs": ["3", "4"]}
-    assert differing_settings([one, one]) == differing_settings([one]) == []
-    assert dict(differing_settings([runs["bag"], one]))["method"] == ["bag", "subgnn"]
 
 
 def test_the_page_compares_and_names_stay_text(folder, tmp_path):

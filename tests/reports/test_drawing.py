@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from subgnn import DataError, Graph, NodeNames, UserError
+from subgnn import Graph, NodeNames, UserError
 from subgnn.reports import drawing as module
 from subgnn.reports.drawing import Drawing, draw, picture
 from tests.serve.examples import served
@@ -82,25 +82,6 @@ def test_every_node_and_the_edges_of_the_subgraph_are_there():
     lines = list(ET.fromstring(svg).iter(f"{SVG}line"))
     # 2-3 joins two neighbours; it is not shown, as on the page.
     assert sorted(line.get("stroke") for line in lines) == sorted([module.INSIDE_EDGE, module.EDGE, module.EDGE])
-
-
-def test_names_do_not_cover_each_other():
-    star = Graph.from_edges([0] * 20, range(1, 21), names=NodeNames.of([f"a rather long name {i}" for i in range(21)]))
-    found = draw(star, np.arange(4, dtype=np.int32), most=16)
-    at = module.push_apart(np.random.default_rng(0).normal(0, 100, (20, 2)), found.nodes)
-    boxes = module.name_boxes(found.nodes)
-    apart = np.abs(at[:, None] - at[None]) - (boxes[:, None] + boxes[None])
-    assert (apart.max(axis=2)[~np.eye(len(at), dtype=bool)] > 0).all()
-
-
-def test_it_is_the_same_every_time_and_a_notebook_shows_it(tmp_path):
-    one, two = picture(drawn()), picture(drawn())
-    assert one.svg == two.svg == one._repr_svg_()
-    one.save(tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == one.svg + "\n"
-    with pytest.raises(DataError, match=r"a\.svg"):
-        one.save(tmp_path / "a.svg")
-    one.save(tmp_path / "a.svg", overwrite=True)
 
 
 def test_files_are_what_their_names_say(tmp_path):

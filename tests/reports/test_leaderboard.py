@@ -14,7 +14,7 @@ from subgnn.result import Candidate
 from tests.results import result
 from tests.training.examples import dataset
 
-from .reading import drawn, read
+from .reading import read
 
 
 def entry(name, score=None, half=0.02, weight=0.0, note="", test=None):
@@ -54,28 +54,7 @@ def test_the_table_has_the_final_answer_first_and_then_every_scored_candidate():
     assert found["chosen"].startswith("an ensemble")
 
 
-def test_the_chart_has_dots_bars_and_test_scores_and_leaves_out_what_is_far():
-    found = values()
-    assert found["far"] == ["constant"]
-    marks = found["chart"].marks
-    assert [(mark.x, mark.x_range) for mark in marks if mark.size == 4] == [
-        (0.75, None),
-        (0.74, pytest.approx((0.72, 0.76))),
-        (0.70, pytest.approx((0.68, 0.72))),
-        (0.65, pytest.approx((0.63, 0.67))),
-    ]
-    assert [mark.x for mark in marks if mark.size == 3] == [0.74, 0.73, 0.69]
-    svg = read(drawn("charts.html", "chart", found["chart"])).one(role="img")
-    assert "diffusion 0.740" in svg.attributes["aria-label"]
-
-
-FAST = (
-    "auto.only=['bag', 'bag-1hop']",
-    "auto.folds=2",
-    "auto.repeats=2",
-    "auto.time=600",
-    "bag.inverse_penalty=1",
-)
+FAST = ("auto.only=['bag', 'bag-1hop']", "auto.folds=2", "auto.repeats=2", "auto.time=600", "bag.inverse_penalty=1")
 
 
 @pytest.mark.quick(1)

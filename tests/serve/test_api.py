@@ -19,7 +19,6 @@ from tests.serve.examples import HOST, SOME, SOME_IDS, client, run_folder, serve
 
 ROWS = Ragged.from_rows([SOME_IDS, [5]])
 ASKED = {"subgraphs": [SOME, ["gene5"]]}
-JSON_BODY = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -206,28 +205,6 @@ def test_a_hundred_thousand_unknown_keys_have_a_short_answer(asking):
     assert answer.json()["error"] == "body: unknown key 'k0'; accepted: subgraphs, unknown"
 
 
-def test_large_bodies_are_parsed_outside_the_event_loop(asking, monkeypatch):
-    threads = []
-    real = routes.parse_body
-
-    def parse(model, body):
-        threads.append(threading.current_thread().name)
-        return real(model, body)
-
-    monkeypatch.setattr(routes, "parse_body", parse)
-    large = {"subgraphs": [["GENE0"] * 200] * 20}
-    assert len(json.dumps(large)) > routes.SMALL_BODY
-    for question in ("predict", "embed"):
-        assert post(asking, question, large).status_code == 200
-    assert threads == ["subgnn-parse_0"] * 2
-    assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == 200
-    assert threads[2] != "subgnn-parse_0"  # handing over costs more than it takes
-    # The same whatever the size.
-    answers = [asking.post("/api/runs/small/predict", content=b"{" + b" " * n, headers=JSON_BODY) for n in (0, 20_000)]
-    assert [answer.status_code for answer in answers] == [400, 400]
-    assert answers[0].json() == answers[1].json()
-
-
 def test_limits_are_kept():
     small = Limits(subgraphs=3, nodes=10, explained=1, body_bytes=2000)
     with client(limits=small) as asking:
@@ -342,3 +319,28 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
             assert near[0]["nodes"] == run.subgraphs.nodes[0].tolist()
             failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
     assert "mn-gin" in failed["error"] + failed["hint"]
+
+
+JSON_BODY = {"content-type": "application/json"}
+
+
+def test_large_bodies_are_parsed_outside_the_event_loop(asking, monkeypatch):
+    threads = []
+    real = routes.parse_body
+
+    def parse(model, body):
+        threads.append(threading.current_thread().name)
+        return real(model, body)
+
+    monkeypatch.setattr(routes, "parse_body", parse)
+    large = {"subgraphs": [["GENE0"] * 200] * 20}
+    assert len(json.dumps(large)) > routes.SMALL_BODY
+    for question in ("predict", "embed"):
+        assert post(asking, question, large).status_code == 200
+    assert threads == ["subgnn-parse_0"] * 2
+    assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == 200
+    assert threads[2] != "subgnn-parse_0"  # handing over costs more than it takes
+    # The same whatever the size.
+    answers = [asking.post("/api/runs/small/predict", content=b"{" + b" " * n, headers=JSON_BODY) for n in (0, 20_000)]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert answers[0].json() == answers[1].json()

@@ -16,7 +16,6 @@ from python_multipart import multipart
 from subgnn.data import formats
 from subgnn.data.formats import members
 from subgnn.serve import routes, tables
-from subgnn.serve.limits import Limits
 from subgnn.serve.tables import MAX_PART_HEADER
 from tests.serve.examples import SOME, client
 
@@ -134,13 +133,6 @@ def test_many_headers_and_long_paths_are_refused(asking):
         assert asking.get(path).status_code == 414
     assert asking.get("/api/runs/small/nodes?q=" + "a" * 201).status_code == 422
     assert asking.get("/api/runs/small/nodes?q=a&limit=" + "1" * 5_000).status_code == 422
-
-
-def test_limits_of_heads_may_be_set():
-    with client(limits=Limits(header_bytes=400, target_bytes=20)) as asking:
-        assert asking.get("/health").status_code == 200
-        assert asking.get("/health", headers={"x": "a" * 400}).status_code == 431
-        assert asking.get("/health?" + "a" * 20).status_code == 414
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "(" * 9_000])

@@ -52,15 +52,6 @@ def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query)
     assert ranks == sorted(ranks)
 
 
-@settings(max_examples=60)
-@given(NAMES)
-def test_what_a_node_is_called_means_it(names):
-    of_names = index(names)
-    assert [of_names.find(of_names.name(node)) for node in range(len(names))] == list(range(len(names)))
-    rows = [of_names.find(f"{of_names.row_prefix}{node}") for node in range(len(names))]
-    assert rows == list(range(len(names)))
-
-
 def test_a_number_is_a_name_where_there_are_names():
     entrez = index(["11", "5", "2"])
     assert [entrez.find(given) for given in (5, "5", 0, "#0", "11")] == [1, 1, None, 0, 0]
@@ -74,13 +65,3 @@ def test_the_answer_is_bounded_and_well_connected_nodes_come_first():
     found = NodeIndex(graph).search("n", limit=4)
     assert [each.id for each in found] == [7, 1, 2, 3]
     assert found[0].degree == 3
-
-
-def test_without_names_there_are_ids():
-    bare = NodeIndex(Graph.from_edges([0], [1]))
-    assert [each.name for each in bare.search("1", limit=5)] == ["1"]
-    assert bare.find(1) == 1
-    assert bare.find("TP53") is None
-    assert bare.search("TP53", limit=5) == []
-    assert bare.search("   ", limit=5) == []
-    assert bare.find("9" * 18) is None

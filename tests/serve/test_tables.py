@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 
 import pyarrow as pa
@@ -45,21 +44,6 @@ def test_a_table_is_answered_as_by_predict(asking, tmp_path, form, top):
         assert parquet.read_table(pa.BufferReader(answer.content)) == parquet.read_table(out)
     else:
         assert answer.content == out.read_bytes()
-
-
-def test_accept_names_the_format_and_json_lists_unknown_nodes(asking):
-    answer = send(asking, WIDE, headers=CSV | {"accept": "text/csv"}, unknown="drop")
-    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-    header, *rows = csv.reader(io.StringIO(answer.text))
-    found = send(asking, WIDE, unknown="drop").json()
-    assert found["columns"] == header
-    assert header[-3:] == ["name", "dropped", "score"]
-    assert [row[:2] for row in found["rows"][:2]] == [row[:2] for row in rows[:2]]
-    assert found["rows"][2][1:-3] == [None] * 4
-    assert [row[-3:] for row in found["rows"]] == [["first", "", "1"], ["second", "NOBODY", "2"], ["third", "WHO", "3"]]
-    assert (found["run"], found["task"], found["num_unknown"]) == ("small", "multi-class", 2)
-    assert [(one["given"], one["subgraphs"]) for one in found["unknown"]] == [("NOBODY", 1), ("WHO", 1)]
-    assert found["notes"][0] == "table: subgraph from 'pathway', node from 'genes'"
 
 
 VERBS = {"predict": (), "embed": (), "search": (), "explain": (), "complete": ("--top", 2)}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.config.settings import ChannelSettings
-from subgnn.errors import DataWarning, UserError
+from subgnn.errors import DataWarning
 from subgnn.prepare import measure as preparing
 from subgnn.prepare.measure import Plan, content_key
 from subgnn.prepare.measure import prepare_cached as prepare_through
@@ -151,13 +151,6 @@ def test_only_our_files_count_and_go(folder):
     assert [entry.path for entry in cache_entries()] == [kept]
     make_room(0, 0)
     assert files(folder) == sorted([foreign, fresh])
-
-
-@pytest.mark.parametrize("text", ["much", "-1GB", "5 XB", "GB"])
-def test_a_limit_that_is_none(monkeypatch, text):
-    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", text)
-    with pytest.raises(UserError, match=r"SUBGNN_CACHE_LIMIT: '.*' is not a size; accepted: .* as 5GB"):
-        ask()
 
 
 def test_writers_at_once(folder):

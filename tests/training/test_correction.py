@@ -128,10 +128,9 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
     found = evaluate_run(run, data)
     parts = found.network.parts()
     assert list(parts)[-1] == "baseline"
-    assert parts["baseline"] == [slice(found.vectors.shape[1] - 3, found.vectors.shape[1])]
+    assert [part.stop - part.start for part in parts["baseline"]] == [3]
     assert found.metrics()["micro_f1"] == pytest.approx(results.test["micro_f1"])
     page = (run / "report.html").read_text()
-    assert "scores of the baseline" in page
     assert "bag-1hop (normalize=rows" in page
     assert "Epoch 0 is the baseline" in page
 

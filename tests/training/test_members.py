@@ -219,7 +219,6 @@ def test_the_page_of_the_run(done, predictor):
     for words in (
         "3; their outputs are averaged",
         "The first of 3 networks.",
-        "Contributions are those of the first of 3 networks",
     ):
         assert words in page
     assert ", ".join(str(one["selected_epoch"]) for one in results["members"]) + ", of each network" in page

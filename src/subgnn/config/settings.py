@@ -75,7 +75,6 @@ class PretrainSettings:
     steps: Count = 20
     fraction: Probability = 0.3
     walk_length: Size = 16
-    weighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,6 @@ paper:* batch normalisation between layers; without it, a graph of hubs and leav
 degrees (docs/embeddings.md). *Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A
 pair that is no edge counts 1 / (p_u p_v) where its ends are uniform, 1 where they are drawn by degree. Each sample adds
 itself to the counts it is weighted by, so nothing is divided by 0.
-
-With ``pretrain.weighted`` messages are multiplied by the weights of edges, in units of their mean magnitude, and GCN's
-d are sums of these magnitudes. Walks stay uniform.
 """
 
 from __future__ import annotations
@@ -39,8 +36,7 @@ from torch import Tensor, nn
 from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import LAYERS, Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import extra_package
-from subgnn.kernels.draws import Block, find_entries, induced_block, sample_neighbors, walk_nodes
-from subgnn.ragged import Ragged
+from subgnn.kernels.draws import Block, induced_block, sample_neighbors, walk_nodes
 from subgnn.rng import stream, stream_key
 
 _DAMPING = 0.5  # the power of the degree that GIN's sum over neighbours is divided by
@@ -100,8 +96,6 @@ class GINSampler:
         begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
         offsets = self.split.offsets[run.start : run.stop + 1] - begin
         weights = self._weights(np.arange(run.start, run.stop), offsets)
-        if self.split.weights is not None:
-            weights *= self.split.weights[begin:end]
         columns = self.split.neighbors[begin:end]
         return Adjacency.of(offsets, columns, weights, num_columns=len(self.everyone), rows=run, gradient=False)
 
@@ -132,15 +126,8 @@ class GINSampler:
 
     def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
         weights = self._weights(rows, block.offsets)
-        if self.split.weights is not None:
-            tails = np.repeat(rows, np.diff(block.offsets))
-            weights *= self.split.weights[find_entries(*self.split.csr, tails, block.nodes[block.columns])]
         return Adjacency.of(
-            block.offsets,
-            block.columns,
-            weights,
-            num_columns=len(block.nodes),
-            rows=slice(0, len(rows)),
+            block.offsets, block.columns, weights, num_columns=len(block.nodes), rows=slice(0, len(rows))
         )
 
     def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -182,9 +169,6 @@ class GraphSAINTSampler:
     def __init__(self, split: EdgeSplit, settings: PretrainSettings) -> None:
         self.split, self.settings = split, settings
         self.roots = np.sqrt(np.diff(split.offsets) + 1).astype(np.float32)
-        if split.weights is not None:
-            rows = Ragged(np.abs(split.weights), split.offsets)
-            self.roots = np.sqrt(np.bincount(rows.row_ids, rows.values, len(rows)) + 1).astype(np.float32)
         self.node_counts = np.ones(len(self.roots), np.int32)
         self.edge_counts = np.ones(len(split.neighbors), np.int32)
         for i in range(_SAMPLES_BEFOREHAND):
@@ -203,11 +187,10 @@ class GraphSAINTSampler:
         begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
         offsets, columns = self.split.offsets[run.start : run.stop + 1] - begin, self.split.neighbors[begin:end]
         own = self.roots[run]
-        given = 1 if self.split.weights is None else self.split.weights[begin:end]
         return Adjacency.of(
             offsets,
             columns,
-            given / (np.repeat(own, np.diff(offsets)) * self.roots[columns]),
+            1 / (np.repeat(own, np.diff(offsets)) * self.roots[columns]),
             num_columns=len(self.roots),
             rows=run,
             loops=1 / own**2,
@@ -244,7 +227,6 @@ class GraphSAINTSampler:
         """GCN's weights, each over the probability that a sample with the node has the edge too."""
         own = self.roots[block.nodes]
         rarity = self.node_counts[block.nodes][tails] / self.edge_counts[entries]
-        rarity = rarity if self.split.weights is None else rarity * self.split.weights[entries]
         return Adjacency.of(
             block.offsets,
             block.columns,

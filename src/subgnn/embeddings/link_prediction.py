@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
@@ -41,8 +41,7 @@ class EdgeSplit:
 
     offsets and neighbors are the message-passing graph: the training edges, each in both directions, without those held
     out. val_non_edges are as many uniform pairs that no edge of the whole graph joins, and val_matched pairs of nodes
-    drawn by degree: degrees alone separate the former from edges, but not the latter. Pairs are (2, n) int32. weights
-    (entries,) multiply messages and have the mean magnitude 1; None where all are 1.
+    drawn by degree: degrees alone separate the former from edges, but not the latter. Pairs are (2, n) int32.
     """
 
     offsets: NDArray[np.int64]
@@ -51,7 +50,6 @@ class EdgeSplit:
     val: NDArray[np.int32]
     val_non_edges: NDArray[np.int32]
     val_matched: NDArray[np.int32]
-    weights: NDArray[np.float32] | None = None
 
     @property
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -74,17 +72,9 @@ class EdgeSplit:
         )
 
 
-def unit_weights(graph: Graph) -> NDArray[np.float32] | None:
-    """The weights of a graph's entries over their mean magnitude, with their signs; None without weights."""
-    if graph.weights is None:
-        return None
-    mean = float(np.abs(graph.weights).mean(dtype=np.float64)) if len(graph.weights) else 0.0
-    return (graph.weights / np.float32(mean or 1.0)).astype(np.float32)
-
-
-def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool = False) -> EdgeSplit:
+def split_edges(graph: Graph, *, val_fraction: float, seed: int) -> EdgeSplit:
     """Hold out a part of the edges of an undirected graph: at least one, and not all."""
-    tails, heads, weights = replace(graph, weights=unit_weights(graph) if weighted else None).edges()
+    tails, heads, _ = graph.edges()
     edges = np.stack([tails, heads])
     count = edges.shape[1]
     if count < 2:
@@ -99,9 +89,8 @@ def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool 
     if not pairs.shape[1]:
         what = "almost all pairs of nodes are joined by an edge"
         raise DataError(what, where="pretrain", hint="link prediction needs pairs of nodes without an edge")
-    offsets, neighbors, places, _ = undirected_csr(train[0], train[1], graph.num_nodes)
-    of_entries = None if weights is None else weights[kept][places]
-    return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched], of_entries)
+    offsets, neighbors, _, _ = undirected_csr(train[0], train[1], graph.num_nodes)
+    return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched])
 
 
 def _sparse(offsets: Tensor, columns: Tensor, weights: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,22 +33,13 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings, encode_vectors, read_vectors
-from subgnn.errors import DataError, DataWarning, UserError, choices
-from subgnn.parallel.locks import try_lock
+from subgnn.errors import UserError, choices
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
-from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.files import json_digest
 
 ALGORITHM = 1
-SECONDS_BETWEEN_SAVES = 10.0
-STATE = Format(
-    name="subgnn-pretraining",
-    noun="state of a pretraining",
-    make="an interrupted pretraining leaves one",
-    again="leave out --resume",
-)
 _HELD_OUT = 0.05  # of the edges, to select the epoch
 _PATIENCE = 5  # epochs without an improvement before it stops
 Sampler = GINSampler | GraphSAINTSampler
@@ -79,7 +69,7 @@ class Pretrained:
 
 @dataclass(slots=True)
 class Progress:
-    """Progress of a pretraining; all of it is in the file that resuming reads."""
+    """Progress of a pretraining."""
 
     epoch: int = 0
     best_epoch: int = -1
@@ -95,50 +85,28 @@ def pretrain(
     dim: int,
     settings: PretrainSettings | None = None,
     device: str = "auto",
-    state: Path | None = None,
-    resume: bool = False,
     on_epoch: OnEpoch = ignore,
 ) -> Pretrained:
     """Learn a vector for every node by ``gin`` or ``graphsaint``.
 
-    Directions of edges are ignored, and weights unless ``pretrain.weighted`` is set. Nodes start from one-hot features,
+    Directions and weights of edges are ignored. Nodes start from one-hot features,
     that is from a learned table, or from the features of the graph if it has any.
 
     Args:
-        state: a file for the state that resuming needs, saved every few seconds and removed in the end. If it cannot be
-            written, a warning says so.
-        resume: continue from ``state`` if it exists; on a CPU the result is the same bit for bit.
         on_epoch: called with epoch, loss, val_auroc (uniform non-edges) and val_matched_auroc after every epoch.
     """
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed, weighted=settings.weighted)
+    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
-    owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
     fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, device)
-    if resume and state is not None and state.is_file():
-        before = load_state(state, STATE)
-        if before.get("owner") != owner:
-            hint = "use the same graph, method and settings, or leave out --resume"
-            raise DataError("this is the state of a different pretraining", where=str(state), hint=hint)
-        fitting.load(before)
-    saved_at = time.monotonic()
     for record in fitting.epochs():
-        if state is not None and time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
-            try:
-                save_state({"owner": owner, **fitting.state()}, state, STATE)
-            except DataError as error:
-                what = f"{error.where}: {error.what}; pretraining continues, but cannot be resumed from here"
-                warnings.warn(what, DataWarning, stacklevel=2)
-            saved_at = time.monotonic()
         on_epoch(record)
-    if state is not None:
-        state.unlink(missing_ok=True)
     progress = fitting.progress
     return Pretrained(
         vectors=progress.best_vectors.numpy(),
@@ -176,18 +144,6 @@ class _Fitting:
         self.fabric, self.progress = Fabric(accelerator=device, devices=1), Progress()
         optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
         self.wrapped, self.optimizer = self.fabric.setup(encoder, optimizer)
-
-    def state(self) -> dict[str, Any]:
-        """All that resuming needs."""
-        progress = {name: getattr(self.progress, name) for name in Progress.__dataclass_fields__}
-        parts = {"encoder": self.encoder.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return parts | {"progress": progress}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
-        self.encoder.load_state_dict(state["encoder"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.progress = Progress(**state["progress"])
 
     def epochs(self) -> Iterator[dict[str, Any]]:
         """Fit, and yield a record after every epoch."""
@@ -252,39 +208,25 @@ def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
 
 
 def pretrained_vectors(
-    recipe: VectorSettings,
-    graph: Graph,
-    *,
-    device: str = "auto",
-    cache: bool = True,
-    on_epoch: OnEpoch = ignore,
+    recipe: VectorSettings, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32]:
-    """Embeddings (N, dim) from the cache, or pretrained and stored there; an interrupted pretraining is continued.
+    """Embeddings (N, dim) from the cache, or pretrained and stored there.
 
     A damaged file is replaced, and work goes on without a cache that cannot be written, each with a warning. Processes
-    that pretrain the same at once each do the work; one of them saves the state that resuming needs.
+    that pretrain the same at once each do the work.
     """
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
     check_settings(method, dim, settings)
 
-    def compute(state: Path | None) -> Pretrained:
-        options: dict[str, Any] = {"settings": settings, "device": device, "on_epoch": on_epoch}
-        return pretrain(graph, method, dim=dim, state=state, resume=state is not None, **options)
+    def compute() -> Pretrained:
+        return pretrain(graph, method, dim=dim, settings=settings, device=device, on_epoch=on_epoch)
 
     if not cache or cache_limit() == 0:
-        return compute(None).vectors
+        return compute().vectors
     file = cache_file(recipe, graph)
     vectors = lookup(file, lambda: read_vectors(file, graph))
     if vectors is not None:
         return vectors
-    state = file.with_suffix(".state.safetensors")
-    with try_lock(state) as locked:
-        try:
-            found = compute(state if locked else None)
-        except Damaged as error:
-            what = f"{error.where}: {error.what}; pretraining starts from the beginning"
-            warnings.warn(what, DataWarning, stacklevel=2)
-            state.unlink()
-            found = compute(state)
+    found = compute()
     store(file, encode_vectors(found.vectors, found.about(), graph_hash=graph.content_hash))
     return found.vectors

@@ -47,10 +47,7 @@ LARGEST_COPY = 256 * 2**20
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
 _COLUMNS = 32  # hidden units of an untrained GIN that are computed at a time
 _STORED = Format(
-    name="subgnn-embeddings",
-    noun="file of embeddings",
-    make="make one with subgnn pretrain",
-    again="pretrain again",
+    name="subgnn-embeddings", noun="file of embeddings", make="make one with subgnn pretrain", again="pretrain again"
 )
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3
@@ -93,11 +90,6 @@ def node_vectors(
         what, hint = "the table of node embeddings is missing", "pretrain or give the file again"
         raise DataError(what, where=settings.source, hint=hint)
     return np.array(table[nodes], np.float32)
-
-
-def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
-    """The graph attributes that pretraining uses besides nodes and edges: keys of ``ATTRIBUTES``."""
-    return frozenset({"features", "weights"}) if settings.weighted else frozenset({"features"})
 
 
 def check_source(recipe: VectorSettings) -> None:

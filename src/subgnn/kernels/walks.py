@@ -1,19 +1,16 @@
-"""Random walks: triangular ones (paper, appendix A.2; Boldi and Rosa, 2012), and simple ones by the weights of edges.
+"""Random walks: triangular ones (paper, appendix A.2; Boldi and Rosa, 2012), and simple ones.
 
 X_0 is uniform over the nodes a walk may start at, X_1 uniform over the allowed neighbours of X_0. Then, from the last
 two nodes x and y, with T = N(y) & N(x) and U = N(y) - N(x), both cut down to allowed nodes, the next node is uniform
 over T with probability beta and over U otherwise; if one is empty the other is taken, and if both are the walk
 ends. x itself is in U, so in an undirected graph only an isolated start ends a walk early.
 
-Simple walks draw every step from all edges of a node, by weight (:class:`Steps`), by binary search in the cumulative
-weights of its row. Edges of weight 0 are left out.
+Simple walks draw every step uniformly from all edges of a node.
 
 Walks have at most ``length`` nodes. Their random numbers are keyed by the walk, never by the thread.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -99,46 +96,6 @@ def _step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array)
                 return z
             rank -= 1
     return _END
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """Edges that walks follow.
-
-    ``cumulative`` (entries + 1,) has the sums of the weights of all entries before each; empty where all weights are 1.
-    """
-
-    graph: Csr
-    cumulative: Array
-
-    @classmethod
-    def of(cls, offsets: Array, neighbors: Array, weights: Array | None = None) -> Steps:
-        """The edges of CSR arrays, without those of weight 0; no weights where all are 1."""
-        if weights is None:
-            return cls(csr(offsets, neighbors), frozen(np.empty(0), np.float64))
-        kept = weights != 0
-        if not kept.all():
-            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[offsets]
-            neighbors, weights = neighbors[kept], weights[kept]
-        sums = np.zeros(len(neighbors) + 1)
-        np.cumsum(weights, dtype=np.float64, out=sums[1:])
-        return cls(csr(offsets, neighbors), frozen(sums, np.float64))
-
-
-@compiled
-def _draw(cumulative: Array, lo: int, hi: int, state: Array) -> int:
-    """An entry of lo..hi-1, drawn by weight."""
-    if len(cumulative) == 0:
-        return lo + uniform_below(state, hi - lo)
-    wanted = cumulative[lo] + uniform_unit(state) * (cumulative[hi] - cumulative[lo])
-    first, last = lo, hi - 1
-    while first < last:
-        middle = (first + last) >> 1
-        if cumulative[middle + 1] > wanted:
-            last = middle
-        else:
-            first = middle + 1
-    return first
 
 
 @compiled
@@ -270,8 +227,8 @@ def border_walks(
 
 
 @compiled_parallel
-def _from_members(begin: int, end: int, edges: tuple[Csr, Array], family: Sets, keys: Array, out: Array) -> None:
-    (offsets, neighbors), cumulative = edges
+def _from_members(begin: int, end: int, graph: Csr, family: Sets, keys: Array, out: Array) -> None:
+    offsets, neighbors = graph
     values, rows = family
     for r in range(begin, end):
         for i in range(rows[r], rows[r + 1]):
@@ -281,15 +238,15 @@ def _from_members(begin: int, end: int, edges: tuple[Csr, Array], family: Sets, 
                 for t in range(out.shape[2]):
                     lo, hi = offsets[node], offsets[node + 1]
                     if lo < hi:
-                        node = neighbors[_draw(cumulative, lo, hi, state)]
+                        node = neighbors[lo + uniform_below(state, hi - lo)]
                     out[i, w, t] = node
 
 
-def walk_from_members(steps: Steps, rows: Ragged, *, walks: int, length: int, keys: Array) -> Array:
+def walk_from_members(offsets: Array, neighbors: Array, rows: Ragged, *, walks: int, length: int, keys: Array) -> Array:
     """Walks (total, walks, length) from each node of every set, as nodes after each step, under a key for each set.
 
     A walk that cannot go on stays where it is.
     """
     out = np.empty((len(rows.values), walks, length), np.int32)
-    _from_members(len(rows), (steps.graph, steps.cumulative), sets(rows), frozen(keys, np.uint64), out)
+    _from_members(len(rows), csr(offsets, neighbors), sets(rows), frozen(keys, np.uint64), out)
     return out

@@ -28,7 +28,7 @@ from torch import nn
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings.sources import PRETRAINED, used_in_pretraining
+from subgnn.embeddings.sources import PRETRAINED
 from subgnn.models.examples import Examples, Source
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.parallel.progress import OnProgress, ignore
@@ -250,7 +250,7 @@ class TrainableModel(Model):
         is not counted here (:func:`~subgnn.models.recipes.used_attributes`).
         """
         pretrained = self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
-        return used_in_pretraining(recipe.pretrain) if pretrained else frozenset()
+        return frozenset({"features"}) if pretrained else frozenset()
 
 
 class ChannelModel(TrainableModel):

@@ -87,16 +87,6 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """A bar: the rectangle between two corners."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    title: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
 class Key:
     """An entry of a chart's legend: words beside a line, a mark, or both."""
 
@@ -133,20 +123,13 @@ class Axes:
 
 
 def number_axes(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    x_label: str,
-    y_label: str,
-    *,
-    log: bool = False,
-    x_ticks: Sequence[tuple[float, str]] | None = None,
+    x: tuple[float, float], y: tuple[float, float], x_label: str, y_label: str, *, log: bool = False
 ) -> Axes:
     """Axes over two ranges of numbers; ``log`` makes the y axis logarithmic."""
     up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
     y_ticks = _numbers(up)
     along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT)
-    ticks = _numbers(along) if x_ticks is None else x_ticks
-    return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=ticks, y_ticks=y_ticks)
+    return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=_numbers(along), y_ticks=y_ticks)
 
 
 def row_axes(names: Sequence[str], x: tuple[float, float], x_label: str, *, names_above: bool = False) -> Axes:
@@ -183,7 +166,6 @@ class Chart:
     _: KW_ONLY
     rules: Sequence[tuple[float, str]] = ()
     lines: Sequence[Line] = ()
-    boxes: Sequence[Box] = ()
     marks: Sequence[Mark] = ()
     columns: Sequence[tuple[float, str]] = ()
     key: Sequence[Key] = ()

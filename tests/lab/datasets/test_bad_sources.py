@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.errors import DataError
 from subgnn.lab.datasets.obo import read_obo
-from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome, read_node_ids
+from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from tests.lab.datasets.samples import gene2go
 
 Reader = Callable[[Path], object]
@@ -35,10 +35,6 @@ def annotations(path: Path) -> object:
         (read_interactome, "Gene 1,Gene 2\n1,2\n\n12\n", ":4: '12' is not a pair"),
         (read_interactome, "Gene 1,Gene 2\n1,2\n1,x\n", ":3: '1,x' is not a pair"),
         (read_interactome, "Gene 1,Gene 2\n,2\n", ":2: ',2' is"),
-        *(
-            (read_node_ids, f"node\tGeneID\n{lines}", r".*accepted: ")
-            for lines in ("0\t3\n2\t4\n", "0\t3\n1\t3\n", "0\t3\n0\t4\n", "0\tTP53\n", "-1\t3\n")
-        ),
     ],
 )
 def test_a_bad_file_says_where(tmp_path: Path, read: Reader, text: str, message: str) -> None:

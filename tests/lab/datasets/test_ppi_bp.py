@@ -15,7 +15,6 @@ from subgnn.lab.datasets.ppi_bp import (
     read_annotations,
     read_gene_symbols,
     read_interactome,
-    read_node_ids,
 )
 from tests.lab.datasets.samples import gene2go, obo, ppi_rows, symbols, write_ppi
 
@@ -45,19 +44,6 @@ def test_a_smaller_component_goes_and_a_first_line_of_ids_is_an_edge(tmp_path: P
     found = read_interactome(path)
     assert (found.genes, found.graph.num_edges) == (["1", "2", "3"], 2)
     assert found.dropped["genes outside the largest component"] == 2
-
-
-def test_nodes_are_numbered_as_a_table_says(tmp_path: Path) -> None:
-    path, table = tmp_path / "network.csv", tmp_path / "node_ids.tsv"
-    path.write_text("Gene 1,Gene 2\n1,2\n2,3\n8,9\n8,8\n3,5\n")
-    table.write_text("node\tGeneID\n1\t9\n0\t3\n2\t8\n3\t2\n4\t7\n")
-    found = read_interactome(path, symbols={"2": "TWO"}, node_ids=read_node_ids(table))
-    assert found.genes == ["3", "9", "8", "2", "7"]
-    assert found.dropped["pairs with a gene that has no node"] == 2
-    a, b, _ = found.graph.edges()
-    assert sorted(zip(a.tolist(), b.tolist(), strict=True)) == [(0, 3), (1, 2)]
-    assert found.graph.names is not None
-    assert list(found.graph.names) == ["3", "9", "8", "TWO", "7"]
 
 
 def test_gene2go_and_gaf_say_the_same(folder: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from subgnn.lab.suites.job import node_overlap
-from subgnn.lab.suites.results import Group, overlap_bins, random_score, reliability
+from subgnn.lab.suites.results import Group, overlap_bins, reliability
 from subgnn.ragged import Ragged
 from tests.lab.suites.examples import MODELS, folder, run, tiny
 
@@ -115,13 +115,3 @@ def test_damaged_answers_are_none(tmp_path):
     for damaged in (content[: len(content) // 2], content[:40] + bytes(40) + content[80:], b"", b"text"):
         path.write_bytes(damaged)
         assert reliability(whole) is None
-
-
-def test_chance_with_several_labels_is_that_of_many_throws(tmp_path):
-    rng = np.random.default_rng(0)
-    targets = (rng.random((300, 5)) < 0.3).astype(np.int8)
-    kept = {"probabilities": np.zeros((300, 5)), "targets": targets, "overlap": np.zeros(300)}
-    chance = random_score(group(tmp_path, kept, task="multi-label", classes="abcde"))
-    said = rng.integers(0, 2, (400, 300, 5))
-    both = (said * targets).sum()
-    assert chance == pytest.approx(2 * both / (said.sum() + 400 * targets.sum()), abs=0.005)

@@ -86,17 +86,6 @@ def test_refused(text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_none(tmp_path):
-    (tmp_path / "bad.toml").write_text("a = ")
-    for name, words in (
-        (str(tmp_path / "nowhere.toml"), "no such search space"),
-        (str(tmp_path / "bad.toml"), "this is not valid TOML"),
-        ("papr", "unknown search space 'papr'; .*did you mean 'paper'"),
-    ):
-        with pytest.raises(UserError, match=words):
-            find_space(name)
-
-
 def test_values_go_where_they_belong():
     found, current = parameters(parse(TEXT), recipe())
     assert current == {

@@ -219,16 +219,6 @@ def test_a_trial_is_pruned_after_a_fold(tmp_path, monkeypatch):
     assert "Out-of-fold micro-f1" in read_recipe(tmp_path / "out" / "recipe.toml").note
 
 
-def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):
-    data = dataset()
-    tails, heads, _ = data.graph.edges()
-    there = replace(data, graph=Graph.from_edges(tails, heads, directed=True))
-    search(tmp_path / "out", there, trials=1)
-    back = replace(data, graph=there.graph.reverse())
-    with pytest.raises(DataError, match="different search: graph differ"):
-        search(tmp_path / "out", back, trials=1)
-
-
 def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):
     undefined = result(val={"r2": math.nan, "loss": 1.0})
     monkeypatch.setattr(trials, "train", lambda *_, **__: undefined)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 
-from subgnn import Dataset, Graph, SubgraphSet
+from subgnn import Dataset, SubgraphSet
 from subgnn.models.peers import glass
 from subgnn.models.peers.glass import Neighborhoods
 from subgnn.models.registry import MODELS
@@ -42,16 +40,10 @@ def one_by_one(network, data, rows, *, kind, how, recorded):
     ("kind", "how", "ratio"),
     [("mean", "sum", 0.9), ("sum", "mean", 1.0), ("symmetric", "size", 0.6), ("mean", "max", 0.5)],
 )
-@pytest.mark.parametrize(("layers", "weighted"), [(1, True), (2, False), (2, True), (3, False), (4, True), (5, False)])
-def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, kind, how, ratio, weighted):
+@pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
+def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, kind, how, ratio):
     data = example(layers)
-    if weighted:
-        tails, heads, _ = data.graph.edges()
-        weights = np.random.default_rng(layers).choice([-1.0, 0.5, 3.0], len(tails))
-        graph = Graph.from_edges(tails, heads, num_nodes=N, weights=weights)
-        data = replace(data, graph=graph)
     settings = [f"model.layers={layers}", f"message_passing.adjacency={kind}", f"message_passing.pool={how}"]
-    settings += ["message_passing.weighted=true"] * weighted
     network, source = unfitted("glass", data, *settings, f"message_passing.ratio={ratio}")
     assert len(network.reference)
     network.eval()
@@ -65,38 +57,11 @@ def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, 
 
 def test_neighborhoods_in_pieces_change_nothing(monkeypatch):
     data = example()
-    network, source = unfitted("glass", data, "model.layers=3", "message_passing.training_labels=subgraph")
-    whole = [network.eval().embed(source.batch(np.arange(12))), network.train().embed(source.batch(np.arange(12)))]
-    whole[1].square().mean().backward()
-    gradients = [p.grad.clone() for p in network.parameters() if p.grad is not None]
+    network, source = unfitted("glass", data, "model.layers=3")
+    whole = network.eval().embed(source.batch(np.arange(12)))
     monkeypatch.setattr(glass, "ENTRIES_AT_A_TIME", 9)
-    network.zero_grad()
-    pieces = [network.eval().embed(source.batch(np.arange(12))), network.train().embed(source.batch(np.arange(12)))]
-    pieces[1].square().mean().backward()
-    for a, b in zip(whole, pieces, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
-    for a, b in zip(gradients, (p.grad for p in network.parameters() if p.grad is not None), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_training_by_subgraph_has_the_gradient_of_a_pass_for_each(layers):
-    data = example(7)
-    settings = (f"model.layers={layers}", "message_passing.training_labels=subgraph", "message_passing.pool=mean")
-    network, source = unfitted("glass", data, *settings)
-    assert not len(network.reference)
-    _, recorded = dense_pass(network, dense_adjacency(data.graph, "mean"), labels(N))
-    expected = one_by_one(network, data, data.subgraphs.nodes, kind="mean", how="mean", recorded=recorded)
-    weight = torch.randn(expected.shape)
-    (expected * weight).sum().backward()
-    wanted = {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
-    network.zero_grad()
-    found = network.train().embed(source.batch(np.arange(12)))
-    torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
-    (found * weight).sum().backward()
-    for name, p in network.named_parameters():
-        if p.grad is not None:
-            torch.testing.assert_close(p.grad, wanted[name], rtol=5e-3, atol=5e-3)
+    network, source = unfitted("glass", data, "model.layers=3")
+    torch.testing.assert_close(network.eval().embed(source.batch(np.arange(12))), whole, rtol=1e-3, atol=1e-3)
 
 
 def test_training_labels_the_nodes_of_the_whole_batch():
@@ -129,8 +94,6 @@ def test_the_reference_is_a_batch_of_training_subgraphs():
     found = MODELS["glass"].start(training_data(data.graph, data.subgraphs), recipe("glass", "training.batch_size=1"))
     train = [set(data.subgraphs.nodes[i].tolist()) for i in data.subgraphs.indices("train")]
     assert set(found["reference"].tolist()) in train
-    settings = recipe("glass", "message_passing.training_labels=subgraph")
-    assert not len(MODELS["glass"].start(training_data(data.graph, data.subgraphs), settings)["reference"])
 
 
 @pytest.mark.parametrize("radius", [0, 1, 2, 3])
@@ -151,10 +114,7 @@ def test_neighborhoods_are_those_of_networkx(seed, radius):
 def test_edges_between_parts(rows, columns):
     graph, found = random_graph(1), Neighborhoods.of(random_graph(1), random_subgraphs(1), 2)
     above, below = found.within(rows), found.within(columns)
-    offsets, places, entries = found.edges(above, below)
-    tails = found.nodes[above.entries][np.repeat(np.arange(len(above.entries)), np.diff(offsets))]
-    np.testing.assert_array_equal(graph.neighbors[entries], found.nodes[below.entries][places])
-    assert ((graph.offsets[tails] <= entries) & (entries < graph.offsets[tails + 1])).all()
+    offsets, places = found.edges(above, below)
     seen = set()
     for i, entry in enumerate(above.entries):
         for place in places[offsets[i] : offsets[i + 1]]:
@@ -167,3 +127,22 @@ def test_edges_between_parts(rows, columns):
     }
     assert seen == expected
     assert len(places) == len(expected)
+
+
+@pytest.mark.parametrize("limit", [0, 2**20])
+def test_neighborhoods_that_are_kept_change_nothing(monkeypatch, limit):
+    monkeypatch.setattr(glass, "KEPT_ENTRIES", {"cpu": limit})
+    network, source = unfitted("glass", example(), "model.layers=3")
+    fresh, _ = unfitted("glass", example(), "model.layers=3")
+    with torch.no_grad():
+        found = [network.eval().embed(source.batch(np.arange(12))) for _ in range(3)]
+        for one in (network, fresh):
+            one.output.weight.add_(0.1)
+            one.layers[0].norm.weight.mul_(0.5)
+        found.append(network.embed(source.batch(np.arange(12))))
+        expected = fresh.eval().embed(source.batch(np.arange(12)))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[3], expected)
+    assert not torch.equal(found[3], found[0])
+    assert [one is None for one in network._corrections.values()] == [limit == 0]

@@ -152,3 +152,14 @@ def test_colours_that_training_has_not_seen_match_nothing(tmp_path):
     # Unseen colours count in the length of a histogram.
     beside = predictor.embeddings(Ragged.from_rows([[0, 1, 16, 17, 18]]))[0]
     np.testing.assert_allclose(beside - found[0], (found[1] - found[0]) * 2 / np.sqrt(2**2 + 3**2), rtol=1e-4)
+
+
+def test_many_subgraphs_are_fitted_without_a_matrix(monkeypatch):
+    data = dataset()
+    outputs = []
+    for largest in (wlks._LARGEST_MATRIX, 5):
+        monkeypatch.setattr(wlks, "_LARGEST_MATRIX", largest)
+        candidates, examples = set_up(data, recipe("wlks", *settings()), 0, torch.device("cpu"))
+        candidates[0].network.solve(examples)
+        outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)).numpy())
+    np.testing.assert_allclose(*outputs, atol=0.1)

@@ -14,7 +14,7 @@ from subgnn.channels.channel import NodeAnchors, each_array
 from subgnn.data.graph import Graph
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn import layer as layers
-from subgnn.models.subgnn.layer import StateNorm, SubchannelLayer
+from subgnn.models.subgnn.layer import SubchannelLayer
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
@@ -157,21 +157,6 @@ def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
         filled = model(double(inputs.pick(chosen)))
         torch.testing.assert_close(filled, plain, rtol=0, atol=1e-12)
         torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("filled", [False, True])
-def test_one_component_alone_is_normalised_by_what_was_kept(filled):
-    norm = StateNorm(3)
-    norm(torch.randn(8, 3))
-    before = {name: value.clone() for name, value in norm.state_dict().items()}
-    h = torch.randn(4 if filled else 1, 3, requires_grad=True)
-    present = torch.tensor([True, False, False, False]) if filled else None
-    found = norm(h, present)
-    torch.testing.assert_close(found, norm.eval()(h))
-    found[0].sum().backward()
-    assert torch.isfinite(h.grad).all()
-    assert h.grad[0].abs().sum() > 0
-    torch.testing.assert_close(dict(norm.state_dict()), before)
 
 
 def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,10 +15,7 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.subgnn import build, fitted
 from subgnn.models.subgnn.build import is_carried
 from subgnn.parallel import memory
-from subgnn.training import fit
-from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
-from subgnn.training.steps import Fitting
 from tests.training.examples import dataset, recipe
 
 
@@ -101,19 +97,3 @@ def test_a_learned_table_that_does_not_fit_is_refused(tmp_path, monkeypatch):
         UserError, match=r"a learned table of \d+ nodes x 8 numbers needs .* embeddings.trainable=false"
     ):
         run(tmp_path, monkeypatch, "run", chosen=recipe(1), large=True)
-
-
-@pytest.mark.parametrize(("large", "trainable"), [(True, True), (True, False), (False, True)])
-def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, trainable):
-    monkeypatch.setattr(build, "LARGE", 0 if large else 10**9)
-    chosen = recipe(1, trainable=trainable)
-    (candidate,), examples = set_up(dataset(), chosen, 0, torch.device("cpu"), cache=False)
-
-    def reached(model):
-        raise InterruptedError
-
-    monkeypatch.setattr(fit, "use_global_batch", reached)  # what comes next, where nothing is refused
-    refused = pytest.raises(UserError, match=r"torchrun: a learned table of 24 nodes x 8 numbers is trained on one")
-    with refused if large and trainable else pytest.raises(InterruptedError):
-        fitting = Fitting(examples, chosen.training, 0, SimpleNamespace(world_size=2))
-        fit.fit_candidate(candidate, fitting, resume=None, after_epoch=lambda *_: None)

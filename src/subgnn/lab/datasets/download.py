@@ -25,6 +25,7 @@ from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.lab.datasets.archives import Unpacked, unpack_dataset
 from subgnn.lab.datasets.catalog import CATALOG
+from subgnn.parallel.locks import locked_file
 from subgnn.parallel.progress import ignore
 from subgnn.storage.cache import cache_folder
 from subgnn.storage.files import atomic_write, file_digest
@@ -193,7 +194,11 @@ def download(url: str, destination: Path, *, sha256: str | None = None, progress
         raise UserError(f"cannot fetch {excerpt(url)}", where="url", hint=hint)
     wanted = check_digest(sha256)
     try:
-        with atomic_write(destination, overwrite=True) as temporary:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            locked_file(destination, doing="fetching this file"),
+            atomic_write(destination, overwrite=True) as temporary,
+        ):
             _fetch_all(url, temporary, progress)
             digest = file_digest(temporary)
             if wanted not in (None, digest):

@@ -94,26 +94,8 @@ def read_gene_symbols(path: Path) -> dict[str, str]:
     return symbols
 
 
-def read_node_ids(path: Path) -> list[str]:
-    """The NCBI Gene id of each node, from a table with the columns ``node``, which counts from 0, and ``GeneID``."""
-    genes: dict[int, str] = {}
-    for row in read_columns(path, ("node", "GeneID")):
-        node, gene = row["node"].strip(), row["GeneID"].strip()
-        if not is_id(node) or not is_id(gene) or int(node) in genes:
-            hint = "accepted: one number from 0 and one NCBI Gene id per line, each once"
-            raise DataError(f"node {excerpt(node)}, gene {excerpt(gene)}", where=str(path), hint=hint)
-        genes[int(node)] = str(int(gene))
-    if sorted(genes) != list(range(len(genes))) or len(set(genes.values())) < len(genes):
-        what = f"among {len(genes)} nodes, some share a gene, or a number is missing"
-        hint = "accepted: every number from 0 to one less than their count, and every gene, once"
-        raise DataError(what, where=str(path), hint=hint)
-    return [genes[node] for node in range(len(genes))]
-
-
-def read_interactome(
-    path: Path, *, symbols: dict[str, str] | None = None, node_ids: list[str] | None = None
-) -> Interactome:
-    """The largest component of an interactome, or the genes of a given numbering.
+def read_interactome(path: Path, *, symbols: dict[str, str] | None = None) -> Interactome:
+    """The largest component of an interactome.
 
     Self loops, repeated pairs and, where symbols are given, ids that are not in them are dropped and counted. Nodes are
     numbered in the order of their gene ids.
@@ -121,36 +103,27 @@ def read_interactome(
     Args:
         path: CSV with a header line and two columns of gene ids; further columns are ignored.
         symbols: the symbol of each human gene; without it, every id counts as one.
-        node_ids: the gene of each node. All of these are kept, human or not, and no others.
     """
-    if node_ids is None:
-        pairs, dropped = _read_pairs(path, symbols, "pairs with another species")
-    else:
-        pairs, dropped = _read_pairs(path, set(node_ids), "pairs with a gene that has no node")
+    pairs, dropped = _read_pairs(path, symbols)
     if not len(pairs):
         raise DataError("no pair of genes is left", where=str(path), hint=f"dropped: {dropped}")
-    if node_ids is None:
-        ids, codes = np.unique(pairs, return_inverse=True)
-        codes = codes.reshape(pairs.shape)
-        links = coo_array((np.ones(len(codes), np.int8), (codes[:, 0], codes[:, 1])), shape=(len(ids), len(ids)))
-        label = connected_components(links, directed=False)[1]
-        largest = label == np.argmax(np.bincount(label))  # of equal ones, that of the smallest id
-        dropped["genes outside the largest component"] = int(len(ids) - largest.sum())
-        codes = (np.cumsum(largest) - 1)[codes[largest[codes[:, 0]]]]
-        genes = [str(gene) for gene in ids[largest]]
-    else:
-        genes, ids = node_ids, np.array(node_ids, np.int64)
-        order = np.argsort(ids)
-        codes = order[np.searchsorted(ids[order], pairs)]
+    ids, codes = np.unique(pairs, return_inverse=True)
+    codes = codes.reshape(pairs.shape)
+    links = coo_array((np.ones(len(codes), np.int8), (codes[:, 0], codes[:, 1])), shape=(len(ids), len(ids)))
+    label = connected_components(links, directed=False)[1]
+    largest = label == np.argmax(np.bincount(label))  # of equal ones, that of the smallest id
+    dropped["genes outside the largest component"] = int(len(ids) - largest.sum())
+    codes = (np.cumsum(largest) - 1)[codes[largest[codes[:, 0]]]]
+    genes = [str(gene) for gene in ids[largest]]
     columns = {} if symbols is None else {"symbol": Strings.of(symbols.get(gene, gene) for gene in genes)}
     names = NodeNames({**columns, "ncbi_gene_id": Strings.of(genes)})
     graph = Graph.from_edges(codes[:, 0], codes[:, 1], num_nodes=len(genes), names=names)
     return Interactome(graph, genes, dropped)
 
 
-def _read_pairs(path: Path, known: Collection[str] | None, unknown: str) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """Distinct pairs of two different genes, smaller id first; pairs with others are counted as ``unknown``."""
-    dropped = {"pairs of a gene with itself": 0, unknown: 0, "repeated pairs": 0}
+def _read_pairs(path: Path, known: Collection[str] | None) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """Distinct pairs of two different genes, smaller id first; pairs with genes that are not known are counted."""
+    dropped = {"pairs of a gene with itself": 0, "pairs with another species": 0, "repeated pairs": 0}
     pairs: set[tuple[int, int]] = set()
     for place, (number, line) in enumerate(source_lines(path)):
         columns = [column.strip() for column in line.split(",")]
@@ -162,7 +135,7 @@ def _read_pairs(path: Path, known: Collection[str] | None, unknown: str) -> tupl
         if columns[0] == columns[1]:
             dropped["pairs of a gene with itself"] += 1
         elif known is not None and (columns[0] not in known or columns[1] not in known):
-            dropped[unknown] += 1
+            dropped["pairs with another species"] += 1
         else:
             a, b = int(columns[0]), int(columns[1])
             pair = (a, b) if a < b else (b, a)
@@ -252,16 +225,10 @@ class _GeneSet:
 
 
 def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnStep) -> Draft:
-    """Build PPI-BP.
-
-    With ``node_ids``, the gene of each node of the released graph, the graph is that one, and the subgraphs that the
-    authors released fit it. From the interactome alone it cannot be had: nodes are the genes that its authors took for
-    human, then the others, and which these are is not published.
-    """
+    """Build PPI-BP."""
     on_step("reading the interactome")
     symbols = read_gene_symbols(files["gene_symbols"]) if "gene_symbols" in files else None
-    node_ids = read_node_ids(files["node_ids"]) if "node_ids" in files else None
-    network = read_interactome(files["interactome"], symbols=symbols, node_ids=node_ids)
+    network = read_interactome(files["interactome"], symbols=symbols)
     on_step("reading the Gene Ontology")
     ontology = read_obo(files["go"])
     on_step("reading annotations")
@@ -387,13 +354,8 @@ PPI_BP = Builder(
             "https://ftp.ncbi.nlm.nih.gov/gene/DATA/GENE_INFO/Mammalia (Homo_sapiens.gene_info.gz)",
             "NCBI: no restrictions",
         ),
-        "node_ids": Source(
-            "numbers of the nodes, columns node and GeneID",
-            "nowhere for the released PPI-BP: which 17,080 genes its authors numbered first is not published",
-            "that of the release",
-        ),
     },
     PpiBpSettings(),
     build_ppi_bp,
-    optional=("gene_symbols", "node_ids"),
+    optional=("gene_symbols",),
 )

@@ -7,16 +7,15 @@ vector of a subgraph pools those of its nodes, and a linear layer gives the outp
 *Differs from the paper:* there, all nodes of a batch's subgraphs are labelled at once, also in prediction, and
 GraphNorm takes its moments from that pass, so that a prediction depends on the other subgraphs of its batch. Here a
 subgraph is predicted by itself: its nodes alone are labelled, and the moments are those of one reference pass, in which
-the nodes of a fixed batch of training subgraphs are labelled (none, if training labels each subgraph by itself). So the
-labels of S change the L-hop neighbourhood of S alone. Its output is computed from a pass over the whole graph without
-labels, done once, by correcting that neighbourhood: with B_k the nodes within k hops of S, layer l changes messages of
-B_b, b = min(l - 1, L - l + 1), and is computed again for B_a, a = min(l, L - l), the only nodes that both changed and
-can still reach S:
+the nodes of a fixed batch of training subgraphs are labelled. So the labels of S change the L-hop neighbourhood of S
+alone. Its output is computed from a pass over the whole graph without labels, done once, by correcting that
+neighbourhood: with B_k the nodes within k hops of S, layer l changes messages of B_b, b = min(l - 1, L - l + 1), and is
+computed again for B_a, a = min(l, L - l), the only nodes that both changed and can still reach S:
 
     A m' = A m + A (m' - m),    m' - m being 0 outside of B_b
 
 This equals a pass over the whole graph for each subgraph. ``message_passing.labelled_together`` brings the published
-behaviour back in prediction; training has it unless ``message_passing.training_labels`` is "subgraph".
+behaviour back in prediction; training has it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint as recompute
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
@@ -59,22 +57,19 @@ class GLASS(MessagePassing):
         settings = spec.of(MessagePassingSettings)
         super().__init__(start, spec, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
         self.register_buffer("reference", start["reference"])
-        self.pool, self.training_labels = settings.pool, settings.training_labels
-        self.together = settings.labelled_together
+        self.pool, self.together = settings.pool, settings.labelled_together
         self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """The vectors of subgraphs (n, L d)."""
         if not len(batch.nodes):
             return self.table.new_zeros(0, self.output.in_features)
-        if self.training and self.training_labels == "batch":
+        if self.training:
             return self._label_together(batch)
-        if not self.training and self.together > 1:
+        if self.together > 1:
             cuts = np.arange(self.together, len(batch.nodes), self.together)
             return torch.cat([self._label_together(piece) for piece in _cut(batch, cuts)])
         found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
-        if len(pieces) > 1 and torch.is_grad_enabled():
-            return torch.cat([recompute(self._label_apart, piece, found, use_reentrant=False) for piece in pieces])
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
     def _label_together(self, batch: NodeSetBatch) -> Tensor:
@@ -83,25 +78,21 @@ class GLASS(MessagePassing):
         return pool(self.vectors_at(found, batch.places), batch.subgraph, len(batch.nodes), self.pool)
 
     def _without_labels(self, graph: WholeGraph) -> Pass:
-        """The pass without labels; in prediction, with the moments of the reference pass."""
-        nobody, moments_of = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device), None
-        if len(self.reference) and not self.training:
-            labelled = _marked(self.reference.long(), graph)
-            moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
+        """The pass without labels, with the moments of the reference pass."""
+        nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
+        labelled = _marked(self.reference.long(), graph)
+        moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
         return self.whole_pass(graph, nobody, moments_of=moments_of).without("out")
 
     def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
         """The vectors of subgraphs, each with its own nodes labelled alone."""
         around = self._correction(batch)
         changed, vectors = found.layers[0].x[around.members], []
-        for i, (layer, whole, part) in enumerate(zip(self.stack, found.layers, around.layers, strict=True)):
+        for layer, whole, part in zip(self.stack, found.layers, around.layers, strict=True):
             before = layer.messages(whole.x[part.tails], torch.zeros_like(part.labelled_tails))
             difference = layer.messages(changed, part.labelled_tails) - before
-            arrived = whole.arrived[part.heads]
-            graphs = batch.graph.of_types if self.type_scales is not None else [batch.graph]
-            for r, (one, block) in enumerate(zip(graphs, part.blocks, strict=True)):
-                sent = difference if self.type_scales is None else difference * self.type_scales[i][r]
-                arrived = arrived + one.send(sent, block, tails=part.tails, heads=part.heads)
+            sent = batch.graph.send(difference, part.block, tails=part.tails, heads=part.heads)
+            arrived = whole.arrived[part.heads] + sent
             if len(part.heads) < len(part.tails):
                 x = changed[part.inner]
             else:
@@ -114,14 +105,11 @@ class GLASS(MessagePassing):
 
     def _correction(self, batch: NodeSetBatch) -> _Correction:
         """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
-        typed = self.type_scales is not None
-        if self.training:
-            return _Correction.of(batch, len(self.layers), typed=typed)
         arrays = (batch.nodes.offsets, batch.nodes.values)
         key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
         known = self._corrections.get(key)
         if known is None:
-            known = _Correction.of(batch, len(self.layers), typed=typed)
+            known = _Correction.of(batch, len(self.layers))
             total = known.size + sum(one.size for one in self._corrections.values() if one is not None)
             if key in self._corrections and total <= KEPT_ENTRIES.get(batch.graph.device.type, 0):
                 self._corrections[key] = known
@@ -134,7 +122,7 @@ class GLASS(MessagePassing):
 class _LayerPart:
     """The part of one layer that labels change: messages of the nodes ``tails``, which arrive at ``heads``.
 
-    ``blocks`` are the edges between them, of each type; ``inner`` the places of heads among tails if there are fewer
+    ``block`` has the edges between them; ``inner`` the places of heads among tails if there are fewer
     heads, and of tails among heads otherwise; ``inside`` the places of members among heads.
     """
 
@@ -142,7 +130,7 @@ class _LayerPart:
     heads: Tensor
     labelled_tails: Tensor
     labelled_heads: Tensor
-    blocks: list[Adjacency]
+    block: Adjacency
     inner: Tensor
     inside: Tensor
 
@@ -159,7 +147,7 @@ class _Correction:
     size: int
 
     @classmethod
-    def of(cls, batch: NodeSetBatch, count: int, *, typed: bool) -> _Correction:
+    def of(cls, batch: NodeSetBatch, count: int) -> _Correction:
         graph, layers = batch.graph, list[_LayerPart]()
 
         def put(values: NDArray[Any]) -> Tensor:
@@ -171,16 +159,12 @@ class _Correction:
         size = 0
         for i in range(count):
             rows = around.within(min(i + 1, count - i - 1))
-            parts = [
-                _edges(replace(around, graph=one.graph), rows, columns, one.weights)
-                for one in (graph.of_types if typed else [graph])
-            ]
+            block = _edges(around, rows, columns)
             above, below = rows.entries, columns.entries
             inner = columns.places[above] if len(above) < len(below) else rows.places[below]
-            size += 4 * (len(above) + len(below)) + sum(4 * part.matrix._nnz() for part in parts)
+            size += 4 * (len(above) + len(below)) + 4 * block.matrix._nnz()
             ends = put(nodes[below]), put(nodes[above]), put(labelled[below]), put(labelled[above])
-            blocks = [part.to(graph.device) for part in parts]
-            layers.append(_LayerPart(*ends, blocks, put(inner), put(rows.places[members.entries])))
+            layers.append(_LayerPart(*ends, block.to(graph.device), put(inner), put(rows.places[members.entries])))
             columns = rows
         return cls(put(nodes[labelled]), layers, size)
 
@@ -207,11 +191,11 @@ def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
     return _cut(batch, np.flatnonzero(np.diff(ends)) + 1)
 
 
-def _edges(around: Neighborhoods, rows: Part, columns: Part, weights: NDArray[np.float32] | None = None) -> Adjacency:
+def _edges(around: Neighborhoods, rows: Part, columns: Part) -> Adjacency:
     """The edges over which the entries of ``columns`` reach those of ``rows``; one part contains the other."""
     inner, outer = (rows, columns) if len(rows.entries) <= len(columns.entries) else (columns, rows)
-    offsets, places, entries = around.edges(inner, outer)
-    given, number = np.ones(len(places), np.float32) if weights is None else weights[entries], len(outer.entries)
+    offsets, places = around.edges(inner, outer)
+    given, number = np.ones(len(places), np.float32), len(outer.entries)
     found = Adjacency.of(offsets, places, given, num_columns=number, rows=slice(0, len(inner.entries)))
     assert found.back is not None
     return found if inner is rows else Adjacency(found.back, found.matrix, slice(0, number))
@@ -221,10 +205,9 @@ class GLASSModel(MessagePassingModel):
     """GLASS."""
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """``table``, and ``reference``: the nodes of a batch of training subgraphs, if training labels batches."""
+        """``table``, and ``reference``: the nodes of a batch of training subgraphs."""
         nodes, train = data.subgraphs.nodes, data.subgraphs.indices("train")
-        size = recipe.training.batch_size if recipe.of(MessagePassingSettings).training_labels == "batch" else 0
-        chosen = stream(data.seed, "glass/reference").permutation(train)[:size]
+        chosen = stream(data.seed, "glass/reference").permutation(train)[: recipe.training.batch_size]
         reference = np.unique(nodes.take(chosen).values).astype(np.int32)
         return super().start(data, recipe) | {"reference": torch.from_numpy(reference)}
 
@@ -281,19 +264,17 @@ class Neighborhoods:
         inside = self.hops <= radius
         return Part(np.flatnonzero(inside), np.where(inside, np.cumsum(inside) - 1, -1))
 
-    def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The edges from entries of one part to those of another, none between subgraphs.
 
-        They are CSR arrays: offsets (rows + 1,), places in ``columns``, and places in the neighbours of the graph.
+        They are CSR arrays: offsets (rows + 1,), and places in ``columns``.
         """
         ends, lengths = _neighbor_keys(self.graph, self.keys[rows.entries])
         at = np.minimum(np.searchsorted(self.keys, ends), max(0, len(self.keys) - 1))
         place = np.where(self.keys[at] == ends, columns.places[at], -1) if len(ends) else at
         there = place >= 0
         counts = np.bincount(np.repeat(np.arange(len(lengths)), lengths), there, len(lengths)).astype(np.int64)
-        starts = self.graph.offsets[self.nodes[rows.entries]] - np.cumsum(lengths) + lengths
-        entries = np.flatnonzero(there) + np.repeat(starts, lengths)[there]
-        return np.concatenate([[0], np.cumsum(counts)]), place[there].astype(np.int32), entries
+        return np.concatenate([[0], np.cumsum(counts)]), place[there].astype(np.int32)
 
 
 def _neighbor_keys(graph: Graph, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

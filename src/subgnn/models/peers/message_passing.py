@@ -11,9 +11,7 @@ the concatenation). GLASS has two sets of weights, for labelled nodes and for ot
 
     m_v = a elu(W1 x_v) + (1 - a) elu(W0 x_v) for a labelled node, a elu(W0 x_v) + (1 - a) elu(W1 x_v) for another,
 
-and U is mixed in the same way. Where edges have types and ``message_passing.typed`` is set, A m is replaced by the sum
-over types t of A_t (r_t * m), with A_t the adjacency of the edges of type t and r_t a learned vector of each layer, by
-which messages are multiplied number by number: an R-GCN with diagonal weights (Schlichtkrull et al., 2018).
+and U is mixed in the same way.
 
 Memory: a pass holds a few arrays of N x d numbers, whatever the number of edges. Beyond :data:`BLOCK` nodes, the arrays
 inside a layer exist for one block of nodes at a time, and are computed again for the gradient.
@@ -25,7 +23,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -59,8 +56,8 @@ Moments = tuple[Tensor, Tensor]
 class MessagePassingSettings(MethodSettings):
     """Message passing over the whole graph (glass, ssnp); docs/settings.md says what each setting means.
 
-    The width is embeddings.dim, layers and dropout are those of [model]. ratio, training_labels and labelled_together
-    are for glass, walks, walk_length and views for ssnp.
+    The width is embeddings.dim, layers and dropout are those of [model]. ratio and labelled_together are for
+    glass, walks, walk_length and views for ssnp.
     """
 
     section: ClassVar[str] = "message_passing"
@@ -68,13 +65,10 @@ class MessagePassingSettings(MethodSettings):
     adjacency: Literal["mean", "sum", "symmetric"] = "mean"
     pool: Literal["sum", "mean", "max", "size"] = "size"
     ratio: Annotated[float, Bounds(0.5, 1)] = 0.8
-    training_labels: Literal["batch", "subgraph"] = "batch"
     labelled_together: Count = 1
     walks: Size = 1
     walk_length: Size = 5
     views: int = 0
-    weighted: bool = False
-    typed: bool = False
 
 
 class GraphNorm(nn.Module):
@@ -213,8 +207,7 @@ class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to the outputs.
 
     Args:
-        start: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have; and, with types of edges,
-            ``type_scales`` (layers, types, d).
+        start: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have.
         width: of the vector of a subgraph.
     """
 
@@ -224,8 +217,6 @@ class MessagePassing(nn.Module, ABC):
         dim, dropout, count = table.shape[1], spec.model.dropout, spec.model.layers
         constant = spec.of(MessagePassingSettings).inputs == "constant"
         self.table = nn.Parameter(table.clone(), requires_grad=constant or spec.embeddings.trainable)
-        scales = start.get("type_scales")
-        self.type_scales = None if scales is None else nn.Parameter(scales.clone())
         self.first = GraphNorm(dim)
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(Layer(dim, dropout=dropout, ratio=ratio, last=i == count - 1) for i in range(count))
@@ -269,8 +260,7 @@ class MessagePassing(nn.Module, ABC):
         layers: list[LayerPass] = []
         for i, layer in enumerate(self.stack):
             given = None if moments_of is None else moments_of.layers[i]
-            scales = None if self.type_scales is None else self.type_scales[i]
-            arrived = graph.collect(in_blocks(layer.messages, x, labelled), scales)
+            arrived = graph @ in_blocks(layer.messages, x, labelled)
             norm = layer.norm.moments(arrived) if given is None else given.norm
             out = in_blocks(partial(layer.update, moments=norm), arrived, x, labelled)
             jump = layer.jump.moments(out) if given is None else given.jump
@@ -313,31 +303,19 @@ class MessagePassingModel(TensorModel):
     """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
 
     settings = (MessagePassingSettings,)
-    switches = MappingProxyType({"types": "message_passing.typed=true", "weights": "message_passing.weighted=true"})
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
-        number, settings, found = data.graph.num_nodes, recipe.embeddings, {}
-        if recipe.of(MessagePassingSettings).typed and data.graph.types:
-            size = recipe.model.layers, len(data.graph.types), settings.dim
-            drawn = stream(data.seed, "message passing/types").standard_normal(size)
-            found["type_scales"] = drawn.astype(np.float32)
+        """``table``: the initial vectors of all nodes, or one vector."""
+        number, settings = data.graph.num_nodes, recipe.embeddings
         if recipe.of(MessagePassingSettings).inputs == "constant":
-            vector = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim))
-            found["table"] = vector.astype(np.float32)
+            table = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim)).astype(np.float32)
         else:
             nodes = np.arange(number, dtype=np.int32)
-            found["table"] = node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
-        return {name: torch.from_numpy(array) for name, array in found.items()}
+            table = node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
+        return {"table": torch.from_numpy(table)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
-        settings = checkpoint.spec.of(MessagePassingSettings)
-        whole = WholeGraph(graph, settings.adjacency, typed=settings.typed, weighted=settings.weighted)
-        return NodeSetSource(whole, nodes)
-
-    def uses(self, recipe: Recipe) -> frozenset[str]:
-        used = {"types": recipe.of(MessagePassingSettings).typed, "weights": recipe.of(MessagePassingSettings).weighted}
-        return super().uses(recipe) | {name for name, is_used in used.items() if is_used}
+        return NodeSetSource(WholeGraph(graph, checkpoint.spec.of(MessagePassingSettings).adjacency), nodes)
 
     def uses_embeddings(self, settings: Settings) -> bool:
         return settings.of(MessagePassingSettings).inputs == "embeddings"
@@ -354,8 +332,3 @@ class MessagePassingModel(TensorModel):
         rows = graph.num_nodes if self.uses_embeddings(spec) else 1
         if tuple(table.shape) != (rows, spec.embeddings.dim) or table.dtype != torch.float32:
             yield f"its table is {tuple(table.shape)}, not {(rows, spec.embeddings.dim)}"
-        wanted = spec.model.layers, len(graph.types), spec.embeddings.dim
-        scales = checkpoint.weights.get("type_scales")
-        typed = bool(spec.of(MessagePassingSettings).typed and graph.types)
-        if (scales is not None) != typed or (scales is not None and tuple(scales.shape) != wanted):
-            yield "its scales of edge types are not those of the types of the graph"

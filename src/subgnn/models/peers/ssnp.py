@@ -10,8 +10,7 @@ linear layer gives the outputs.
 the published one walks anew at each call. Training walks anew in every step (the paper's online views), or takes one of
 ``message_passing.views`` fixed samples at random for each subgraph and step; with ``training.repeats`` as large, an
 epoch is as long as with the paper's pre-computed views, which shows each of them once. All nodes of S start walks, and
-there is no further network between pooling and the linear layer: the paper has options for both. With
-``message_passing.weighted``, messages and steps of walks go by the weights of edges.
+there is no further network between pooling and the linear layer: the paper has options for both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
-from subgnn.kernels.walks import Steps, walk_from_members
+from subgnn.kernels.walks import walk_from_members
 from subgnn.models.interface import Settings, View
 from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, MessagePassingSettings, in_blocks
 from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
@@ -84,18 +83,10 @@ class SSNP(MessagePassing):
                 own = np.flatnonzero(view == v)
                 keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
         given, length = batch.graph.graph, settings.walk_length
-        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys, steps=batch.graph.steps)
+        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys)
 
 
-def border_sample(
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    walks: int,
-    length: int,
-    keys: NDArray[np.uint64],
-    steps: Steps | None = None,
-) -> Ragged:
+def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, keys: NDArray[np.uint64]) -> Ragged:
     """The nodes outside of each subgraph that walks from its nodes visit, sorted, each once.
 
     Example:
@@ -107,10 +98,9 @@ def border_sample(
     """
     number, begin = graph.num_nodes, 0
     rows: list[NDArray[np.int32]] = []
-    steps = Steps.of(*graph.csr) if steps is None else steps
     for some in subgraphs.batches(max(1, _VISITS_AT_A_TIME // (walks * length))):
         own, begin = keys[begin : begin + len(some)], begin + len(some)
-        visited = walk_from_members(steps, some, walks=walks, length=length, keys=own)
+        visited = walk_from_members(*graph.csr, some, walks=walks, length=length, keys=own)
         met = np.unique(some.row_ids[:, None, None] * number + visited)
         border = met[~np.isin(met, some.row_ids * number + some.values, assume_unique=True)]
         counts = np.bincount(border // number, minlength=len(some))

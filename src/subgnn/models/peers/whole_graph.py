@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.data.graph import Graph
-from subgnn.embeddings.link_prediction import Adjacency, unit_weights
-from subgnn.kernels.walks import Steps
+from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.ragged import Ragged
 
 
@@ -21,27 +20,12 @@ class WholeGraph:
     """The graph as message passing takes it: ``graph @ m`` is A m.
 
     A is a matrix of zeros and ones between two scalings, A_uv = rows_u columns_v for neighbours u, v. The matrix is
-    symmetric, and serves the gradient as well. If ``typed``, ``of_types`` are the graphs of one type each. If
-    ``weighted``, the matrix has ``weights`` of edges in units of their mean magnitude, and degrees are sums of
-    magnitudes.
+    symmetric, and serves the gradient as well.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        adjacency: Literal["mean", "sum", "symmetric"],
-        *,
-        typed: bool = False,
-        weighted: bool = False,
-    ) -> None:
+    def __init__(self, graph: Graph, adjacency: Literal["mean", "sum", "symmetric"]) -> None:
         self.graph, self.device = graph, torch.device("cpu")
-        self.of_types = [WholeGraph(layer, adjacency, weighted=weighted) for layer in graph.layers] if typed else []
-        self.weights = unit_weights(graph) if weighted else None
         degrees = np.maximum(np.diff(graph.offsets), 1).astype(np.float32)
-        if self.weights is not None:
-            rows = Ragged(np.abs(self.weights), graph.offsets)
-            sums = np.bincount(rows.row_ids, rows.values, len(rows))
-            degrees = np.where(sums > 0, sums, 1).astype(np.float32)
         self._rows = {"mean": 1 / degrees, "sum": None, "symmetric": degrees**-0.5}[adjacency]
         self._columns = self._rows if adjacency == "symmetric" else None
 
@@ -50,19 +34,11 @@ class WholeGraph:
             self.device = torch.device(device)
             for name in ("matrix", "scales"):
                 self.__dict__.pop(name, None)
-            for one in self.of_types:
-                one.to(device)
 
     @cached_property
     def matrix(self) -> Adjacency:
         offsets, columns = (torch.from_numpy(array.astype(np.int32)).to(self.device) for array in self.graph.csr)
-        given = None if self.weights is None else torch.from_numpy(self.weights).to(self.device)
-        return Adjacency.symmetric(offsets, columns, given)
-
-    @cached_property
-    def steps(self) -> Steps:
-        """The edges as walks follow them."""
-        return Steps.of(*self.graph.csr, None if self.weights is None else np.abs(self.weights))
+        return Adjacency.symmetric(offsets, columns)
 
     @cached_property
     def scales(self) -> tuple[Tensor | None, Tensor | None]:
@@ -76,12 +52,6 @@ class WholeGraph:
     def __matmul__(self, messages: Tensor) -> Tensor:
         rows, columns = self.scales
         return _scaled(self.matrix @ _scaled(messages, columns), rows)
-
-    def collect(self, messages: Tensor, scales: Tensor | None) -> Tensor:
-        """A m (N, d), or with scales of types (types, d) the sum over types of A_t (r_t * m)."""
-        if scales is None:
-            return self @ messages
-        return torch.stack([one @ (messages * r) for one, r in zip(self.of_types, scales, strict=True)]).sum(dim=0)
 
     def send(self, messages: Tensor, block: Adjacency, *, tails: Tensor, heads: Tensor) -> Tensor:
         """The part of A m at the nodes ``heads`` that messages of the nodes ``tails`` add, over some edges."""
