@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_graph, read_graph_of
 from subgnn.data.read_tables import read_tables as read_dataset_tables
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, DataWarning, UserError, excerpt
+from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.models.recipes import find_recipe
 from subgnn.ragged import Ragged
 
@@ -99,7 +98,7 @@ def read_tables(
         >>> read_tables(edges, members).subgraphs
         SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
     """
-    reading = tables.reading(None, lambda note: warnings.warn(note, DataWarning, stacklevel=5))
+    reading = tables.reading(None, lambda note: warn(note))
     return read_dataset_tables(edges, members, nodes=tables.nodes, name=name, options=reading, seed=seed)
 
 

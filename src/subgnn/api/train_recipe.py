@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
 from subgnn.data.subgraphs import label_notes
 from subgnn.data.values import time_text
-from subgnn.errors import DataWarning, UserError
+from subgnn.errors import UserError, warn
 from subgnn.result import RunResult
 from subgnn.training.devices import Ranks
 from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun, TrainOptions
@@ -71,7 +70,7 @@ def train(
     found = [*label_notes(dataset.subgraphs), *map("; ".join, split_warnings(dataset.subgraphs, run.fitted_to))]
     if ranks is None or not ranks.rank:
         for line in found:
-            warnings.warn(line, DataWarning, stacklevel=3)
+            warn(line)
     return train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
 
 
@@ -108,4 +107,4 @@ def write_run_page(dataset: Dataset, out: Path, trained: TrainedRun | None) -> N
         write_page(run_report(out, dataset, trained), out / PAGE)
     except Exception as error:
         what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
-        warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
+        warn(f"{what}; try again with: subgnn report {out}")

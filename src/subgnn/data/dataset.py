@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 from subgnn.render import render
 
 _MAX_ERRORS = 1000
@@ -93,4 +92,4 @@ class Problems:
             more = f" ({self.num_errors - 1:,} more; subgnn data check lists them)" if self.num_errors > 1 else ""
             raise DataError(first.what, where=first.where, hint=first.hint + more)
         for problem in self.warnings:
-            warnings.warn(str(problem), DataWarning, stacklevel=3)
+            warn(str(problem))

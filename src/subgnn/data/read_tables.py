@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings, several_nodes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
-from subgnn.errors import DataError, DataWarning, choices, excerpt
+from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
@@ -135,7 +134,7 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
             f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws a different one"
         )
     for line in told:
-        warnings.warn(f"{members.where}: {line}", DataWarning, stacklevel=2)
+        warn(f"{members.where}: {line}")
     return subgraphs
 
 
@@ -218,11 +217,11 @@ class Matched:
     def warn(self) -> None:
         """Warn about nodes that were dropped, and about nodes that differ in case only."""
         if self.unknown:
-            warnings.warn(f"{self.where}: {self.unknown_text()}; left out", DataWarning, stacklevel=2)
+            warn(f"{self.where}: {self.unknown_text()}; left out")
         if self.by_case:
             text, name = next(iter(self.by_case.items()))
             what = f"{len(self.by_case):,} name{'s' if len(self.by_case) > 1 else ''} matched by ignoring case"
-            warnings.warn(f"{self.where}: {what}: {excerpt(text)} is {excerpt(name)}", DataWarning, stacklevel=2)
+            warn(f"{self.where}: {what}: {excerpt(text)} is {excerpt(name)}")
 
 
 def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -> Matched:

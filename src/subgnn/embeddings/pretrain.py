@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,7 +33,7 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings, encode_vectors, read_vectors
-from subgnn.errors import DataError, DataWarning, UserError, choices
+from subgnn.errors import DataError, UserError, choices, warn
 from subgnn.parallel.locks import try_lock
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
@@ -134,7 +133,7 @@ def pretrain(
                 save_state({"owner": owner, **fitting.state()}, state, STATE)
             except DataError as error:
                 what = f"{error.where}: {error.what}; pretraining continues, but cannot be resumed from here"
-                warnings.warn(what, DataWarning, stacklevel=2)
+                warn(what)
             saved_at = time.monotonic()
         on_epoch(record)
     if state is not None:
@@ -283,7 +282,7 @@ def pretrained_vectors(
             found = compute(state if locked else None)
         except Damaged as error:
             what = f"{error.where}: {error.what}; pretraining starts from the beginning"
-            warnings.warn(what, DataWarning, stacklevel=2)
+            warn(what)
             state.unlink()
             found = compute(state)
     store(file, encode_vectors(found.vectors, found.about(), graph_hash=graph.content_hash))

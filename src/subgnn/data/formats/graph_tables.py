@@ -11,7 +11,6 @@ leading zeros.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -41,7 +40,7 @@ from subgnn.data.strings import (
     parse_number,
 )
 from subgnn.data.values import MAX_TYPES
-from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.errors import DataError, excerpt, warn
 
 MAX_CATEGORIES = 50
 MAX_FEATURES = 1024
@@ -248,10 +247,10 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
     if by_case:
         text, name = next(iter(by_case.items()))
         what = f"{len(by_case):,} nodes matched by ignoring case: {excerpt(text)} is {excerpt(name)}"
-        warnings.warn(f"{table.where}: {what}", DataWarning, stacklevel=4)
+        warn(f"{table.where}: {what}")
     if added:
         what = f"{len(added):,} of {len(ids):,} nodes are not in the graph and are added without edges"
-        warnings.warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})", DataWarning, stacklevel=4)
+        warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})")
     if added and graph.names is not None:
         columns = {
             name: Strings.of([*column, *(added if name == graph.names.primary_column else [""] * len(added))])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excerpt, extra_package
+from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excerpt, extra_package, warn
 from subgnn.lab.tuning.search_space import Choices, Dimension, SearchSpace, draw_recipe
 from subgnn.lab.tuning.trial import FOLDS, Splitting, max_epochs, run_trial
 from subgnn.parallel.engine import Engine, Failure, Shared
@@ -279,7 +279,7 @@ def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], No
             if result.error is not None:
                 result.throw()
             text = f"a trial was lost: {result.message}; the others continue. Run the same command again to replace it"
-            warnings.warn(text, DataWarning, stacklevel=2)
+            warn(text)
         after_trial()
 
 
