@@ -104,8 +104,9 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Subgraphs as rows of the graph, each with at least one node."""
         if isinstance(X, SubgraphSet):
             X = X.nodes
-        members = as_members(X, graph, ReadOptions(unknown=self.unknown))
-        matched = match_nodes(members, graph, unknown=self.unknown)
+        options = ReadOptions(unknown=self.unknown)
+        members = as_members(X, graph, options)
+        matched = match_nodes(members, graph, options)
         matched.warn()
         if len(matched.empty):
             raise DataError("none of its nodes is in the graph", where=members.place(int(matched.empty[0])))

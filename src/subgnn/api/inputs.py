@@ -98,7 +98,7 @@ def read_tables(
         >>> read_tables(edges, members).subgraphs
         SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
     """
-    reading = tables.reading(None, lambda note: warn(note))
+    reading = tables.reading(None, warn)
     return read_dataset_tables(edges, members, nodes=tables.nodes, name=name, options=reading, seed=seed)
 
 
@@ -114,8 +114,10 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         found, names = read_members(subgraphs, graph, options), _index_names(subgraphs)
         fits = names is not None and not found.named and len(names) == len(found)
         return replace(found, names=names or (), named=True) if fits else found
+    others: Mapping[str, Sequence[str | None]] = {}
     if isinstance(subgraphs, SubgraphSet):
         names, rows = None if subgraphs.names is None else list(subgraphs.names), subgraphs.nodes
+        others = subgraphs.columns
     elif hasattr(subgraphs, "ngroups"):  # a column of pandas, by groups
         pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in rows]
         names, rows = [str(name) for name, _ in pairs], [nodes for _, nodes in pairs]
@@ -145,6 +147,7 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         nodes=nodes,
         rows=range(1, len(lists) + 1),
         named=names is not None,
+        others=others,
     )
 
 

@@ -318,8 +318,9 @@ def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
 
 def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:
     """Subgraphs in any form, as nodes of the graph."""
-    members = as_members(subgraphs, graph, ReadOptions(unknown=unknown))
-    matched = match_nodes(members, graph, unknown=unknown)
+    options = ReadOptions(unknown=unknown)
+    members = as_members(subgraphs, graph, options)
+    matched = match_nodes(members, graph, options)
     matched.warn()
     return Query(members, matched, drops=unknown == "drop")
 

@@ -10,7 +10,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
-from subgnn.data.subgraphs import label_notes
+from subgnn.data.subgraphs import label_notes, single_classes
 from subgnn.data.values import time_text
 from subgnn.errors import UserError, warn
 from subgnn.result import RunResult
@@ -67,7 +67,8 @@ def train(
         look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
         **asdict(options),
     )
-    found = [*label_notes(dataset.subgraphs), *map("; ".join, split_warnings(dataset.subgraphs, run.fitted_to))]
+    warned = [*single_classes(dataset.subgraphs), *split_warnings(dataset.subgraphs, run.fitted_to)]
+    found = [*label_notes(dataset.subgraphs), *map("; ".join, warned)]
     if ranks is None or not ranks.rank:
         for line in found:
             warn(line)

@@ -19,7 +19,7 @@ from subgnn.storage.files import STANDARD_STREAM, refuse_existing
 from subgnn.training.options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
-    from subgnn.data.dataset import Dataset
+    from subgnn.data.dataset import Dataset, Problems
     from subgnn.parallel.engine import Engine
 
 
@@ -122,12 +122,13 @@ class DataOptions(TableOptions):
     id_base: IdBase = None
     notes: list[str] = field(default_factory=list, init=False)
 
-    def read(self, path: Path, command: str, *, seed: int = 0) -> Dataset:
+    def read(self, path: Path, command: str, *, seed: int = 0, problems: Problems | None = None) -> Dataset:
         """Read the dataset.
 
         Args:
             command: such as ``subgnn train EDGES MEMBERS``, for messages.
             seed: of the split, if the subgraphs have none.
+            problems: where to list all that is wrong with tables.
         """
         from subgnn.data.formats import read_dataset
         from subgnn.data.formats.bundle import is_bundle
@@ -135,7 +136,7 @@ class DataOptions(TableOptions):
         if self.members is not None:
             from subgnn.data.read_tables import read_tables
 
-            reading = self.reading(self.id_base, self.notes.append)
+            reading = self.reading(self.id_base, self.notes.append, problems)
             return read_tables(path, self.members, nodes=self.nodes, options=reading, seed=seed)
         self.refuse_tables(command)
         try:

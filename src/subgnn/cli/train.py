@@ -104,6 +104,14 @@ def train_run(
         print_line(
             f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
         )
+    if dataset.unlabelled is not None:
+        from subgnn.api.run import as_query, load
+        from subgnn.inference.answers import Files, prediction_table
+
+        run, missing = load(out, dataset), out / "unlabelled.tsv"
+        table = prediction_table(run.predictor, as_query(dataset.unlabelled, run.graph, "error"))
+        Files(missing, missing, overwrite=True).write("tsv", table)
+        print_line(f"{missing}: predictions for {len(dataset.unlabelled):,} subgraphs without a label")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")

@@ -16,12 +16,16 @@ _MAX_ERRORS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """One base graph and subgraphs of it; ``card`` is the content of ``dataset.json`` (name, source, licence, ...)."""
+    """One base graph and subgraphs of it; ``card`` is the content of ``dataset.json`` (name, source, licence, ...).
+
+    ``unlabelled`` are subgraphs of tables that have no label, where they were kept to be predicted.
+    """
 
     name: str
     graph: Graph
     subgraphs: SubgraphSet
     card: dict[str, Any] = field(default_factory=dict)
+    unlabelled: SubgraphSet | None = None
 
     def __post_init__(self) -> None:
         nodes = self.subgraphs.nodes.values

@@ -133,7 +133,7 @@ class Graph:
             order = np.argsort(codes, kind="stable")
             given, codes = given.take(order), codes[order]
         lines: list[str] | None = [] if repeated is None else None
-        known = {"directed": directed, "names": names, "how": how}
+        known: dict[str, Any] = {"directed": directed, "names": names, "how": how}
         graph, loops, repeats = given.build(n, **known, lines=lines if codes is None else None)
         if codes is not None:
             each = [given.take(codes == code) for code in range(len(kinds))]
@@ -357,7 +357,7 @@ class _Edges:
             else:
                 values = np.add.reduceat(values, begins) / ((lasts - begins + 1) if how == "mean" else 1)
             weights = check_weights(values, len(values))
-        return _Edges(*ends[:, begins], weights, None if times is None else times[lasts])
+        return _Edges(ends[0, begins], ends[1, begins], weights, None if times is None else times[lasts])
 
     def _one_orientation(self) -> _Edges:
         """The edges from their smaller ends, where each is given from both ends, with the same weight and time."""
@@ -425,7 +425,7 @@ def other_weights_line(count: int, edge: tuple[int, int, float, float], names: N
     """A warning about edges repeated with different weights; ``edge`` is one: ends, kept weight, own weight."""
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
-    keep = f"the {kept} is kept ({example}); --repeated sum, mean, max, last or count joins them"
+    keep = f"the {kept} is kept ({example}); to join them, pass --repeated sum (or mean, max, last, count)"
     return f"{count:,} repeated edges have different weights; {keep}"
 
 

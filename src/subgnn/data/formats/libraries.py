@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.format import FileFormat, ReadOptions, likely_title
+from subgnn.data.formats.format import FileFormat, ReadOptions, likely_title, naming_options
 from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
-from subgnn.data.graph import Graph
+from subgnn.data.graph import Graph, Repeated
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels
 from subgnn.data.values import plausible_nodes
@@ -41,11 +41,12 @@ _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 """Attributes that may hold the names of nodes: igraph and Cytoscape number the nodes, and name them there."""
 
 
-def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
+def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None, repeated: Repeated | None = None) -> Graph:
     """A networkx graph; nodes other than 0..N-1 are numbered in its order and keep their names.
 
     Args:
         weight: the edge attribute to keep as weight.
+        repeated: what becomes of the weights of parallel edges, as in :meth:`~subgnn.data.graph.Graph.from_edges`.
     """
     rows = dict(graph.adjacency())
     nodes, several = list(rows), graph.is_multigraph()
@@ -76,7 +77,8 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
             raise DataError(f"no attribute '{weight}'", where=where, hint=hint)
     texts, count, directed = list(map(str, nodes)), len(nodes), graph.is_directed()
     names = None if texts == list(map(str, range(count))) else NodeNames.of(texts)
-    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, names=names, directed=directed)
+    more = {"names": names, "directed": directed, "repeated": repeated}
+    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, **more)
 
 
 def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str | None:
@@ -353,7 +355,12 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
     if options.directed and not given.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
     weight = options.columns.weight or networkx_weight(given, options.on_note)
-    graph = from_networkx(given, weight=weight)
+    graph = from_networkx(given, weight=weight, repeated=options.repeated)
+    others = {key: value for _, _, data in given.edges(data=True) for key, value in data.items() if key != weight}
+    if others:
+        numbers = [key for key, value in others.items() if isinstance(value, int | float) and weight is None]
+        use = f" (use {naming_options(numbers[:1], ['weight'])})" if numbers else ""
+        options.on_note(f"ignored edge attributes: {', '.join(map(str, others))}{use}")
     for title in _NAMES:
         names = [str(value).strip() for _, value in given.nodes(data=title, default="")]
         if all(names) and len(set(names)) == len(names) and names != [str(node) for node in given.nodes]:
