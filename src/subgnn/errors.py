@@ -18,7 +18,8 @@ _MAX_EXCERPT = 40
 _MAX_NAME = 100
 _MANY = 40
 _NEAREST = 5
-_OPTION = re.compile(r"--([a-z][a-z-]+)(?: (?!--)((?:[\w./]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?")
+_OPTION = re.compile(r"--([a-z][a-z-]+)(?: (?!--)((?:[\w./-]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?")
+_RENAMED = {"set": "settings", "force": "overwrite=True", "directed": "directed=True", "keep-na": "keep_na=True"}
 _SMALL_WORDS = frozenset(["and", "as", "at", "for", "from", "if", "in", "is", "it", "of", "on", "or", "to", "with"])
 """Words that may follow an option in a sentence, and are not its value."""
 _names_options = False
@@ -113,7 +114,7 @@ def as_arguments(text: str) -> str:
     """
 
     def written(match: re.Match[str]) -> str:
-        name, value = {"set": "settings"}.get(match[1], match[1].replace("-", "_")), match[2]
+        name, value = _RENAMED.get(match[1], match[1].replace("-", "_")), match[2]
         if value is None or value in _SMALL_WORDS:
             return name if value is None else f"{name} {value}"
         plain = value.isdigit() or value.isupper() or value[0] in "'\""

@@ -323,7 +323,7 @@ def test_the_published_split_exchanges_val_and_test_where_val_is_the_smaller():
     assert named_split(few, "stored") is few
     even = subgraphs_of(range(3), splits=["train", "val", "test"])
     assert named_split(even, "published") is even
-    with pytest.raises(DataError, match=r"^--split: the split is 'publishd'; accepted: stored, published; did you"):
+    with pytest.raises(DataError, match=r"^split: the split is 'publishd'; accepted: stored, published; did you"):
         named_split(even, "publishd")
     without = subgraphs_of([0])
     assert named_split(without, "stored") is without

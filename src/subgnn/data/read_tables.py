@@ -142,7 +142,7 @@ def _read_parts(
     except DataError as error:
         where = members.where if error.where == "labels" else error.where
         raise DataError(error.what, where=where, hint="; ".join([error.hint, *told])) from None
-    matched.warn()
+    replace(matched, unknown={} if options.unknown == "error" else matched.unknown).warn()
     if matched.repeated:
         told.insert(0, f"{matched.repeated} repeated nodes in subgraphs; each counts once")
     if drawn:
@@ -200,7 +200,7 @@ def _splits(members: Members, options: ReadOptions) -> Any:
 
 _SHOWN = 3
 _MOST_COMPARED = 20_000
-_NOT_DIGITS = re.compile(r"\D")
+_MOST_DIGITS = 3  # of a word, such as TP53
 _DATE = re.compile(r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)")
 
 
@@ -285,7 +285,7 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS
             hint += f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in found.unknown else ''}"
         elif number is not None:
             hint += f"; nodes have names here, so write row {number[:18]} as #{number[:18]}"
-        options.refuse(DataError(found.unknown_text(), where=where, hint=hint), count=len(found.unknown))
+        options.refuse(DataError(found.unknown_text(), where=where, hint=hint))
     return found
 
 
@@ -304,9 +304,9 @@ def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str
 
 
 def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
-    """The most similar name of each text, among names that begin alike where there are many.
+    """The most similar name of each word, among names that begin alike where there are many.
 
-    No digit differs: another number is another account, and TP63 is another gene than TP53.
+    A text with many digits, such as the number of an account, has none: the nearest one is somebody else's.
     """
     if graph.names is None or not texts:
         return {}
@@ -316,10 +316,9 @@ def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
         if len(names) > _MOST_COMPARED:
             begin = text[:2].casefold()
             near = [name for name in names if name[:2].casefold() == begin][:_MOST_COMPARED]
-        if not any(map(str.isalpha, text)):
+        digits = sum(map(str.isdigit, text))
+        if digits > min(_MOST_DIGITS, sum(map(str.isalpha, text))):
             continue
-        digits = _NOT_DIGITS.sub("", text)
-        near = [name for name in near if _NOT_DIGITS.sub("", name) == digits]
         if best := difflib.get_close_matches(text[:100], near, n=1):
             found[text] = best[0]
     return found

@@ -133,15 +133,15 @@ class Columns:
     ) -> NDArray[Any] | None:
         """Read the column that was found for a role, if any, by its title.
 
-        A column that merely has a likely title, and cannot be read, is dropped from ``found``, with a note.
+        A column that merely has a likely title, and cannot be read, is dropped from ``found``, with a note; but not one
+        of weights, most of which are numbers.
         """
         if role not in found:
             return None
         try:
             return read(found[role])
         except DataError as error:
-            named_so = role == "weight" and _plain(found[role]).endswith(("weight", "weights"))
-            if self.explicit(role) or named_so:
+            if self.explicit(role) or (role == "weight" and table.has_mostly_numbers(found[role])):
                 raise
             on_note(f"{table.where}: column '{found.pop(role)}' is not used: {error.what}")
             return None
@@ -267,11 +267,11 @@ class ReadOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text_encoding(self.encoding))
 
-    def refuse(self, error: DataError, *, count: int = 1) -> None:
-        """Raise an error; or add it, for ``count`` similar ones, where all problems are to be listed."""
+    def refuse(self, error: DataError) -> None:
+        """Raise an error; or add it, where all problems are to be listed."""
         if self.problems is None:
             raise error
-        self.problems.error(error.where, error.what, error.hint, count=count)
+        self.problems.add(error)
 
     def no_label(self, value: str | Sequence[str]) -> bool:
         """Whether a label is missing; of several, whether all of them are."""

@@ -75,6 +75,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             raise DataError(what, where=f"{table.where}: column '{title}'", hint=hint)
         return np.array(types.to_pylist(), dtype=str)
 
+    titles = [title for title in table.titles if title and title not in found.values()]
     values: dict[str, Any] = {"directed": options.directed, "repeated": options.repeated}
     for role, read in (("type", read_types), ("time", table.times), ("weight", table.numbers)):
         try:
@@ -83,11 +84,10 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             options.refuse(error)
     if not columns.explicit("source", "target") and table.header is not None and (note := described(table, found)):
         options.on_note(note)
-    free = [title for title in table.titles if title not in found.values()]
-    if table.header is not None and free:
-        numeric = [title for title in free if _has_numbers(table.cells(title, "attribute"))]
+    if table.header is not None and titles:
+        numeric = [title for title in titles if _has_numbers(table.cells(title, "attribute"))]
         asked = numeric and "weight" not in found
-        ordered = [*numeric, *(title for title in free if title not in numeric)] if asked else free
+        ordered = [*numeric, *(title for title in titles if title not in numeric)] if asked else titles
         options.on_note(unused_columns(table, ordered, "weight" if asked else ""))
     ends = [table.filled(found[role], role) for role in ("source", "target")]
     ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()

@@ -357,6 +357,7 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
     weight = options.columns.weight or networkx_weight(given, options.on_note)
     graph = from_networkx(given, weight=weight, repeated=options.repeated)
     others = {key: value for _, _, data in given.edges(data=True) for key, value in data.items() if key != weight}
+    others.pop(likely_title(list(map(str, others)), "weight"), None)  # which has a note already
     if others:
         numbers = [key for key, value in others.items() if isinstance(value, int | float) and weight is None]
         use = f" (use {naming_options(numbers[:1], ['weight'])})" if numbers else ""

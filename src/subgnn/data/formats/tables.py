@@ -38,8 +38,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_EXCEL = 20_000_000
 _FILL = "fill or drop empty cells"
 _SHOWN = 5
-Refuse = Callable[..., None]
-"""Takes an error, and how many similar ones it stands for as ``count``; raises it or adds it to a list."""
+Refuse = Callable[[DataError], None]
+"""Raises an error, or adds it to a list."""
 
 
 class UnequalRows(DataError):
@@ -84,7 +84,7 @@ class Table:
         known = rows if self.numbers_of_rows is None else self.numbers_of_rows[rows]
         return replace(self, data=self.data.take(rows), numbers_of_rows=known)
 
-    def complete_rows(self, titles: Mapping[str, str], refuse: Callable[..., None]) -> Table:
+    def complete_rows(self, titles: Mapping[str, str], refuse: Refuse) -> Table:
         """The rows without an empty cell in columns of roles; the others are refused, once for each column."""
         from pyarrow import compute
 
@@ -93,7 +93,7 @@ class Table:
             empty = np.flatnonzero(np.asarray(compute.equal(self.cells(title, role), "")))
             if len(empty):
                 keep[empty] = False
-                refuse(self._empty(role, empty), count=len(empty))
+                refuse(self._empty(role, empty))
         return self if keep.all() else self.take(np.flatnonzero(keep))
 
     def _empty(self, noun: str, rows: NDArray[np.int64]) -> DataError:
@@ -176,6 +176,11 @@ class Table:
             what = f"weight {values[rows[0]]}{self.rows_text(rows)}"
             raise DataError(what, where=self.place(int(rows[0])), hint="weights must be finite numbers")
         return values
+
+    def has_mostly_numbers(self, title: str) -> bool:
+        """Whether most cells of a column are numbers."""
+        cells = self.cells(title, "attribute").to_pylist()
+        return 2 * sum(parse_number(cell) is not None for cell in cells) > len(cells)
 
     def times(self, title: str) -> NDArray[Any]:
         """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
