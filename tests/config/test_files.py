@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.config.settings import CandidateSettings, Recipe
 from subgnn.errors import UserError
-from subgnn.models.recipes import find_recipe, parse_recipe, portfolio, read_recipe
+from subgnn.models.recipes import find_recipe, parse_recipe, portfolio
 from subgnn.models.registry import MODELS
 
 PROBABILITIES = {
@@ -132,9 +132,9 @@ def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("[training]\nepochs = 0\nlr = 2\n")
     with pytest.raises(UserError) as caught:
-        read_recipe(file, ["training.lr=1", "model.dropout=0.5"])
+        find_recipe(str(file), ["training.lr=1", "model.dropout=0.5"])
     assert str(caught.value).startswith(f"{file}: training.epochs is 0")
-    assert read_recipe(file, ["training.epochs=3"]).training.epochs == 3
+    assert find_recipe(str(file), ["training.epochs=3"]).training.epochs == 3
 
 
 PORTFOLIO = {"method": "auto", "auto": {"candidates": [{"name": "a", "recipe": "bag", "set": ["training.lr=1"]}]}}

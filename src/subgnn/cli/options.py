@@ -41,7 +41,7 @@ RunPath = Annotated[Path, Argument(metavar="RUN", help="The folder of a finished
 OutFolder = Annotated[Path, Option("--out", metavar="DIR", help="The folder to write.")]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
 RecipeName = Annotated[
-    str, Option("--recipe", help="A recipe by name, or a .toml file.", autocompletion=_recipes_beginning_with)
+    str, Option("--recipe", help="A recipe by name, a .toml file, or a run.", autocompletion=_recipes_beginning_with)
 ]
 Settings = Annotated[
     list[str] | None,

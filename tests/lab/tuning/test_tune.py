@@ -23,7 +23,7 @@ from subgnn.lab.tuning.search_space import parse_space, space_names
 from subgnn.lab.tuning.study import Pruner
 from subgnn.lab.tuning.trial import TrialResult, max_epochs, run_trial, split_at_random, without_test
 from subgnn.lab.tuning.tune import FILES, tune
-from subgnn.models.recipes import find_recipe, read_recipe
+from subgnn.models.recipes import find_recipe
 from tests.lab.tuning.searches import SPACE, made_up
 from tests.pages import ROOT
 from tests.reports.reading import read
@@ -78,7 +78,7 @@ def test_the_first_trial_is_the_recipe(searched):
 
 def test_the_recipe_trains_to_the_score_of_the_trial(searched, tmp_path):
     out, found = searched
-    tuned = read_recipe(out / "recipe.toml")
+    tuned = find_recipe(str(out / "recipe.toml"))
     assert tuned.name == "small_tuned"
     for words in ("cliques/small/few", f"trial {found['best']['trial']} of 3 complete", "No test subgraph was seen"):
         assert words in tuned.note
@@ -243,7 +243,7 @@ def test_a_search_by_folds(tmp_path):
     found = search(tmp_path / "out", trials=1, folds=2)
     assert (found["folds"], len(found["best"]["scores"])) == (2, 2)
     assert found["best"]["score"] == pytest.approx(np.mean(found["best"]["scores"]))
-    assert "Out-of-fold micro-f1" in read_recipe(tmp_path / "out" / "recipe.toml").note
+    assert "Out-of-fold micro-f1" in find_recipe(str(tmp_path / "out" / "recipe.toml")).note
     assert "2 folds of training and validation subgraphs" in (tmp_path / "out" / "study.html").read_text()
     with pytest.raises(DataError, match="holds a different search"):
         search(tmp_path / "out", trials=1, folds=0)

@@ -145,7 +145,7 @@ def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]])
 def _summary(found: dict[str, Any]) -> tuple[list[str], list[list[str]]] | None:
     """Header and rows of a table of models by datasets, as papers print it, with means and ranks over datasets."""
     rows = found["rows"]
-    known = {(row["model"], row["dataset"]): spread_text(row["score"]) for row in rows}
+    known = {(row["model"], row["dataset"]): spread_text(row["score"], row["n"]) for row in rows}
     models, datasets = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "dataset"))
     if len(datasets) < 2:
         return None
@@ -191,7 +191,7 @@ def _overlap_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list
     ends = sorted({b["end"] for row in rows for b in row["bins"]})
     cells = []
     for row in rows:
-        known = {b["end"]: spread_text(b["micro_f1"]) for b in row["bins"]}
+        known = {b["end"]: spread_text(b["micro_f1"], row["n"]) for b in row["bins"]}
         constant = [mean_text(row[name]) for name in ("majority", "random")]
         cells.append([row["model"], str(row["n"]), *(known.get(end, "") for end in ends), *constant])
     return ["model", "n", *(f"up to {end:.0%}" for end in ends), "majority", "random"], cells
@@ -306,7 +306,7 @@ def bar_chart(rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Char
     for row, mean, std in scored:
         group = models.index(row["model"])
         left = datasets.index(row["dataset"]) + 0.1 + group * width
-        title = f"{row['model']} on {row['dataset']}: {mean:.3f} ± {std:.3f}"
+        title = f"{row['model']} on {row['dataset']}: {spread_text({'mean': mean, 'std': std}, row['n'])}"
         boxes.append(Box((left, left + 0.95 * width), (0, mean), title, f"c{group % 8}"))
         span = (max(0.0, mean - std), mean + std)
         marks.append(Mark(x=left + width / 2, y=mean, title=title, style=Style("hover"), size=1, y_range=span))
@@ -343,7 +343,9 @@ def change_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
         lines += [Line([min(means), max(means)], [y, y], "range")] if means else []
         for row in mine:
             mean, std = row["change"]["mean"], row["change"]["std"]
-            title = f"{setting} = {row['value']}: {mean:+.3f} ± {std:.3f}, {row['n']} seeds"
+            title = (
+                f"{setting} = {row['value']}: {mean:+.3f}{f' ± {std:.3f}' if row['n'] > 1 else ''}, seeds: {row['n']}"
+            )
             marks.append(Mark(x=mean, y=y, title=title, size=4, style=group_style(0 if row["matters"] else 1)))
     matters = {row["setting"] for row in rows if row["matters"]}
     return Chart(
@@ -382,7 +384,8 @@ def overlap_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
         for x, b in zip(xs, bins, strict=True):
             mean, std = b["micro_f1"]["mean"], b["micro_f1"]["std"]
             share = f"overlap {'above' if b['begin'] else 'from'} {b['begin']:.0%} to {b['end']:.0%}"
-            title = f"{row['model']}, {share}: {mean:.3f} ± {std:.3f}, {b['subgraphs']:.1f} subgraphs per seed"
+            score = spread_text(b["micro_f1"], row["n"])
+            title = f"{row['model']}, {share}: {score}, {b['subgraphs']:.1f} subgraphs per seed"
             span = (max(0.0, mean - std), min(1.0, mean + std))
             marks.append(Mark(x=x, y=mean, title=title, size=4, y_range=span, style=group_style(group)))
         key.append(Key(row["model"], line=group_line(group), style=group_style(group)))
