@@ -18,9 +18,17 @@ _MAX_EXCERPT = 40
 _MAX_NAME = 100
 _MANY = 40
 _NEAREST = 5
-_OPTION = re.compile(r"--([a-z][a-z-]+)(?: (?!--)((?:[\w./-]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?")
-_RENAMED = {"set": "settings", "force": "overwrite=True", "directed": "directed=True", "keep-na": "keep_na=True"}
-_SMALL_WORDS = frozenset(["and", "as", "at", "for", "from", "if", "in", "is", "it", "of", "on", "or", "to", "with"])
+_WITHOUT = {"directed": "directed", "keep-na": "keep_na", "force": "overwrite", "include-test": "include_test"}
+_OPTION = re.compile(
+    r"--(aliases|data|distance|edge-time|edge-type|edges-until|encoding|id-base|label-column|label-separator|labels|"
+    r"node-column|node-id|nodes|recipe|repeated|seed|set|source|split|split-column|subgraph-column|target|task|threshold|"
+    rf"time|time-column|top|unknown|unlabelled|weight|{'|'.join(_WITHOUT)})(?![\w-])"
+    r"(?: (?!--)((?:[\w./=-]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?"
+)
+"""Options that are arguments of functions, too, with or without a value, and the word that follows."""
+_SMALL_WORDS = frozenset(
+    ["and", "as", "at", "for", "from", "if", "in", "is", "it", "of", "on", "or", "out", "to", "with"]
+)
 """Words that may follow an option in a sentence, and are not its value."""
 _names_options = False
 
@@ -114,7 +122,12 @@ def as_arguments(text: str) -> str:
     """
 
     def written(match: re.Match[str]) -> str:
-        name, value = _RENAMED.get(match[1], match[1].replace("-", "_")), match[2]
+        option, value = match[1], match[2]
+        if "subgnn " in re.split("[;,(]", text[: match.start()])[-1]:  # a command to type
+            return match[0]
+        if option in _WITHOUT:
+            return f"{_WITHOUT[option]}=True{'' if value is None else f' {value}'}"
+        name = "settings" if option == "set" else option.replace("-", "_")
         if value is None or value in _SMALL_WORDS:
             return name if value is None else f"{name} {value}"
         plain = value.isdigit() or value.isupper() or value[0] in "'\""
@@ -140,16 +153,18 @@ def shortened(name: str) -> str:
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
 
 
-def choices(name: str, accepted: Iterable[str]) -> str:
+def choices(name: str, names: Iterable[str]) -> str:
     """The hint for an unknown name: all accepted names, and the closest; of very many, the nearest five.
 
     Example:
         >>> choices("tset", ["train", "val", "test"])
         "accepted: train, val, test; did you mean 'test'?"
     """
-    known = list(accepted)
+    known = list(names)
     if len(known) > _MANY:
-        near = difflib.get_close_matches(name[:_MAX_NAME], known, n=_NEAREST, cutoff=0)
-        return f"the nearest of {len(known):,} accepted names: {', '.join(near)}"
+        nearest = difflib.get_close_matches(name[:_MAX_NAME], known, n=_NEAREST, cutoff=0)
+        accepted = f"the nearest of {len(known):,} accepted names: {', '.join(nearest)}"
+    else:
+        accepted = f"accepted: {', '.join(known)}"
     near = difflib.get_close_matches(name[:_MAX_NAME], known, n=1)
-    return f"accepted: {', '.join(known)}" + (f"; did you mean '{near[0]}'?" if near else "")
+    return accepted + (f"; did you mean '{near[0]}'?" if near else "")

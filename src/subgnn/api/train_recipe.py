@@ -67,7 +67,7 @@ def train(
         look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
         **asdict(options),
     )
-    warned = [*single_classes(dataset.subgraphs), *split_warnings(dataset.subgraphs, run.fitted_to)]
+    warned = [*split_warnings(dataset.subgraphs, run.fitted_to), *single_classes(dataset.subgraphs)]
     found = [*label_notes(dataset.subgraphs), *map("; ".join, warned)]
     if ranks is None or not ranks.rank:
         for line in found:

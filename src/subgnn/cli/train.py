@@ -30,7 +30,10 @@ from subgnn.storage.files import finite
 from subgnn.training.options import TrainOptions
 
 if TYPE_CHECKING:
+    from subgnn.data.dataset import Dataset
     from subgnn.result import RunResult
+
+_UNLABELLED = "unlabelled.tsv"
 
 
 @with_options(TrainOptions, DataOptions)
@@ -96,8 +99,11 @@ def train_run(
         )
     if not prints:
         return
+    if dataset.unlabelled is not None:
+        _predict_unlabelled(dataset, out)
     if json:
-        print_json(finite(result.to_json()))
+        more = {} if dataset.unlabelled is None else {"unlabelled": str(out / _UNLABELLED)}
+        print_json(finite(result.to_json()) | more)
         return
     print_result(result)
     if result.interrupted:
@@ -105,16 +111,21 @@ def train_run(
             f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
         )
     if dataset.unlabelled is not None:
-        from subgnn.api.run import as_query, load
-        from subgnn.inference.answers import Files, prediction_table
-
-        run, missing = load(out, dataset), out / "unlabelled.tsv"
-        table = prediction_table(run.predictor, as_query(dataset.unlabelled, run.graph, "error"))
-        Files(missing, missing, overwrite=True).write("tsv", table)
-        print_line(f"{missing}: predictions for {len(dataset.unlabelled):,} subgraphs without a label")
+        print_line(f"{out / _UNLABELLED}: predictions for {len(dataset.unlabelled):,} subgraphs without a label")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+
+
+def _predict_unlabelled(dataset: Dataset, out: Path) -> None:
+    """Write predictions of the subgraphs that have no label."""
+    from subgnn.api.run import as_query, load
+    from subgnn.inference.answers import Files, prediction_table
+
+    if dataset.unlabelled is not None:
+        run, path = load(out, dataset), out / _UNLABELLED
+        table = prediction_table(run.predictor, as_query(dataset.unlabelled, run.graph, "error"))
+        Files(path, path, overwrite=True).write("tsv", table)
 
 
 def print_leaderboard(result: RunResult) -> None:

@@ -166,6 +166,6 @@ def check(
         refuse_look_ahead(dataset.graph, subgraphs)
     except DataError as error:
         problems.warn(where, error.what, "train refuses it without --edges-until or --allow-look-ahead")
-    for what, hint in [*single, *split_warnings(subgraphs)]:
+    for what, hint in [*split_warnings(subgraphs), *single]:
         problems.warn(where, what, hint)
     return problems, dataset

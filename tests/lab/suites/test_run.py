@@ -188,7 +188,7 @@ def test_names_that_the_suite_does_not_have(ran, tmp_path):
             "--models: the suite does not have 'bog'; .*; did you mean",
         ),
         (lambda: run(tiny(), data, x, datasets=["clique"]), UserError, "--datasets: the suite does not have 'clique'"),
-        (lambda: runs.run_suite(tiny(), x, data={"x": data}), UserError, "--data: the suite does not have 'x'"),
+        (lambda: runs.run_suite(tiny(), x, data={"x": data}), UserError, "data: the suite does not have 'x'"),
         (
             lambda: runs.run_suite(tiny(), x),
             UserError,

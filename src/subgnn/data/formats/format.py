@@ -49,7 +49,9 @@ class _Role(NamedTuple):
 
 _GENES = "gene_symbol hgnc_symbol symbol gene_name gene_id gene genes entrez_id entrez"
 _SETS = "subgraph subgraph_id subgraph_name gene_set geneset gene_set_name set_name set_id set pathway pathway_id"
-_GROUPS = "pathway_name term term_id module community cluster complex group group_id case case_id name id"
+_GROUPS = (
+    "pathway_name term term_id module community cluster complex group group_id case case_id alert alert_id name id"
+)
 _MEMBERS = f"node nodes node_id node_ids node_name member members {_GENES} protein proteins protein_id uniprot"
 _TIMES = "time timestamp date datetime"
 _ROLES = {

@@ -160,6 +160,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     ordered = {role: found[role] for role in ("subgraph", *found) if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
+    if labelled and (free := [title for title in _unused(table, found) if title]):
+        options.on_note(f"{unused_columns(table, free)}; predictions for this table have them")
     if not table.is_list(node):
         required = [role for role in ("subgraph", "node") if role in found]
         whole = table.complete_rows({role: found[role] for role in required}, options.refuse)
