@@ -1,10 +1,11 @@
-"""The example on rare diseases runs as it stands, on what it makes up itself and on a folder that it is given."""
+"""Examples run as they stand: a rare disease, on what is made up and on a folder that is given; and own data."""
 
 from __future__ import annotations
 
 import json
 import re
 import runpy
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -57,6 +58,22 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     assert "MADE UP" not in capsys.readouterr().out
     assert again["patient"] == found["patient"]
     assert again["run"].name == "run-2"
+
+
+def test_own_data_in_less_than_ten_commands(examples, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["own_data.py", str(tmp_path / "own")])
+    runpy.run_path(str(examples / "own_data.py"), run_name="__main__")
+    printed = capsys.readouterr()
+    assert printed.out.count("\n$ subgnn ") < 10
+    assert "weight from 'combined_score'" in printed.out
+    for said in ("4 names replaced by aliases: 'p53' is 'TP53'", "20 repeated edges joined: the weight is the sum"):
+        assert said in printed.err
+    tables = {path.name: path.read_text().splitlines() for path in (tmp_path / "own").rglob("*.tsv")}
+    assert (len(tables["genes.tsv"]), len(tables["unlabelled.tsv"]), len(tables["alerts.tsv"])) == (49, 5, 41)
+    titles = tables["alerts.tsv"][0].split("\t")
+    assert {"label", "name", "region"} <= set(titles)
+    right = [row.split("\t") for row in tables["alerts.tsv"][1:]]
+    assert sum(row[titles.index("label")] == row[titles.index("outcome")] for row in right) > 30
 
 
 def test_made_up_diseases_have_the_form_of_real_ones(examples, tmp_path):

@@ -18,7 +18,13 @@ _MAX_EXCERPT = 40
 _MAX_NAME = 100
 _MANY = 40
 _NEAREST = 5
-_WITHOUT = {"directed": "directed", "keep-na": "keep_na", "force": "overwrite", "include-test": "include_test"}
+_WITHOUT = {
+    "directed": "directed",
+    "keep-na": "keep_na",
+    "force": "overwrite",
+    "include-test": "include_test",
+    "allow-look-ahead": "allow_look_ahead",
+}
 _OPTION = re.compile(
     r"--(aliases|data|distance|edge-time|edge-type|edges-until|encoding|id-base|label-column|label-separator|labels|"
     r"node-column|node-id|nodes|recipe|repeated|seed|set|source|split|split-column|subgraph-column|target|task|threshold|"

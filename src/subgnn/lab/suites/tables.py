@@ -155,7 +155,12 @@ def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[s
 
 
 def spread_text(found: dict[str, Any] | None, n: int | None = None) -> str:
-    """Mean ± deviation over ``n`` runs; the mean alone of one run, and empty without a number."""
+    """Mean ± deviation over ``n`` runs; the mean alone of one run, and empty without a number.
+
+    Example:
+        >>> spread_text({"mean": 0.5, "std": 0.1}, 3), spread_text({"mean": 0.5, "std": 0.0}, 1)
+        ('0.500 ± 0.100', '0.500')
+    """
     if found is None or found["mean"] is None:
         return ""
     return mean_text(found["mean"]) + (f" ± {found['std']:.3f}" if found["std"] is not None and n != 1 else "")
