@@ -285,9 +285,9 @@ def test_columns_of_members_come_back_in_predictions(tmp_path):
         ),
     )
     trained = call("train", edges, members, "--recipe", "bag", "--out", tmp_path / "run")
-    assert "ignored: region, rank; predictions for this table have them" in trained.out
+    assert "ignored: region (predictions give it back)" in trained.out
     predicted = call("predict", tmp_path / "run", "--subgraphs", members, "--out", tmp_path / "p.tsv")
-    assert "ignored: rank, which differs within subgraphs" in predicted.out
+    assert "ignored: rank (different within a subgraph)" in predicted.out
     lines = [line.split("\t") for line in (tmp_path / "p.tsv").read_text().splitlines()]
     assert [line[lines[0].index("region")] for line in lines[1:]] == [f"r{i}" for i in range(6)]
     subgraphs = read_quietly(members, read_edges(edges))

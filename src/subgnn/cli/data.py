@@ -270,6 +270,8 @@ def convert_dataset(
             writing=WriteOptions(to, gzip, force, size, bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
+    if dataset.unlabelled is not None:
+        notes.append(f"{len(dataset.unlabelled):,} subgraphs without a label are not written")
     notes += label_notes(dataset.subgraphs) if reading.labels is None else []
     hyphens = [name for name in dataset.subgraphs.classes if "-" in name.strip("-")]
     whole = reading.labels is None and dataset.subgraphs.task != "multi-label"

@@ -193,11 +193,11 @@ def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequ
     return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
 
 
-def unused_columns(table: Table, titles: Sequence[str], role: str = "") -> str:
+def unused_columns(where: str, titles: Sequence[str], role: str = "") -> str:
     """One line about columns that are not used, with the option that would use one of them; empty if there is none."""
     shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
     use = f" (use {naming_options(titles[:1], [role])})" if role else ""
-    return f"{table.where}: ignored: {shown}{use}" if titles else ""
+    return f"{where}: ignored: {shown}{use}" if titles else ""
 
 
 def described(table: Table, found: Mapping[str, str]) -> str:

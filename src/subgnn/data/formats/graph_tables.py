@@ -88,8 +88,8 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         numeric = [title for title in titles if _has_numbers(table.cells(title, "attribute"))]
         asked = numeric and "weight" not in found
         ordered = [*numeric, *(title for title in titles if title not in numeric)] if asked else titles
-        options.on_note(unused_columns(table, ordered, "weight" if asked else ""))
-    ends = [table.filled(found[role], role) for role in ("source", "target")]
+        options.on_note(unused_columns(table.where, ordered, "weight" if asked else ""))
+    ends = [table.cells(found[role], role) for role in ("source", "target")]
     ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()
     ordered = pa.array(sorted(ids, key=int) if all(map(is_id, ids)) else sorted(ids))
     tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
@@ -198,7 +198,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     if len(table.titles) < 2:
         raise missing(table.where, table.titles, ["node_id"])
     table = table.complete_rows({"node": title}, options.refuse)
-    ids = table.filled(title, "node").to_pylist()
+    ids = table.cells(title, "node").to_pylist()
     graph, rows = _rows_of(graph, ids, table)
     features: list[_Feature] = []
     texts: dict[str, list[str]] = {}

@@ -90,8 +90,10 @@ def one_each(
     refused: set[int] = set()
     for row, (owner, value) in enumerate(zip(owners.tolist(), column, strict=True)):
         own, begin = kept[owner], int(begins[owner])
+        if value == own or owner in refused:
+            continue
         lacks, lacked = options.no_label(value), options.no_label(own)
-        if value == own or (lacks and lacked) or owner in refused:
+        if lacks and lacked:
             continue
         if several:
             more.setdefault(owner, [own]).append(value)

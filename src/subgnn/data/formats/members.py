@@ -96,6 +96,12 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS,
     with a row for each of several labels.
     """
     found = _merged(_read(source, graph, options, labelled=labelled), options, labelled=labelled)
+    unused = [title for title in found.titles if title and found.unit == "row"]
+    given_back = [title for title in unused if title in found.others]
+    if labelled and (line := unused_columns(found.where, given_back)):
+        options.on_note(f"{line} (predictions give {'it' if len(given_back) == 1 else 'them'} back)")
+    if line := unused_columns(found.where, [title for title in unused if title not in given_back]):
+        options.on_note(f"{line} (different within a subgraph)")
     if not labelled:
         return replace(found, labels=None, splits=None, times=None)
     if options.label_table is None:
@@ -144,8 +150,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     if node is not None:
         found["node"] = node
     roles = ["subgraph", "label", "split", "subgraph_time"] if labelled else ["subgraph"]
-    if options.label_table is not None and "label" in roles:
-        roles.remove("label")
+    if options.label_table is not None:  # whose columns may be named, too
+        roles = [role for role in roles if role != "label" and getattr(columns, role) in (None, *table.titles)]
     for role in roles:
         title = columns.find(table, role, list(found.values()))
         if title is not None:
@@ -160,8 +166,6 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     ordered = {role: found[role] for role in ("subgraph", *found) if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
-    if labelled and (free := [title for title in _unused(table, found) if title]):
-        options.on_note(f"{unused_columns(table, free)}; predictions for this table have them")
     if not table.is_list(node):
         required = [role for role in ("subgraph", "node") if role in found]
         whole = table.complete_rows({role: found[role] for role in required}, options.refuse)
@@ -172,7 +176,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     if table.is_list(node):
         lists = table.lists(node, "node")
         return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists), times=times)
-    cells = table.filled(node, "node").to_pylist()
+    cells = table.cells(node, "node").to_pylist()
     sample = cells[:_SAMPLE]
     separator = find_separator(sample, graph)
     repeats = names is not None and len(set(names)) < len(names)
@@ -226,16 +230,11 @@ def _long(
         times = latest
     rows, titles = [table.number(int(row)) for row in begins], _unused(table, found)
     others: dict[str, Sequence[str | None]] = {}
-    vary: list[str] = []
     for title in dict.fromkeys(titles):
         cells_of = table.data.column(table.titles.index(title)).to_pylist()
         column = [None if cell is None else str(cell) for cell in cells_of]
         if all(cell == column[begins[subgraph]] for cell, subgraph in zip(column, subgraphs.tolist(), strict=True)):
             others[title] = [column[begin] for begin in begins]
-        else:
-            vary.append(title)
-    if vary:
-        options.on_note(f"{unused_columns(table, vary)}, which differ{'s' * (len(vary) == 1)} within subgraphs")
     labels, splits = values.get("label"), values.get("split")
     made = Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
     return replace(made, others=others)
