@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from datetime import datetime
 
 import networkx as nx
+import pyarrow as pa
 import pytest
 
 from subgnn import DataError, DataWarning, Graph, read_tables
@@ -125,6 +127,13 @@ def test_weights_are_guessed_and_columns_that_nobody_uses_are_named(tmp_path):
     path.write_text("source,target,amount\nA,B,1\nB,C,x\nC,D,2\n")
     with pytest.raises(DataError, match=r"column 'amount' is not all numbers .row 2: 'x'"):
         read_edges(path)
+
+
+def test_columns_that_nobody_uses_may_be_of_any_type():
+    days, notes = pa.array([datetime(2024, 1, 1), datetime(2024, 1, 2)]), []
+    more = {"born": days, "tags": [["x"], []], "n": [1, 2]}
+    graph = read_edges(pa.table({"source": ["a", "b"], "target": ["b", "c"]} | more), ReadOptions(on_note=notes.append))
+    assert (graph.num_edges, notes) == (2, ["table: ignored: n, born, tags (use --weight n)"])
 
 
 def test_edge_attributes_of_graphml_are_guessed_or_named(tmp_path):

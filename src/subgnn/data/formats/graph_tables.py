@@ -61,8 +61,9 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     from pyarrow import compute
 
     refuse = None if options.problems is None else options.refuse
-    table, columns = read_table(source, encoding=options.encoding, refuse=refuse), options.columns
-    table, found = _edge_columns(table, options)
+    whole, columns = read_table(source, encoding=options.encoding, refuse=refuse), options.columns
+    table, found = _edge_columns(whole, options)
+    titled = table is whole
     if len(table) == 0:
         raise DataError("no edges", where=table.where, hint="a row for each edge is needed")
     table = table.complete_rows({role: found[role] for role in ("source", "target")}, options.refuse)
@@ -82,10 +83,10 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             values[f"{role}s"] = columns.read(table, role, found, read, options.on_note)
         except DataError as error:
             options.refuse(error)
-    if not columns.explicit("source", "target") and table.header is not None and (note := described(table, found)):
+    if not columns.explicit("source", "target") and titled and (note := described(table, found)):
         options.on_note(note)
-    if table.header is not None and titles:
-        numeric = [title for title in titles if _has_numbers(table.cells(title, "attribute"))]
+    if titled and titles:
+        numeric = [title for title in titles if table.has_mostly_numbers(title)]
         asked = numeric and "weight" not in found
         ordered = [*numeric, *(title for title in titles if title not in numeric)] if asked else titles
         options.on_note(unused_columns(table.where, ordered, "weight" if asked else ""))

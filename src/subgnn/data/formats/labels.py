@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ def read_label_table(subgraphs: Sequence[str], options: ReadOptions) -> tuple[li
     made: dict[str, list[Any]] = {}
     for role in ("label", "split"):
         if role in found:
-            values = one_each(codes, role_values(table, found[role], role), role, names, table, options)
+            column = role_values(table, found[role], role)
+            values = one_each(codes, column, role=role, names=names, table=table, options=options)
             made[role] = [""] * len(subgraphs)
             for place, value in zip(present.tolist(), values, strict=True):
                 made[role][place] = value
@@ -54,11 +56,12 @@ def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions)
     found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}
     names = None if columns.subgraph is None or columns.subgraph not in table.titles else columns.subgraph
     if names is None:
-        shares = {
-            title: sum(cell in known for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist())
-            for title in table.titles
-            if title not in found.values() and not table.is_list(title)
-        }
+        shares = {}
+        for title in table.titles:
+            with suppress(DataError):  # of another type than text and numbers
+                if title not in found.values() and not table.is_list(title):
+                    cells = table.cells(title, "label").slice(0, _SAMPLE).to_pylist()
+                    shares[title] = sum(cell in known for cell in cells)
         best = max(shares, key=lambda title: shares[title], default=None)
         names = best if best is not None and shares[best] else columns.find(table, "subgraph", list(found.values()))
     if names is None:
@@ -76,7 +79,13 @@ def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions)
 
 
 def one_each(
-    owners: NDArray[np.int64], column: list[Any], role: str, names: Sequence[str], table: Table, options: ReadOptions
+    owners: NDArray[np.int64],
+    column: list[Any],
+    *,
+    role: str,
+    names: Sequence[str],
+    table: Table,
+    options: ReadOptions,
 ) -> list[Any]:
     """The label or split of each subgraph, whose rows have to agree; or all its labels, where it may have several.
 

@@ -219,7 +219,9 @@ def _long(
     codes = np.fromiter((texts.setdefault(cell, len(texts)) for cell in cells), np.int32, len(cells))
     nodes = Ragged.from_lengths(codes[np.argsort(subgraphs, kind="stable")], np.bincount(subgraphs))
     values = {
-        role: one_each(subgraphs, role_values(table, found[role], role), role, names, table, options)
+        role: one_each(
+            subgraphs, role_values(table, found[role], role), role=role, names=names, table=table, options=options
+        )
         for role in ("label", "split")
         if role in found
     }
@@ -281,7 +283,7 @@ def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Member
     for role in ("label", "split"):
         column = members.labels if role == "label" else members.splits
         if column is not None:
-            values = one_each(codes, list(column), role, members.names, table, options)
+            values = one_each(codes, list(column), role=role, names=members.names, table=table, options=options)
             taken = replace(taken, labels=values) if role == "label" else replace(taken, splits=values)
     options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
     return taken

@@ -12,6 +12,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -178,9 +179,11 @@ class Table:
         return values
 
     def has_mostly_numbers(self, title: str) -> bool:
-        """Whether most cells of a column are numbers."""
-        cells = self.cells(title, "attribute").to_pylist()
-        return 2 * sum(parse_number(cell) is not None for cell in cells) > len(cells)
+        """Whether most cells of a column, of the first thousands, are numbers."""
+        with suppress(DataError):  # of another type than text and numbers
+            cells = self.cells(title, "attribute").slice(0, _SAMPLE).to_pylist()
+            return 2 * sum(parse_number(cell) is not None for cell in cells) > len(cells)
+        return False
 
     def times(self, title: str) -> NDArray[Any]:
         """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
