@@ -146,6 +146,11 @@ def test_edge_attributes_of_graphml_are_guessed_or_named(tmp_path):
         "edge weights from the attribute 'amount'",
         "ignored edge attributes: age",
     ]
+    several = nx.MultiGraph([("A", "B", {"weight": 2.0}), ("A", "B", {"weight": 3.0}), ("B", "C", {"weight": 1.0})])
+    nx.write_graphml(several, tmp_path / "m.graphml")
+    with pytest.warns(DataWarning, match="1 repeated edge joined"):
+        graph = read_graph(tmp_path / "m.graphml", ReadOptions(repeated="sum"))
+    assert graph.edges()[2].tolist() == [5, 1]
 
 
 HOW = {"first": 10, "last": 7, "sum": 1_000_017, "mean": 1_000_017 / 3, "max": 1e6, "count": 3}

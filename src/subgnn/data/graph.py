@@ -26,6 +26,7 @@ ATTRIBUTES = {
 
 Repeated = Literal["first", "last", "sum", "mean", "max", "count"]
 """What becomes of the weights of edges that join the same two nodes."""
+TO_JOIN = "; to join them, pass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +407,8 @@ class _Edges:
             count, first, at = other_weights((offsets, neighbors, weights), u, v, w)
             if count:
                 edge = int(u[first]), int(v[first]), float(weights[at]), float(w[first])
-                lines.append(other_weights_line(count, edge, names, "first" if self.times is None else "earliest"))
+                line = other_weights_line(count, edge, names, "first" if self.times is None else "earliest")
+                lines.append(f"{line}{TO_JOIN} --repeated sum (or mean, max, last, count)")
         return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
 
 
@@ -425,8 +427,7 @@ def other_weights_line(count: int, edge: tuple[int, int, float, float], names: N
     """A warning about edges repeated with different weights; ``edge`` is one: ends, kept weight, own weight."""
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
-    keep = f"the {kept} is kept ({example}); to join them, pass --repeated sum (or mean, max, last, count)"
-    return f"{count:,} repeated edges have different weights; {keep}"
+    return f"{count:,} repeated edges have different weights; the {kept} is kept ({example})"
 
 
 def _check_repeated(how: str | None, *, weighted: bool) -> Repeated:

@@ -144,7 +144,7 @@ def to_scipy(graph: Graph) -> sp.csr_array:
     return sp.csr_array((values, graph.neighbors, graph.offsets), shape=(graph.num_nodes, graph.num_nodes))
 
 
-def from_pyg(data: Data, *, directed: bool = False) -> Graph:
+def from_pyg(data: Data, *, directed: bool = False, repeated: Repeated | None = None) -> Graph:
     """A PyTorch Geometric ``Data``: ``edge_index``, one-dimensional ``edge_weight``, features ``x``, ``node_names``.
 
     ``edge_type`` has numbers, called as ``edge_type_names`` says or by the number, as ``HeteroData.to_homogeneous``
@@ -161,7 +161,7 @@ def from_pyg(data: Data, *, directed: bool = False) -> Graph:
         types = np.array([str(name) for name in called])[types]
     weights, features, times = (_array(data.get(name)) for name in ("edge_weight", "x", "edge_time"))
     node_names, more = None if names is None else NodeNames.of(map(str, names)), {"types": types, "times": times}
-    known = {"num_nodes": data.num_nodes, "names": node_names, "directed": directed}
+    known = {"num_nodes": data.num_nodes, "names": node_names, "directed": directed, "repeated": repeated}
     return Graph.from_edges(edges[0], edges[1], weights=weights, features=features, **known, **more)
 
 
@@ -405,7 +405,7 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
     if not isinstance(data, Data):
         what = f"this holds a {type(data).__name__}"
         raise DataError(what, where=str(path), hint="one torch_geometric Data is accepted")
-    return from_pyg(data, directed=options.directed)
+    return from_pyg(data, directed=options.directed, repeated=options.repeated)
 
 
 def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
@@ -413,6 +413,8 @@ def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
     if max(matrix.shape) > most:
         what = f"a matrix of shape {matrix.shape} with few entries"
         raise DataError(what, hint=f"at most {most:,} rows for this many; number the nodes without large gaps")
+    if options.repeated is not None:
+        raise DataError("a matrix has each edge once", where="--repeated", hint="leave it out")
     weighted = options.columns.weight is not None or has_weights(matrix, options.on_note)
     return from_scipy(matrix, directed=options.directed, weighted=weighted)
 
