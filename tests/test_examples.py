@@ -1,9 +1,10 @@
-"""The example on rare diseases runs as it stands, and the bare command finds the fraud that an example makes up."""
+"""Examples run as they stand: a rare disease, own data, and fraud that the bare command finds."""
 
 from __future__ import annotations
 
 import csv
 import runpy
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -84,3 +85,19 @@ def test_the_bare_command_finds_fraud_that_is_rare(examples, tmp_path):
     assert found.val["auprc"] > 0.2
     assert found.signal.startswith("The labels depend on the shape of a subgraph (topology 0.")
     assert "ranking at random scores 0.022 (AUPRC). A simple model is the best: topology" in found.signal
+
+
+def test_own_data_in_less_than_ten_commands(examples, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["own_data.py", str(tmp_path / "own")])
+    runpy.run_path(str(examples / "own_data.py"), run_name="__main__")
+    printed = capsys.readouterr()
+    assert printed.out.count("\n$ subgnn ") < 10
+    assert "weight from 'combined_score'" in printed.out
+    for said in ("4 names replaced by aliases: 'p53' is 'TP53'", "20 repeated edges joined: the weight is the sum"):
+        assert said in printed.err
+    tables = {path.name: path.read_text().splitlines() for path in (tmp_path / "own").rglob("*.tsv")}
+    assert (len(tables["genes.tsv"]), len(tables["unlabelled.tsv"]), len(tables["alerts.tsv"])) == (49, 5, 41)
+    titles = tables["alerts.tsv"][0].split("\t")
+    assert {"label", "name", "region"} <= set(titles)
+    right = [row.split("\t") for row in tables["alerts.tsv"][1:]]
+    assert sum(row[titles.index("label")] == row[titles.index("outcome")] for row in right) > 30

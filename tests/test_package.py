@@ -147,3 +147,10 @@ def test_the_wheel_is_installed_in_an_empty_environment_and_used(wheel, tmp_path
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "predictions.tsv").read_text(encoding="utf-8").splitlines()) == 21
     assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_the_citation_names_the_paper_and_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in text
+    for line in ("cff-version: 1.2.0", "preferred-citation:", "  title: Subgraph Neural Networks", "  year: 2020"):
+        assert f"{line}\n" in text

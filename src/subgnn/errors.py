@@ -7,12 +7,36 @@ code 1.
 from __future__ import annotations
 
 import difflib
+import re
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 _MAX_EXCERPT = 40
 _MAX_NAME = 100
+_MANY = 40
+_NEAREST = 5
+_WITHOUT = {
+    "directed": "directed",
+    "keep-na": "keep_na",
+    "force": "overwrite",
+    "include-test": "include_test",
+    "allow-look-ahead": "allow_look_ahead",
+}
+_OPTION = re.compile(
+    r"--(aliases|data|distance|edge-time|edge-type|edges-until|encoding|id-base|label-column|label-separator|labels|"
+    r"node-column|node-id|nodes|recipe|repeated|seed|set|source|split|split-column|subgraph-column|target|task|threshold|"
+    rf"time|time-column|top|unknown|unlabelled|weight|{'|'.join(_WITHOUT)})(?![\w-])"
+    r"(?: (?!--)((?:[\w./=-]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?"
+)
+"""Options that are arguments of functions, too, with or without a value, and the word that follows."""
+_SMALL_WORDS = frozenset(
+    ["and", "as", "at", "for", "from", "if", "in", "is", "it", "of", "on", "or", "out", "to", "with"]
+)
+"""Words that may follow an option in a sentence, and are not its value."""
+_names_options = False
 
 
 class SubgnnError(Exception):
@@ -21,6 +45,8 @@ class SubgnnError(Exception):
 
 class UserError(SubgnnError):
     """The caller's mistake: *where: what; hint*, on one line.
+
+    The parts are written with options of commands; in Python, the message has arguments in their place.
 
     Args:
         what: what is wrong, with the offending value.
@@ -34,8 +60,8 @@ class UserError(SubgnnError):
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         self.what, self.where, self.hint = what, where, hint
-        message = f"{where}: {what}" if where else what
-        super().__init__(f"{message}; {hint}" if hint else message)
+        message = (f"{where}: {what}" if where else what) + (f"; {hint}" if hint else "")
+        super().__init__(message if _names_options else as_arguments(message))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle, which would call a subclass with the message alone."""
@@ -74,6 +100,48 @@ class DataWarning(UserWarning):
     """Input was corrected automatically (a self loop, a repeated node); the message says what and how often."""
 
 
+def warn(message: str, category: type[Warning] = DataWarning) -> None:
+    """Warn at the caller's line: the first one outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "subgnn":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message if _names_options else as_arguments(message), category, stacklevel=level)
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """In this block, messages name options of commands; elsewhere they name arguments of functions."""
+    global _names_options
+    before, _names_options = _names_options, True
+    try:
+        yield
+    finally:
+        _names_options = before
+
+
+def as_arguments(text: str) -> str:
+    """A message with arguments of Python in place of options of the command line.
+
+    Example:
+        >>> as_arguments("correct it, or pass --unknown drop to leave it out; --id-base 1, --node-column if it is one")
+        "correct it, or pass unknown='drop' to leave it out; id_base=1, node_column if it is one"
+    """
+
+    def written(match: re.Match[str]) -> str:
+        option, value = match[1], match[2]
+        if "subgnn " in re.split("[;,(]", text[: match.start()])[-1]:  # a command to type
+            return match[0]
+        if option in _WITHOUT:
+            return f"{_WITHOUT[option]}=True{'' if value is None else f' {value}'}"
+        name = "settings" if option == "set" else option.replace("-", "_")
+        if value is None or value in _SMALL_WORDS:
+            return name if value is None else f"{name} {value}"
+        plain = value.isdigit() or value.isupper() or value[0] in "'\""
+        return f"{name}={value if plain else repr(value)}"
+
+    return _OPTION.sub(written, text)
+
+
 def excerpt(value: str | bytes) -> str:
     r"""A value for a one-line message: escaped, and cut if it is long.
 
@@ -91,13 +159,18 @@ def shortened(name: str) -> str:
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
 
 
-def choices(name: str, accepted: Iterable[str]) -> str:
-    """The hint for an unknown name: all accepted names, and the closest.
+def choices(name: str, names: Iterable[str]) -> str:
+    """The hint for an unknown name: all accepted names, and the closest; of very many, the nearest five.
 
     Example:
         >>> choices("tset", ["train", "val", "test"])
         "accepted: train, val, test; did you mean 'test'?"
     """
-    known = list(accepted)
+    known = list(names)
+    if len(known) > _MANY:
+        nearest = difflib.get_close_matches(name[:_MAX_NAME], known, n=_NEAREST, cutoff=0)
+        accepted = f"the nearest of {len(known):,} accepted names: {', '.join(nearest)}"
+    else:
+        accepted = f"accepted: {', '.join(known)}"
     near = difflib.get_close_matches(name[:_MAX_NAME], known, n=1)
-    return f"accepted: {', '.join(known)}" + (f"; did you mean '{near[0]}'?" if near else "")
+    return accepted + (f"; did you mean '{near[0]}'?" if near else "")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,7 +18,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import validate_data
 
-from subgnn import Graph, NodeNames, SubgraphClassifier, SubgraphRegressor, to_networkx, to_pyg, to_scipy
+from subgnn import Graph, NodeNames, SubgraphClassifier, SubgraphRegressor, to_networkx, to_pyg, to_scipy, train
+from subgnn.data.strings import Strings
 from subgnn.errors import DataError, DataWarning, UserError
 from tests.training.examples import dataset
 
@@ -264,3 +266,25 @@ def checks():
 @pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn(model, check):
     check(model)
+
+
+def test_labels_come_from_a_frame_a_list_of_sets_or_a_series_that_keeps_its_names():
+    names = [f"s{i}" for i in range(len(X))]
+    named = replace(DATA.subgraphs, names=Strings.of(names))
+    series, wide = pd.Series(X, index=names), pd.DataFrame({"name": names, "nodes": X, "label": Y})
+    long = wide.explode("nodes").rename(columns={"nodes": "node"})
+    expected = bag().fit(series, Y)
+    assert expected.run_._opened.subgraphs.names[:3] == names[:3]
+    assert list(expected.run_.predict(series.iloc[:2])["name"]) == names[:2]
+    for given in (wide, long, [named[:20], named[20:]]):
+        model = bag().fit(given)
+        assert model.predict(X).tolist() == expected.predict(X).tolist()
+        assert model.score(given) == expected.score(series, Y)
+
+
+def test_messages_name_arguments_and_warnings_the_line_of_the_caller():
+    with pytest.raises(UserError, match=r"^time: the recipe bag has no time budget"):
+        train(DATA, recipe="bag", time=5)
+    with pytest.warns(DataWarning, match="pass repeated='sum'") as told:
+        Graph.from_edges([0, 1], [1, 0], weights=[1, 2])
+    assert {one.filename for one in told} == {__file__}

@@ -239,7 +239,7 @@ def test_read_tables():
     assert list(found.subgraphs.names) == ["p", "q", "r"]
     assert found.subgraphs.classes == ("k1", "k2")
     assert [len(found.subgraphs.indices(split)) for split in ("train", "val", "test")] == [1, 1, 1]
-    with pytest.raises(DataError, match=r"which column holds the nodes.*--node-column"):
+    with pytest.raises(DataError, match=r"which column holds the nodes.*node_column='who'"):
         subgnn.read_tables(DATA.graph, members[["pathway", "who"]])
     nodes = pd.DataFrame({"node": list("wxyz"), "size": [1.0, 2.0, 3.0, 4.0]})
     with pytest.warns(DataWarning):

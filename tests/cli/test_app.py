@@ -14,6 +14,7 @@ import pytest
 
 from subgnn import __version__
 from subgnn.config.recipes import recipe_names
+from subgnn.models.recipes import find_recipe
 from tests.cli.command import call
 from tests.data.samples import tree, write_sample
 
@@ -159,3 +160,32 @@ def test_every_recipe_is_listed_with_its_purpose_and_cost():
     shown = call("recipes").out
     assert [line.split() for line in shown.splitlines() if line.strip()][3][0] == "auto"
     assert shown.rstrip().endswith("next: subgnn train DIR --recipe NAME --out RUN")
+
+
+def test_a_recipe_is_printed_as_toml_and_trained_from_a_file_or_a_run(tmp_path):
+    channels = ["--set", "channels=P,S/border", "--set", "channels.P/internal=7", "--set", "channels.S.similarity=hops"]
+    shown = call("recipes", "subgnn", *channels)
+    (tmp_path / "my.toml").write_text(shown.out)
+    made = find_recipe(str(tmp_path / "my.toml"))
+    assert [(one.name, one.num_anchors, one.similarity) for one in made.channels] == [
+        ("position/internal", 7, ""),
+        ("position/border", 15, ""),
+        ("structure/border", 15, "hops"),
+    ]
+    assert made == find_recipe("subgnn", channels[1::2])
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.json").write_text(json.dumps(made.plain() | {"seed": 3, "split": "stored"}))
+    assert find_recipe(str(run)) == find_recipe(str(run / "recipe.json")) == made
+    assert call("recipes", run, "--json").json["name"] == "subgnn"
+    refused = call("recipes", "subgnn", "--set", "channels.P=3")
+    assert refused.error.startswith(
+        "--set: no channel 'P'; the recipe has neighborhood/internal, neighborhood/border, "
+    )
+
+
+def test_an_unknown_recipe_has_five_near_names():
+    refused = call("recipes", "structur").error
+    near = refused.partition("accepted names: ")[2].partition(";")[0].split(", ")
+    assert (near[0], len(near)) == ("structure", 5)
+    assert refused.endswith("; did you mean 'structure'?")

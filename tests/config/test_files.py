@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.config.settings import CandidateSettings, Recipe
 from subgnn.errors import UserError
-from subgnn.models.recipes import find_recipe, parse_recipe, portfolio, read_recipe
+from subgnn.models.recipes import find_recipe, parse_recipe, portfolio
 from subgnn.models.registry import MODELS
 
 PROBABILITIES = {
@@ -86,16 +86,16 @@ def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
     for bad in [*beyond, high + 1 if kind is int else high * 1.01]:
         with pytest.raises(UserError) as caught:
             parse(f"{path}={bad}")
-        assert str(caught.value) == f"--set: {path} is {kind(bad)!r}; accepted: {words}"
+        assert str(caught.value) == f"settings: {path} is {kind(bad)!r}; accepted: {words}"
 
 
 def test_widths_and_anchors_are_from_one():
     with pytest.raises(
-        UserError, match=r"^--set: model\.head\[1\] is 0; accepted: a whole number from 1 to 1,000,000$"
+        UserError, match=r"^settings: model\.head\[1\] is 0; accepted: a whole number from 1 to 1,000,000$"
     ):
         parse("model.head=[4, 0]")
     with pytest.raises(
-        UserError, match=r"^--set: model\.head is '3'; accepted: a list of 2 whole numbers from 1 to 1,000,000$"
+        UserError, match=r"^settings: model\.head is '3'; accepted: a list of 2 whole numbers from 1 to 1,000,000$"
     ):
         parse("model.head=3")
     channel = {"kind": "position", "side": "border", "num_anchors": 0}
@@ -115,12 +115,12 @@ def test_a_channel_is_there_once():
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("training.epoch=5", "--set: unknown setting 'training.epoch'"),
-        ("trainig.epochs=5", "--set: unknown setting 'trainig'; accepted: .* did you mean 'training'"),
-        ("training.epochs=0", "--set: training.epochs is 0"),
-        (" training . epochs = 0", "--set: training.epochs is 0"),
-        ("training.schedule=cosin", "--set: training.schedule is 'cosin'; .* did you mean 'cosine'"),
-        ("name.of=x", "--set: name is not a section"),
+        ("training.epoch=5", "settings: unknown setting 'training.epoch'"),
+        ("trainig.epochs=5", "settings: unknown setting 'trainig'; accepted: .* did you mean 'training'"),
+        ("training.epochs=0", "settings: training.epochs is 0"),
+        (" training . epochs = 0", "settings: training.epochs is 0"),
+        ("training.schedule=cosin", "settings: training.schedule is 'cosin'; .* did you mean 'cosine'"),
+        ("name.of=x", "settings: name is not a section"),
     ],
 )
 def test_a_mistake_of_set_is_said_to_be_there(override, message):
@@ -132,9 +132,9 @@ def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("[training]\nepochs = 0\nlr = 2\n")
     with pytest.raises(UserError) as caught:
-        read_recipe(file, ["training.lr=1", "model.dropout=0.5"])
+        find_recipe(str(file), ["training.lr=1", "model.dropout=0.5"])
     assert str(caught.value).startswith(f"{file}: training.epochs is 0")
-    assert read_recipe(file, ["training.epochs=3"]).training.epochs == 3
+    assert find_recipe(str(file), ["training.epochs=3"]).training.epochs == 3
 
 
 PORTFOLIO = {"method": "auto", "auto": {"candidates": [{"name": "a", "recipe": "bag", "set": ["training.lr=1"]}]}}

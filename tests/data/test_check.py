@@ -86,7 +86,7 @@ def test_warnings(tmp_path):
         "/edge_list.txt: dropped 1 self loop and 1 repeated edge"
     ]
     assert warnings_of(write_sample(tmp_path / "b", {"subgraphs.tsv": SUBGRAPHS + "1\tc\ttrain\n"})) == [
-        ": label 'c' has one subgraph; it cannot be both learned and tested"
+        ": 1 class has one subgraph ('c'); it cannot be both learned and tested"
     ]
     assert warnings_of(
         write_sample(tmp_path / "c", {"subgraphs.tsv": SUBGRAPHS + "1-0\tb\ttest\n0-1\tb\ttrain\n"})

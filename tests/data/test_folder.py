@@ -236,7 +236,7 @@ def test_a_task_that_the_labels_do_not_bear_names_the_file(tmp_path):
 
 def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path):
     target = write_files(tmp_path / "x", {"mine.txt": "precious"})
-    with pytest.raises(DataError, match="x: exists already; choose another place, or pass --force"):
+    with pytest.raises(DataError, match="x: exists already; choose another place, or pass overwrite=True"):
         write_folder(whole_dataset(), target)
     assert tree(tmp_path) == {"x/mine.txt": b"precious"}
     write_folder(whole_dataset(), target, overwrite=True)

@@ -58,7 +58,8 @@ def test_the_first_weight_is_kept_in_both_rows():
         graph = Graph.from_edges([1, 0, 0, 1], [0, 1, 1, 2], weights=[5, 7, 9, 2])
     assert [str(warning.message) for warning in told] == [
         "dropped 1 repeated edge",
-        "2 repeated edges have different weights; the first is kept ('0' - '1': 5, not 7)",
+        "2 repeated edges have different weights; the first is kept ('0' - '1': 5, not 7); "
+        "to join them, pass repeated='sum' (or mean, max, last, count)",
     ]
     assert graph.weights.dtype == np.float32
     assert entries(graph) == {(0, 1): 5, (1, 0): 5, (1, 2): 2, (2, 1): 2}

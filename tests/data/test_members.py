@@ -90,7 +90,7 @@ def test_gene_sets(tmp_path, name):
 
 def test_a_set_that_is_named_twice(tmp_path):
     """A line of gene sets is a whole subgraph; in a long table, rows of a name belong together."""
-    with pytest.raises(DataError, match=r"m.gmt:3: the set 's' again, which is in line 1; a line is a whole set"):
+    with pytest.raises(DataError, match=r"m.gmt:3: the subgraph 's' again, which is in line 1 with other nodes"):
         read(tmp_path / "m.gmt", "s\tna\tTP53\nt\tna\tBAX\ns\tna\tB2M\n")
     rows = "subgraph,node\ns,TP53\nt,BAX\ns,B2M\n"
     assert read(tmp_path / "m.csv", rows)[0] == {"s": ["TP53", "B2M"], "t": ["BAX"]}
@@ -148,22 +148,25 @@ def test_an_error_names_the_options_that_take_the_columns(tmp_path):
     with pytest.raises(DataError) as error:
         read(tmp_path / "m.csv", "a set,who,kind\np1,someone,x\n")
     what = "which column holds the subgraphs and nodes? its columns are a set, who, kind"
-    assert str(error.value).endswith(f'{what}; name them: --subgraph-column "a set" --node-column who')
+    assert str(error.value).endswith(f"{what}; name them: subgraph_column=\"a set\" node_column='who'")
 
 
 def test_a_column_of_nodes_is_known_by_its_content(tmp_path):
     text = "set,kind,who\np1,x,TP53\np1,x,BAX\np2,y,nobody\n"
     sets, _, notes = read(tmp_path / "m.csv", text)
     assert sets == {"p1": ["TP53", "BAX"], "p2": ["nobody"]}
-    assert notes == [f"{tmp_path}/m.csv: subgraph from 'set', node from 'who'"]
+    assert notes == [
+        f"{tmp_path}/m.csv: subgraph from 'set', node from 'who'",
+        f"{tmp_path}/m.csv: ignored: kind (predictions give it back)",
+    ]
 
 
 def test_latin_1_is_offered(tmp_path):
     content = "subgraph,node\nGène,Ünal\nGène,BAX\n".encode("latin-1")
-    with pytest.raises(DataError, match="this is not text in UTF-8; pass --encoding latin-1"):
+    with pytest.raises(DataError, match="this is not text in UTF-8; pass encoding='latin-1'"):
         read(tmp_path / "m.csv", content)
     assert read(tmp_path / "m.csv", content, encoding="latin-1")[0] == {"Gène": ["Ünal", "BAX"]}
-    with pytest.raises(DataError, match="--encoding: 'latin-x' is not an encoding of text files"):
+    with pytest.raises(DataError, match="encoding: 'latin-x' is not an encoding of text files"):
         read(tmp_path / "m.csv", content, encoding="latin-x")
 
 
@@ -176,7 +179,7 @@ BAD = {
     "no node": ("subgraph,node\ns,TP53\ns,\n", ": row 2: no node; fill or drop empty cells"),
     "no rows": ("subgraph,node\n", ": no subgraphs; a row for each node"),
     "no such column": ("subgraph,node\ns,TP53\n", ": no column 'x'; accepted: subgraph, node"),
-    "a short row": ("subgraph,node,label\ns,TP53,x\ns,BAX\n", ": this cannot be read as a table (CSV parse"),
+    "a short row": ("subgraph,node,label\ns,TP53,x\ns,BAX\n", ":3: this row has 2 columns, but the first has 3"),
     "not JSON": ('{"subgraph": "s"\n', ":1: this is not valid JSON"),
     "an object in an object": ('{"subgraph": {"s": 1}}\n', ":1: an object is nested in an object"),
 }
@@ -210,9 +213,9 @@ def test_unknown_nodes_are_listed_once_with_counts(tmp_path):
         match_nodes(found, GRAPH)
     assert str(error.value) == (
         f"{tmp_path}/m.csv: row 1: 2 nodes are not in the graph, in 3 of 3 subgraphs: 'TP35' (nearest: 'TP53'), "
-        "'CASP8' (nearest: 'CASP9'); correct them, or pass --unknown drop to leave them out"
+        "'CASP8' (nearest: 'CASP9'); correct them, or pass unknown='drop' to leave them out"
     )
-    dropped = match_nodes(found, GRAPH, unknown="drop")
+    dropped = match_nodes(found, GRAPH, ReadOptions(unknown="drop"))
     assert [row.tolist() for row in dropped.nodes] == [[0], [1], [3]]
     assert (dropped.unknown, dropped.dropped.tolist()) == ({"TP35": 2, "CASP8": 1}, [1, 1, 1])
     with pytest.warns(DataWarning, match=r"2 nodes are not in the graph, .*; left out"):
@@ -221,7 +224,7 @@ def test_unknown_nodes_are_listed_once_with_counts(tmp_path):
 
 def test_a_subgraph_may_lose_all_its_nodes(tmp_path):
     found = read(tmp_path / "m.csv", "subgraph,node\ns,TP53\nt,nobody\n")[1]
-    matched = match_nodes(found, GRAPH, unknown="drop")
+    matched = match_nodes(found, GRAPH, ReadOptions(unknown="drop"))
     assert (matched.empty.tolist(), matched.nodes.lengths.tolist()) == ([1], [1, 0])
 
 
@@ -236,7 +239,7 @@ def test_case_is_ignored_with_a_warning(tmp_path):
 def test_a_case_that_two_nodes_share_is_refused(tmp_path):
     found = read(tmp_path / "m.csv", "subgraph,node\ns,ABC\n", graph_of(["abc", "Abc", "d"]))[1]
     with pytest.raises(DataError, match="row 1: 'ABC' names several nodes"):
-        match_nodes(found, graph_of(["abc", "Abc", "d"]), unknown="drop")
+        match_nodes(found, graph_of(["abc", "Abc", "d"]), ReadOptions(unknown="drop"))
 
 
 def test_an_exact_reading_of_a_list_comes_before_one_by_case(tmp_path):
@@ -254,7 +257,7 @@ def test_names_that_a_spreadsheet_has_turned_into_dates(tmp_path):
 def test_row_numbers_of_a_graph_without_names(tmp_path):
     graph = Graph.from_edges([0, 1], [1, 2])
     found = read(tmp_path / "m.csv", "subgraph,node\ns,0\ns,2\nt,3\n", graph)[1]
-    with pytest.raises(DataError, match=r"node '3' is not in the graph .*; ids run 0..2; was the file .* --id-base 1"):
+    with pytest.raises(DataError, match=r"node '3' is not in the graph .*; ids run 0..2; was the file .* id_base=1"):
         match_nodes(found, graph)
 
 
@@ -275,7 +278,7 @@ def test_the_separator_of_any_names_is_found(lists):
 def test_matching_equals_its_definition(rows):
     table = pa.table({"subgraph": [f"s{key}" for key, _ in rows], "node": [name for _, name in rows]})
     found = read_members(table, GRAPH, ReadOptions(columns=Columns(subgraph="subgraph", node="node")))
-    matched = match_nodes(found, GRAPH, unknown="drop")
+    matched = match_nodes(found, GRAPH, ReadOptions(unknown="drop"))
     keys = list(dict.fromkeys(key for key, _ in rows))
     for i, key in enumerate(keys):
         texts = {name for other, name in rows if other == key}

@@ -103,10 +103,10 @@ BAD_EDGES = {
     "unknown source": (EDGES, ("--source", "form"), ": no column 'form'; accepted: from, to, w, note; did you mean"),
     "unknown target": (EDGES, ("--target", "x"), ": no column 'x'; accepted: from, to, w, note"),
     "unknown weight": (EDGES, ("--weight", "x"), ": no column 'x'; accepted: from, to, w, note"),
-    "word for weight": (EDGES, ("--weight", "note"), ": column 'note' is not all numbers (row 1: '"),
+    "word for weight": (EDGES, ("--weight", "note"), ": column 'note' is not all numbers (3 rows; row 1: '"),
     "no weight": (EDGES.replace("0.5", ""), ("--weight", "w"), ": column 'w' is not all numbers (row 2: ''); a weight"),
     "nan weight": (EDGES.replace("0.5", "nan"), ("--weight", "w"), ": "),
-    "row too short": ("u,v\na,b\nc\n", (), ": this cannot be read as a table (CSV parse error: Row #3: Expected 2"),
+    "row too short": ("u,v\na,b\nc\n", (), ":3: this row has 1 column, but the first has 2"),
     "missing cell": ("u,v\na,b\n,c\n", (), ": row 2: no source; fill or drop empty cells"),
     "missing last cell": ("u,v\na,b\nc,\n", (), ": row 2: no target; fill or drop empty cells"),
     "column twice": ("u,u,v\na,b,c\n", ("--source", "u"), ": "),
@@ -151,7 +151,7 @@ BAD_MEMBERS = {
     "no subgraph": (MEMBERS.replace("t,cow", ",cow"), ": row 3: no subgraph"),
     "two labels": (
         MEMBERS.replace("bee,x", "bee,y"),
-        ": row 2: subgraph 's' has two labels; give all its rows the same one",
+        ": row 2: subgraph 's' has two labels ('x' and 'y'); give all its rows the same one; or pass",
     ),
     "two splits": (MEMBERS.replace("ant,x,test", "ant,x,val"), ": row 5: subgraph 'u' has two splits"),
     "split without subgraph": (MEMBERS.replace("val", "test"), ": no subgraph in split 'val'"),
@@ -329,7 +329,8 @@ def test_numbered_rows_keep_their_sign_in_the_first_line(tmp_path):
 def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tmp_path, suffix):
     """In a table, in a folder, and where the graph of a folder is built on disk."""
     edges = table(tmp_path, "e.csv", "source,target,weight\nA,B,1\nB,A,9\nB,C,2\n")
-    line = "1 repeated edges have different weights; the first is kept ('B' - 'A': 1, not 9)"
+    line = "1 repeated edges have different weights; the first is kept ('B' - 'A': 1, not 9); to join "
+    line += "them, pass --repeated sum (or mean, max, last, count)"
     called = call("data", "convert", edges, "--out", tmp_path / f"table{suffix}")
     assert (called.code, called.error) == (0, f"warning: {line}")
     folder = write_sample(tmp_path / "f", {"edge_list.txt": "0 1 1\n1 0 9\n1 2 2\n2 3 1\n3 4 1\n0 4 1\n"})
@@ -346,9 +347,15 @@ def test_a_third_column_of_numbers_without_a_header_is_the_weight(tmp_path):
 
 
 TITLES = {
-    "a usual pair": ("note,GENE1,Gene2\nx,a,b\ny,b,c\n", ["source from 'GENE1', target from 'Gene2'"]),
-    "a comment sign": ("#node1\tnode2\tscore\na\tb\t1\nb\tc\t2\n", ["source from 'node1', target from 'node2'"]),
-    "the first two": ("left,right,n\na,b,1\nb,c,2\n", ["source from 'left', target from 'right'"]),
+    "a usual pair": ("note,GENE1,Gene2\nx,a,b\ny,b,c\n", ["source from 'GENE1', target from 'Gene2'", "ignored: note"]),
+    "a comment sign": (
+        "#node1\tnode2\tt\na\tb\tx\nb\tc\ty\n",
+        ["source from 'node1', target from 'node2'", "ignored: t"],
+    ),
+    "the first two": (
+        "left,right,n\na,b,1\nb,c,2\n",
+        ["source from 'left', target from 'right'", "ignored: n (use --weight n)"],
+    ),
     "an index": (",source,target\n0,a,b\n1,b,c\n", []),
 }
 

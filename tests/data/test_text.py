@@ -110,7 +110,7 @@ GMT = "first\t-\ta\tb\nsecond\t-\tb\tc\n"
 def test_what_is_no_encoding_of_text_files_is_refused_with_one_line(name):
     with pytest.raises(DataError) as error:
         ReadOptions(encoding=name)
-    assert str(error.value).startswith("--encoding: '")
+    assert str(error.value).startswith("encoding: '")
     assert "is not an encoding of text files; accepted: utf-8, latin-1, cp1252, utf-16" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert len(str(error.value)) < 300

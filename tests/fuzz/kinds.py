@@ -32,7 +32,7 @@ from subgnn.lab.datasets.orphanet import read_orphapackets
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.search_space import find_space
-from subgnn.models.recipes import read_recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import Format, load_state, save_state, write_parts
@@ -355,7 +355,7 @@ KINDS: dict[str, Kind] = {
     "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),
     "export with graph": Kind(copy_of("whole.safetensors"), answer_of_export, mutations.inside_header, signed=True),
     "export without graph": Kind(copy_of("bare.safetensors"), answer_of_export, mutations.inside_header, signed=True),
-    "recipe.toml": Kind(packaged("config/recipes/structure.toml"), lambda p: repr(read_recipe(p))),
+    "recipe.toml": Kind(packaged("config/recipes/structure.toml"), lambda p: repr(find_recipe(str(p), allow=False))),
     "suite.toml": Kind(packaged("lab/suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
     "search space.toml": Kind(packaged("lab/tuning/spaces/paper.toml"), lambda p: repr(find_space(str(p)))),
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),

@@ -196,7 +196,7 @@ def test_a_run_whose_subgraphs_are_all_of_test(run):
     opened = open_run(run)
     tested = opened.subgraphs.take(opened.subgraphs.indices("test"))
     known = KnownSubgraphs(opened.predictor, tested)
-    with pytest.raises(DataError, match="every subgraph is in the test split; pass --include-test"):
+    with pytest.raises(DataError, match="every subgraph is in the test split; pass include_test=True"):
         known.find(tested.nodes, SearchOptions())
     places, distances = known.find(tested.nodes, SearchOptions(top=1, test=True))
     np.testing.assert_allclose(distances, 0, atol=1e-9)

@@ -219,5 +219,5 @@ def test_another_dataset_is_refused(made):
 
 
 def test_a_run_that_names_no_dataset_asks_for_one(made):
-    with pytest.raises(DataError, match="say where it is with --data"):
+    with pytest.raises(DataError, match="say where it is with data"):
         write_report(made("binary")[0])

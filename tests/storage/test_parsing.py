@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import DataError, UserError
-from subgnn.models.recipes import read_recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.storage.files import MAX_DEPTH, MAX_TOML, parse_json, parse_toml, read_bounded
 from tests.cli.command import call
 from tests.data.samples import write_sample
@@ -29,13 +29,13 @@ DEEP_TOML = {
 def test_deep_toml(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(UserError, match=r"x\.toml: tables, lists or dotted keys are nested more than 32 deep"):
-        read_recipe(tmp_path / "x.toml")
+        find_recipe(str(tmp_path / "x.toml"))
 
 
 def test_a_large_settings_file(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_bytes(b"#" * (MAX_TOML + 1))
     with pytest.raises(UserError, match=r"x\.toml: more than 1,048,576 bytes; is this the right file\?"):
-        read_recipe(tmp_path / "x.toml")
+        find_recipe(str(tmp_path / "x.toml"))
 
 
 @pytest.mark.parametrize(

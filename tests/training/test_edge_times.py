@@ -66,7 +66,7 @@ def test_edges_from_after_the_first_held_out_subgraph_are_refused(tmp_path):
     data = dated()
     first = first_held_out(data.subgraphs)
     later = data.graph.num_edges - 1 - first
-    message = rf"split is by time, but {later:,} edges are newer .*, {first}; drop them with --edges-until {first}, or"
+    message = rf"split is by time, but {later:,} edges are newer .*, {first}; drop them with edges_until={first}, or"
     with pytest.raises(DataError, match=message):
         train(data, BAG, tmp_path / "run")
     with pytest.raises(DataError, match="edges are newer"):

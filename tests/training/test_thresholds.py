@@ -185,7 +185,7 @@ def test_other_tasks_and_settings_are_refused(tmp_path):
     three = replace(data, subgraphs=replace(data.subgraphs, task="multi-class"))
     with pytest.raises(UserError, match="the task is multi-class; thresholds need two classes"):
         subgnn.train(three, tmp_path / "run", recipe="bag", threshold="f1")
-    with pytest.raises(UserError, match="threshold_folds is 5, but no --threshold is given; leave it out, or add"):
+    with pytest.raises(UserError, match="threshold_folds is 5, but no threshold is given; leave it out, or add"):
         subgnn.train(data, tmp_path / "run", recipe="bag", settings={"training.threshold_folds": 5})
     with pytest.raises(UserError, match=r"the threshold is '0.9'; accepted: precision=P"):
         subgnn.train(data, tmp_path / "run", recipe="bag", threshold=0.9)

@@ -16,14 +16,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
+from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe, is_list_of_sets, is_table
 from subgnn.api.run import train
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.formats.members import Members
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.splits import split_subgraphs
+from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.ragged import Ragged
@@ -61,21 +63,23 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Subgraphs with their labels; a classifier also stores its classes."""
 
     def fit(self, X: Subgraphs, y: Any = None) -> Self:
-        """Train a model on lists of nodes and their labels, or on a set of subgraphs with labels.
+        """Train a model on lists of nodes and their labels, or on subgraphs that have labels.
 
-        A fifth of the subgraphs selects the model, unless the set has a split of its own.
+        These are a set of subgraphs, a list of such sets, or a table with a column of labels, which are texts then. A
+        fifth of the subgraphs selects the model, unless the set has a split of its own.
         """
         if isinstance(X, Graph):
             hint = f"write {type(self).__name__}(graph=graph).fit(subgraphs, labels)"
             raise UserError("the graph is given to fit", where="fit", hint=hint)
         graph, recipe = as_graph(self.graph), as_recipe(self.recipe, self.settings)
-        if y is not None:
-            subgraphs = self._labelled(self._rows(X, graph), y)
-        elif isinstance(X, SubgraphSet) and X.targets is not None:
-            subgraphs = self._labelled(X.nodes, _labels_of(X))
-            subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups, times=X.times)
-        else:
+        labels = self._own_labels(X, graph) if y is None else y
+        if labels is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        members, nodes = self._matched(X, graph)
+        subgraphs = self._labelled(nodes, labels)
+        subgraphs = replace(subgraphs, names=Strings.of(members.names) if members.named else None)
+        if y is None and isinstance(X, SubgraphSet):
+            subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups, times=X.times)
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(_SEEDS)
@@ -101,23 +105,36 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.run_.predictor.probabilities(self._rows(X, self.run_.graph))
 
     def _rows(self, X: Subgraphs, graph: Graph) -> Ragged:
-        """Subgraphs as rows of the graph, each with at least one node."""
-        if isinstance(X, SubgraphSet):
-            X = X.nodes
-        members = as_members(X, graph, ReadOptions(unknown=self.unknown))
-        matched = match_nodes(members, graph, unknown=self.unknown)
+        return self._matched(X, graph)[1]
+
+    def _matched(self, X: Subgraphs, graph: Graph) -> tuple[Members, Ragged]:
+        """Subgraphs as they are written and as rows of the graph, each with at least one node."""
+        options = ReadOptions(unknown=self.unknown)
+        members = as_members(X, graph, options)
+        matched = match_nodes(members, graph, options)
         matched.warn()
         if len(matched.empty):
             raise DataError("none of its nodes is in the graph", where=members.place(int(matched.empty[0])))
-        return matched.nodes
+        return members, matched.nodes
+
+    def _own_labels(self, X: Subgraphs, graph: Graph) -> Any:
+        """The labels of a set of subgraphs, of a list of sets, or in a table; None if there are none."""
+        if isinstance(X, SubgraphSet):
+            return None if X.targets is None else _labels_of(X)
+        if is_list_of_sets(X):
+            parts = [None if one.targets is None else list(_labels_of(one)) for one in X]
+            return None if any(part is None for part in parts) else [label for part in parts for label in part or ()]
+        if not is_table(X):
+            return None
+        labels = as_members(X, graph, ReadOptions(unknown=self.unknown)).labels
+        return None if labels is None else [list(one) if isinstance(one, tuple) else one for one in labels]
 
     def _truth(self, X: Subgraphs, y: Any) -> Any:
-        """Given labels, or those of a set of subgraphs."""
-        if y is not None:
-            return y
-        if not isinstance(X, SubgraphSet) or X.targets is None:
+        """Given labels, or those that the subgraphs have."""
+        labels = self._own_labels(X, self.run_.graph) if y is None else y
+        if labels is None:
             raise DataError("the subgraphs have no labels", where="score", hint="give them labels, or pass y")
-        return _labels_of(X)
+        return labels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

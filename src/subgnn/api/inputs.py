@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_graph, read_graph_of
 from subgnn.data.read_tables import read_tables as read_dataset_tables
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, DataWarning, UserError, excerpt
+from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.models.recipes import find_recipe
 from subgnn.ragged import Ragged
 
@@ -68,7 +67,7 @@ def as_graph(value: Any, *, datasets: bool = False) -> Graph:
     """
     if isinstance(value, str) and value in recipe_names() and not Path(value).exists():
         raise DataError(f"{excerpt(value)} is a recipe", where="graph", hint=f"write recipe={value!r}")
-    if not isinstance(value, (str, Path)) and not _is_table(value) and graph_from_object(value) is None:
+    if not isinstance(value, (str, Path)) and not is_table(value) and graph_from_object(value) is None:
         hint = "accepted: a Graph, a networkx, PyG, DGL, igraph or scipy graph, or a table of edges"
         raise DataError("no graph" if value is None else f"a {type(value).__name__}", where="graph", hint=hint)
     return read_graph_of(value) if datasets else read_graph(value)
@@ -99,7 +98,7 @@ def read_tables(
         >>> read_tables(edges, members).subgraphs
         SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
     """
-    reading = tables.reading(None, lambda note: warnings.warn(note, DataWarning, stacklevel=5))
+    reading = tables.reading(None, warn)
     return read_dataset_tables(edges, members, nodes=tables.nodes, name=name, options=reading, seed=seed)
 
 
@@ -111,16 +110,20 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
     """
     names: Sequence[str] | None = None
     rows: Any = subgraphs
-    if isinstance(subgraphs, (str, Path)) or _is_table(subgraphs):
+    if isinstance(subgraphs, (str, Path)) or is_table(subgraphs):
         found, names = read_members(subgraphs, graph, options), _index_names(subgraphs)
         fits = names is not None and not found.named and len(names) == len(found)
         return replace(found, names=names or (), named=True) if fits else found
+    others: Mapping[str, Sequence[str | None]] = {}
     if isinstance(subgraphs, SubgraphSet):
         names, rows = None if subgraphs.names is None else list(subgraphs.names), subgraphs.nodes
+        others = subgraphs.columns
+    elif is_list_of_sets(subgraphs) and all(one.names is not None for one in subgraphs):
+        names = [name for one in subgraphs for name in one.names or ()]
     elif hasattr(subgraphs, "ngroups"):  # a column of pandas, by groups
         pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in rows]
         names, rows = [str(name) for name, _ in pairs], [nodes for _, nodes in pairs]
-        if any(_is_table(nodes) for nodes in rows):
+        if any(is_table(nodes) for nodes in rows):
             hint = "choose the column of nodes, such as frame.groupby('subgraph')['node']"
             raise DataError("the groups have several columns", where=_WHERE, hint=hint)
     elif hasattr(subgraphs, "index") and hasattr(subgraphs, "iloc"):
@@ -146,6 +149,7 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         nodes=nodes,
         rows=range(1, len(lists) + 1),
         named=names is not None,
+        others=others,
     )
 
 
@@ -180,6 +184,11 @@ def _index_names(value: Any) -> list[str] | None:
     return list(map(str, index))
 
 
-def _is_table(value: Any) -> bool:
+def is_list_of_sets(value: Any) -> TypeGuard[Sequence[SubgraphSet]]:
+    """Whether a value is a list of sets of subgraphs."""
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(one, SubgraphSet) for one in value)
+
+
+def is_table(value: Any) -> bool:
     """Whether a value is a data frame or a table of Arrow."""
     return hasattr(value, "column_names") or (hasattr(value, "columns") and hasattr(value, "shape"))

@@ -18,6 +18,7 @@ from typer import Option
 from subgnn.errors import UserError, choices, excerpt
 
 if TYPE_CHECKING:
+    from subgnn.data.dataset import Problems
     from subgnn.data.formats.format import LabelFormat, ReadOptions
     from subgnn.task import TaskName
 
@@ -101,6 +102,10 @@ def _column(text: str) -> Any:
 SubgraphColumn = Annotated[str | None, _column(f"Table of subgraphs: their names; {_GUESSED}.")]
 NodeColumn = Annotated[str | None, _column(f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}.")]
 Encoding = Annotated[str | None, _option("Encoding of text tables, such as latin-1; UTF-8 by default.", "NAME")]
+Aliases = Annotated[
+    Path | None,
+    _option("Further names of nodes: a column of aliases, with | between several, and one of names.", "TABLE"),
+]
 UnknownNodes = Annotated[
     Literal["error", "drop"],
     _option("Nodes of subgraphs that are not in the graph: refuse them, or leave them out."),
@@ -113,7 +118,11 @@ class TableOptions:
 
     source: Annotated[str | None, _column(f"Table of edges: the first node; {_GUESSED}, or the first column.")] = None
     target: Annotated[str | None, _column(f"Table of edges: the second node; {_GUESSED}, or the second column.")] = None
-    weight: Annotated[str | None, _column("Table of edges: the weight; by default a column called weight.")] = None
+    weight: Annotated[str | None, _column(f"Table of edges: the weight; {_GUESSED}.")] = None
+    repeated: Annotated[
+        Literal["first", "last", "sum", "mean", "max", "count"] | None,
+        _option("Table of edges: the weight of edges that repeat a pair; by default the first, with a warning."),
+    ] = None
     edge_type: Annotated[str | None, _column(f"Table of edges: the type of an edge, any text; {_GUESSED}.")] = None
     edge_time: Annotated[str | None, _column(f"Table of edges: the time, numbers or ISO dates; {_GUESSED}.")] = None
     directed: Annotated[
@@ -121,11 +130,22 @@ class TableOptions:
     ] = False
     subgraph_column: SubgraphColumn = None
     node_column: NodeColumn = None
-    label_column: Annotated[str | None, _column(f"Table of subgraphs: the label; {_GUESSED}.")] = None
+    label_column: Annotated[str | None, _column(f"Table of subgraphs or of labels: the label; {_GUESSED}.")] = None
+    labels: Annotated[
+        Path | None, _option("A table of labels by the names of subgraphs; with multilabel, a row each.", "TABLE")
+    ] = None
+    unlabelled: Annotated[
+        Literal["drop", "predict"],
+        _option("Subgraphs without a label: leave them out, or predict them after training, to RUN/unlabelled.tsv."),
+    ] = "drop"
+    keep_na: Annotated[
+        bool, Option("--keep-na", help="Labels such as NA and None are classes.", rich_help_panel="Tables")
+    ] = False
     split_column: Annotated[str | None, _column(f"Table of subgraphs: train, val or test; {_GUESSED}.")] = None
     time_column: Annotated[str | None, _column(f"Table of subgraphs: the time, as for edges; {_GUESSED}.")] = None
     nodes: Annotated[Path | None, _option("A table of node attributes, which become features.", "TABLE")] = None
     node_id: Annotated[str | None, _column(f"Table of node attributes: the node; {_GUESSED}.")] = None
+    aliases: Aliases = None
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     task: Annotated[
@@ -133,7 +153,9 @@ class TableOptions:
     ] = None
     label_separator: Annotated[str | None, _option("With multilabel: text between labels; default -.", "TEXT")] = None
 
-    def reading(self, id_base: int | None, on_note: Callable[[str], None]) -> ReadOptions:
+    def reading(
+        self, id_base: int | None, on_note: Callable[[str], None], problems: Problems | None = None
+    ) -> ReadOptions:
         """The options as the readers of files take them."""
         from subgnn.data.formats.format import Columns, ReadOptions
 
@@ -151,7 +173,21 @@ class TableOptions:
             node_id=self.node_id,
         )
         labels = _label_format(self.task, self.label_separator)
-        return ReadOptions(id_base, labels, columns, self.directed, self.encoding, self.unknown, on_note)
+        return ReadOptions(
+            id_base,
+            labels,
+            columns,
+            self.directed,
+            self.encoding,
+            self.unknown,
+            on_note,
+            repeated=self.repeated,
+            label_table=self.labels,
+            unlabelled=self.unlabelled,
+            keep_na=self.keep_na,
+            aliases=self.aliases,
+            problems=problems,
+        )
 
 
 def _label_format(task: str | None, separator: str | None) -> LabelFormat | None:

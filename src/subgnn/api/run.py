@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -27,7 +26,7 @@ from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataWarning, UserError
+from subgnn.errors import UserError, warn
 from subgnn.inference.answers import AnswerTable, Query, prediction_table, vector_table
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
@@ -300,7 +299,7 @@ def train(
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
     dataset = data if isinstance(data, Dataset) else read_dataset(data)
     if line := unused_line(chosen, dataset.graph):
-        warnings.warn(line, DataWarning, stacklevel=3)
+        warn(line)
     folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
     epochs, pretraining = chosen.training.epochs, chosen.pretrain.epochs
     with ExitStack() as temporary, progress_bar(epochs, pretraining, quiet=True, shown=progress) as bar:
@@ -317,7 +316,7 @@ def train(
             **asdict(options),
         )
         for line in [] if result.threshold is None else threshold_notes(result.threshold):
-            warnings.warn(line, DataWarning, stacklevel=3)
+            warn(line)
         run = load(folder, dataset)
         weakref.finalize(run, temporary.pop_all().close)
     return run
@@ -334,8 +333,9 @@ def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
 
 def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:
     """Subgraphs in any form, as nodes of the graph."""
-    members = as_members(subgraphs, graph, ReadOptions(unknown=unknown))
-    matched = match_nodes(members, graph, unknown=unknown)
+    options = ReadOptions(unknown=unknown)
+    members = as_members(subgraphs, graph, options)
+    matched = match_nodes(members, graph, options)
     matched.warn()
     return Query(members, matched, drops=unknown == "drop")
 

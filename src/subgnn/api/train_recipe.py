@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_classes
 from subgnn.data.values import time_text
-from subgnn.errors import DataWarning, UserError
+from subgnn.errors import UserError, warn
 from subgnn.result import RunResult
 from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks
@@ -73,10 +72,11 @@ def train(
         look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
         **asdict(options),
     )
-    found = [*label_notes(dataset.subgraphs), *map("; ".join, split_warnings(dataset.subgraphs, run.fitted_to))]
+    warned = [*split_warnings(dataset.subgraphs, run.fitted_to), *single_classes(dataset.subgraphs)]
+    found = [*label_notes(dataset.subgraphs), *map("; ".join, warned)]
     if ranks is None or not ranks.rank:
         for line in found:
-            warnings.warn(line, DataWarning, stacklevel=3)
+            warn(line)
     return train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
 
 
@@ -140,4 +140,4 @@ def write_run_page(dataset: Dataset, out: Path, trained: TrainedRun | None) -> N
         write_page(run_report(out, dataset, trained), out / PAGE)
     except Exception as error:
         what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
-        warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
+        warn(f"{what}; try again with: subgnn report {out}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
+from subgnn.api.options import Aliases, Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, WorkerOptions, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
@@ -28,6 +28,7 @@ class AnswerOptions:
     subgraphs: Annotated[Path, Option(metavar="FILE", help="A table, gene sets (.gmt) or lines of nodes; - for stdin.")]
     subgraph_column: SubgraphColumn = None
     node_column: NodeColumn = None
+    aliases: Aliases = None
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     data: DataPath = None
@@ -51,6 +52,7 @@ class AnswerOptions:
 
         columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
         reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=self.notes.append)
+        reading = replace(reading, aliases=self.aliases)
         return Files(self.subgraphs, out, reading, self.data, self.force, self.excel_safe)
 
     def report(self, run: Path, out: Path, words: str, **numbers: int) -> None:

@@ -104,8 +104,8 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in given or bool(os.environ.get("SUBGNN_DEBUG"))
     words = [word for word in given if word != "--debug"]
     try:
-        words = _allow_plugins(words)
         with messages_as_lines():
+            words = _allow_plugins(words)
             code = _group()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
         if code == _INTERRUPTED:

@@ -99,9 +99,7 @@ def describe_dataset(
 @data.command("check")
 @with_options(DataOptions)
 def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = False) -> None:
-    """List every problem in a dataset, with file and line; exit 0 if there is none, 2 otherwise.
-
-    Of tables, only the first problem is listed.
+    """List every problem in a dataset or in tables, with file and line; exit 0 if there is none, 2 otherwise.
 
     Examples:
     subgnn data check my_folder
@@ -117,7 +115,7 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
         files.refuse_tables(command)
         problems, dataset = check(path, id_base=files.id_base)
     else:
-        problems, dataset = check(path, read=lambda: files.read(path, command))
+        problems, dataset = check(path, read=lambda problems: files.read(path, command, problems=problems))
         problems.notes = [Problem("", note) for note in files.notes] + problems.notes
     if json:
         lists = {"errors": problems.errors, "warnings": problems.warnings, "notes": problems.notes}
@@ -261,6 +259,8 @@ def convert_dataset(
             writing=WriteOptions(to, gzip, force, size, bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
+    if dataset.unlabelled is not None:
+        notes.append(f"{len(dataset.unlabelled):,} subgraphs without a label are not written")
     notes += label_notes(dataset.subgraphs) if reading.labels is None else []
     hyphens = [name for name in dataset.subgraphs.classes if "-" in name.strip("-")]
     whole = reading.labels is None and dataset.subgraphs.task != "multi-label"

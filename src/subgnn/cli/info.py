@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import platform
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from subgnn.cli.options import JsonFlag
+from typer import Argument
+
+from subgnn.cli.options import JsonFlag, Settings
 from subgnn.cli.output import print_json, print_line, print_next, print_table
+from subgnn.errors import UserError
 from subgnn.versions import __version__
 
 if TYPE_CHECKING:
@@ -63,14 +66,34 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def list_recipes(json: JsonFlag = False) -> None:
-    """List the packaged recipes: what each is for, what it needs, and what it costs.
+def list_recipes(
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="Print this recipe as TOML: a name, a file or a run.")
+    ] = None,
+    settings: Settings = None,
+    json: JsonFlag = False,
+) -> None:
+    """List the packaged recipes: what each is for, what it needs, and what it costs. Or print one as TOML.
 
-    Example: subgnn recipes
+    Examples:
+    subgnn recipes
+
+    subgnn recipes subgnn --set channels=P,N > my.toml
     """
     from subgnn.config.recipes import recipe_groups
     from subgnn.models.recipes import find_recipe
 
+    if name is not None:
+        from subgnn.reports.reproduce import recipe_toml
+
+        recipe = find_recipe(name, settings or ())
+        if json:
+            print_json(recipe.plain())
+        else:
+            print_line(recipe_toml(recipe).rstrip())
+        return
+    if settings:
+        raise UserError("no recipe is named", where="--set", hint="write subgnn recipes NAME --set ...")
     groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
     if json:
         print_json({"recipes": [one for found in groups.values() for one in found]})

@@ -19,7 +19,7 @@ from subgnn.storage.files import STANDARD_STREAM, refuse_existing
 from subgnn.training.options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
-    from subgnn.data.dataset import Dataset
+    from subgnn.data.dataset import Dataset, Problems
     from subgnn.parallel.cluster import RayEngine
     from subgnn.parallel.engine import LocalEngine
 
@@ -42,7 +42,7 @@ RunPath = Annotated[Path, Argument(metavar="RUN", help="The folder of a finished
 OutFolder = Annotated[Path, Option("--out", metavar="DIR", help="The folder to write.")]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
 RecipeName = Annotated[
-    str, Option("--recipe", help="A recipe by name, or a .toml file.", autocompletion=_recipes_beginning_with)
+    str, Option("--recipe", help="A recipe by name, a .toml file, or a run.", autocompletion=_recipes_beginning_with)
 ]
 Settings = Annotated[
     list[str] | None,
@@ -137,12 +137,13 @@ class DataOptions(TableOptions):
     id_base: IdBase = None
     notes: list[str] = field(default_factory=list, init=False)
 
-    def read(self, path: Path, command: str, *, seed: int = 0) -> Dataset:
+    def read(self, path: Path, command: str, *, seed: int = 0, problems: Problems | None = None) -> Dataset:
         """Read the dataset.
 
         Args:
             command: such as ``subgnn train EDGES MEMBERS``, for messages.
             seed: of the split, if the subgraphs have none.
+            problems: where to list all that is wrong with tables.
         """
         from subgnn.data.formats import read_dataset
         from subgnn.data.formats.bundle import is_bundle
@@ -150,7 +151,7 @@ class DataOptions(TableOptions):
         if self.members is not None:
             from subgnn.data.read_tables import read_tables
 
-            reading = self.reading(self.id_base, self.notes.append)
+            reading = self.reading(self.id_base, self.notes.append, problems)
             return read_tables(path, self.members, nodes=self.nodes, options=reading, seed=seed)
         self.refuse_tables(command)
         try:

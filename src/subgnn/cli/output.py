@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from subgnn.errors import DataWarning
+from subgnn.errors import DataWarning, on_command_line
 
 # Commands that can be continued, and the options that they need for it.
 _CONTINUING: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -109,7 +109,7 @@ def messages_as_lines() -> Iterator[None]:
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), on_command_line():
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("always", DataWarning)
             warnings.showwarning = lambda message, *_, **__: print_error(f"warning: {message}")

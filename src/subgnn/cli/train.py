@@ -30,7 +30,10 @@ from subgnn.storage.files import finite
 from subgnn.training.options import TrainOptions
 
 if TYPE_CHECKING:
+    from subgnn.data.dataset import Dataset
     from subgnn.result import RunResult
+
+_UNLABELLED = "unlabelled.tsv"
 
 
 @with_options(TrainOptions, DataOptions)
@@ -97,8 +100,11 @@ def train_run(
         )
     if not prints:
         return
+    if dataset.unlabelled is not None:
+        _predict_unlabelled(dataset, out)
     if json:
-        print_json(finite(result.to_json()))
+        more = {} if dataset.unlabelled is None else {"unlabelled": str(out / _UNLABELLED)}
+        print_json(finite(result.to_json()) | more)
         refuse_threshold(options, result)
         return
     print_result(result)
@@ -109,10 +115,23 @@ def train_run(
     elif result.late:
         longer = f"{continuing_command(context.obj)} --time {2 * (options.time or chosen.auto.time):.0f}s"
         print_line(f"out of time: {', '.join(result.late)}; to add what is missing, run: {longer}")
+    if dataset.unlabelled is not None:
+        print_line(f"{out / _UNLABELLED}: predictions for {len(dataset.unlabelled):,} subgraphs without a label")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
     refuse_threshold(options, result)
+
+
+def _predict_unlabelled(dataset: Dataset, out: Path) -> None:
+    """Write predictions of the subgraphs that have no label."""
+    from subgnn.api.run import as_query, load
+    from subgnn.inference.answers import Files, prediction_table
+
+    if dataset.unlabelled is not None:
+        run, path = load(out, dataset), out / _UNLABELLED
+        table = prediction_table(run.predictor, as_query(dataset.unlabelled, run.graph, "error"))
+        Files(path, path, overwrite=True).write("tsv", table)
 
 
 def print_leaderboard(result: RunResult) -> None:

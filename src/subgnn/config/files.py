@@ -159,6 +159,9 @@ def apply_override(content: dict[str, Any], override: str) -> list[str]:
     """Change a setting by ``section.key=value``; returns what changed: the setting, and its section if that is new."""
     key, sign, text = override.partition("=")
     section, dot, name = (part.strip() for part in key.partition("."))
+    if sign and section == "channels":
+        content["channels"] = _with_channels(content.get("channels", []), name, text)
+        return ["channels"]
     if not sign or not dot:
         raise UserError(
             f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, e.g. training.epochs=5"
@@ -166,9 +169,51 @@ def apply_override(content: dict[str, Any], override: str) -> list[str]:
     changed = [f"{section}.{name}"] + ([section] if section not in content else [])
     content.setdefault(section, {})
     if not isinstance(content[section], dict):
-        raise UserError(f"{section} is not a section", where="--set", hint="channels are changed in the recipe file")
+        raise UserError(f"{section} is not a section", where="--set", hint="accepted: section.key=value")
     content[section][name] = _from_text(text)
     return changed
+
+
+CHANNEL_LETTERS = {"P": "position", "N": "neighborhood", "S": "structure"}
+_ANCHORS = 15
+
+
+def _with_channels(entries: Sequence[Mapping[str, Any]], entry: str, text: str) -> list[dict[str, Any]]:
+    """The entries of ``[[channels]]`` after ``channels=P,N`` or, for one ``entry``, ``channels.structure/border=20``.
+
+    A channel is a letter of the paper or a kind, on both sides unless it names one; one that the recipe does not have
+    gets 15 anchors a side.
+
+    Example:
+        >>> has = [{"kind": "structure", "side": "border", "num_anchors": 9, "similarity": ""}]
+        >>> [(one["kind"], one["side"], one["num_anchors"]) for one in _with_channels(has, "", "S, P/internal")]
+        [('structure', 'internal', 15), ('structure', 'border', 9), ('position', 'internal', 15)]
+        >>> _with_channels(has, "S/border", "20")[0]["num_anchors"]
+        20
+    """
+    name, _, key = entry.partition(".")
+    if not entry:
+        found = []
+        for word in text.strip(" []").split(","):
+            kind, sides = _channel(word)
+            known = {str(one.get("side")): dict(one) for one in entries if one.get("kind") == kind}
+            new = {"kind": kind, "num_anchors": _ANCHORS}
+            found += [known.get(side, new | {"side": side}) for side in sides]
+        return found
+    kind, sides = _channel(name)
+    chosen = [one.get("kind") == kind and one.get("side") in sides for one in entries]
+    if not any(chosen):
+        has = ", ".join(f"{one.get('kind')}/{one.get('side')}" for one in entries) or "none"
+        hint = f"the recipe has {has}; --set channels=P,N,S chooses others"
+        raise UserError(f"no channel {excerpt(name)}", where="--set", hint=hint)
+    changed = {key or "num_anchors": _from_text(text)}
+    return [dict(one) | (changed if there else {}) for one, there in zip(entries, chosen, strict=True)]
+
+
+def _channel(word: str) -> tuple[str, tuple[str, ...]]:
+    """The kind and the sides that a channel's name means."""
+    kind, _, side = word.strip(" '\"").partition("/")
+    return CHANNEL_LETTERS.get(kind, kind), (side,) if side else ("internal", "border")
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Literal
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import FORMATS, read_dataset
-from subgnn.data.formats.bundle import SUFFIX, open_own_bundle, write_bundle
+from subgnn.data.formats.bundle import BUNDLE, SUFFIX, open_own_bundle, write_bundle
 from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
 from subgnn.data.formats.format import LabelFormat, ReadOptions
@@ -60,6 +60,12 @@ def convert(
         layout = "bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder"
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
+    if FOLDER.accepts(source) or BUNDLE.accepts(source):
+        given = {"--labels": reading.label_table, "--aliases": reading.aliases, "--repeated": reading.repeated}
+        for option, value in given.items():
+            if value is not None:
+                what, hint = "this option is for tables, but a dataset is given", "leave it out"
+                raise DataError(what, where=option, hint=hint)
     in_memory = edge_attributes_bytes(source)
     if in_memory > writing.memory:
         what = f"edges with types or times are read into memory, which takes about {in_memory / 1e9:,.1f} GB"

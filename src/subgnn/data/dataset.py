@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 from subgnn.render import render
 
 _MAX_ERRORS = 1000
@@ -17,12 +16,16 @@ _MAX_ERRORS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """One base graph and subgraphs of it; ``card`` is the content of ``dataset.json`` (name, source, licence, ...)."""
+    """One base graph and subgraphs of it; ``card`` is the content of ``dataset.json`` (name, source, licence, ...).
+
+    ``unlabelled`` are subgraphs of tables that have no label, where they were kept to be predicted.
+    """
 
     name: str
     graph: Graph
     subgraphs: SubgraphSet
     card: dict[str, Any] = field(default_factory=dict)
+    unlabelled: SubgraphSet | None = None
 
     def __post_init__(self) -> None:
         nodes = self.subgraphs.nodes.values
@@ -93,4 +96,4 @@ class Problems:
             more = f" ({self.num_errors - 1:,} more; subgnn data check lists them)" if self.num_errors > 1 else ""
             raise DataError(first.what, where=first.where, hint=first.hint + more)
         for problem in self.warnings:
-            warnings.warn(str(problem), DataWarning, stacklevel=3)
+            warn(str(problem))

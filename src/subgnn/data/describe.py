@@ -6,6 +6,7 @@ density, cut ratio and number of components. A directed graph is described witho
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.splits import refuse_look_ahead, split_warnings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes
-from subgnn.errors import DataError
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_classes
+from subgnn.errors import DataError, DataWarning
 from subgnn.kernels.induced import induced_components, shapes
 from subgnn.task import task_of
 
@@ -125,22 +126,28 @@ def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
 
 
 def check(
-    path: Path, *, id_base: int | None = None, read: Callable[[], Dataset] | None = None
+    path: Path, *, id_base: int | None = None, read: Callable[[Problems], Dataset] | None = None
 ) -> tuple[Problems, Dataset | None]:
     """Read and verify all of a dataset; returns what is wrong with it, and the dataset where there are no errors.
 
-    What is not a folder or a bundle, as tables, is read by ``read``, and only its first problem is found.
+    What is not a folder or a bundle, as tables, is read by ``read``.
     """
     problems = Problems()
-    if read is None:
-        dataset = read_with_problems(path, ReadOptions(id_base=id_base, verify=True), problems)
-    else:
-        try:
-            dataset = read()
-        except DataError as error:
-            problems.add(error)
-            dataset = None
-    if dataset is None or problems.num_errors:
+    try:
+        if read is None:
+            dataset = read_with_problems(path, ReadOptions(id_base=id_base, verify=True), problems)
+        else:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", DataWarning)
+                try:
+                    dataset = read(problems)
+                finally:
+                    problems.warnings += [Problem("", str(warning.message)) for warning in caught]
+        if dataset is None or problems.num_errors:
+            return problems, None
+        single = single_classes(dataset.subgraphs)
+    except DataError as error:
+        problems.add(error)
         return problems, None
     subgraphs, where = dataset.subgraphs, str(path)
     hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
@@ -155,13 +162,10 @@ def check(
     if shared:
         what = f"{shared:,} names are used by several nodes"
         problems.notes.append(Problem(where, what, "those nodes are written as row numbers, such as #12"))
-    for label, count in subgraphs.label_counts().items():
-        if count == 1:
-            problems.warn(where, f"label '{label}' has one subgraph", "it cannot be both learned and tested")
     try:
         refuse_look_ahead(dataset.graph, subgraphs)
     except DataError as error:
         problems.warn(where, error.what, "train refuses it without --edges-until or --allow-look-ahead")
-    for what, hint in split_warnings(subgraphs):
+    for what, hint in [*split_warnings(subgraphs), *single]:
         problems.warn(where, what, hint)
     return problems, dataset

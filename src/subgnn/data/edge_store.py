@@ -9,7 +9,6 @@ On disk this takes at most 24 bytes per edge, 36 with weights, and then the grap
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Dropped, Graph, dropped_line, other_weights_line
 from subgnn.data.strings import NodeNames
 from subgnn.data.values import MAX_NODES
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, other_weights, record_edges
 from subgnn.parallel.progress import OnProgress, ignore
 
@@ -99,11 +98,11 @@ class EdgeStore:
         kept = self.num_edges - self._loops
         repeats = kept - entries if directed else kept - entries // 2 - mirrored
         if self._loops or repeats:
-            warnings.warn(dropped_line(self._loops, repeats), DataWarning, stacklevel=2)
+            warn(dropped_line(self._loops, repeats))
         if others:
             count = sum(found[0] for found in others)  # an undirected edge is in two rows
             line = other_weights_line(count if directed else count // 2, others[0][1], names, "first")
-            warnings.warn(line, DataWarning, stacklevel=2)
+            warn(line)
         rows = self._map("offsets", np.int64), self._map("neighbors", np.int32)
         weights = self._map("weights", np.float32) if self._width == 3 else None
         return Graph(*rows, weights, names=names, directed=directed, dropped=Dropped(self._loops, repeats))

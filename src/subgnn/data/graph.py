@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.strings import NodeNames, find_node
 from subgnn.data.values import check_features, check_node_ids, check_num_nodes, check_times, check_types, check_weights
-from subgnn.errors import DataError, DataWarning, choices, excerpt
+from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.kernels.build_csr import directed_csr, other_weights, transpose, undirected_csr
 
 ATTRIBUTES = {
@@ -23,6 +22,11 @@ ATTRIBUTES = {
     "features": "node features",
 }
 """What a graph may have beside nodes and edges, in words: a model says which of them it uses."""
+
+
+Repeated = Literal["first", "last", "sum", "mean", "max", "count"]
+"""What becomes of the weights of edges that join the same two nodes."""
+TO_JOIN = "; to join them, pass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +97,14 @@ class Graph:
         directed: bool = False,
         times: Any = None,
         types: Any = None,
+        repeated: Repeated | None = None,
     ) -> Graph:
         """Check edges and build the graph; self loops and repeated edges are dropped, counted and warned of.
 
         An undirected edge may be given in one orientation or in both. Of repeated edges the earliest is kept, with its
-        weight; without times, the first. Edges of different types do not repeat each other.
+        weight; without times, the first. Edges of different types do not repeat each other. With ``repeated``, the
+        weights of repeated edges become one: their sum, for instance, or their number, ``count``, which needs no
+        weights. Such an edge is as old as the latest of them, so that no weight is known before its time.
 
         Args:
             tails, heads: the ends of the edges, integers from 0.
@@ -106,6 +113,7 @@ class Graph:
             features: N x F finite numbers.
             times: one finite number, or numpy date, for each edge; dates become seconds since 1970.
             types: the name of a type for each edge.
+            repeated: first (the default), last, sum, mean, max or count.
 
         Example:
             >>> g = Graph.from_edges([0, 0, 1], [1, 1, 2], types=["binds", "inhibits", "binds"])
@@ -119,20 +127,27 @@ class Graph:
         given = _Edges(u, v, checked_weights, None if times is None else check_times(times, len(u)))
         codes, kinds = (None, ()) if types is None else check_types(types, len(u))
         n = check_num_nodes(u, v, num_nodes, features, names)
+        how = _check_repeated(repeated, weighted=weights is not None)
+        if how == "count":
+            given = replace(given, weights=np.ones(len(u), np.float32))
         if codes is not None:
             order = np.argsort(codes, kind="stable")
             given, codes = given.take(order), codes[order]
-        lines: list[str] = []
-        graph, loops, repeats = given.build(n, directed=directed, names=names, lines=lines if codes is None else None)
+        lines: list[str] | None = [] if repeated is None else None
+        known: dict[str, Any] = {"directed": directed, "names": names, "how": how}
+        graph, loops, repeats = given.build(n, **known, lines=lines if codes is None else None)
         if codes is not None:
             each = [given.take(codes == code) for code in range(len(kinds))]
-            built = [edges.build(n, directed=directed, names=names, lines=lines) for edges in each]
+            built = [edges.build(n, **known, lines=lines) for edges in each]
             repeats = sum(of_type for _, _, of_type in built)
             graph = replace(graph, types=kinds, layers=tuple(layer for layer, _, _ in built))
-        if loops or repeats:
-            lines.insert(0, dropped_line(loops, repeats))
+        lines = lines or []
+        if loops or (repeats and how == "first"):
+            lines.insert(0, dropped_line(loops, repeats if how == "first" else 0))
+        if repeats and how != "first":
+            lines.append(f"{repeats:,} repeated edge{'s' * (repeats > 1)} joined: the weight is the {how} of theirs")
         for line in lines:
-            warnings.warn(line, DataWarning, stacklevel=2)
+            warn(line)
         if features is not None:
             features = check_features(features, n)
             features = features.copy() if features.flags.writeable else features  # which the caller could still change
@@ -323,8 +338,44 @@ class _Edges:
         weights, times = (None if array is None else array[chosen] for array in (self.weights, self.times))
         return _Edges(self.tails[chosen], self.heads[chosen], weights, times)
 
+    def aggregated(self, how: Repeated, *, directed: bool) -> _Edges:
+        """One edge for each pair, in the order of pairs; of edges in the order of time, the last has the time."""
+        if not len(self.tails):
+            return self
+        ends = np.stack([self.tails, self.heads])
+        ends = ends if directed else np.sort(ends, axis=0)
+        order = np.lexsort((ends[1], ends[0]))  # stable: edges of a pair stay in their order
+        ends = ends[:, order]
+        begins = np.flatnonzero(np.append(True, (ends[:, 1:] != ends[:, :-1]).any(axis=0)))
+        lasts = np.append(begins[1:], len(order)) - 1
+        weights, times = (None if array is None else array[order] for array in (self.weights, self.times))
+        if weights is not None:
+            values = weights.astype(np.float64)
+            if how == "max":
+                values = np.maximum.reduceat(values, begins)
+            elif how == "last":
+                values = values[lasts]
+            else:
+                values = np.add.reduceat(values, begins) / ((lasts - begins + 1) if how == "mean" else 1)
+            weights = check_weights(values, len(values))
+        return _Edges(ends[0, begins], ends[1, begins], weights, None if times is None else times[lasts])
+
+    def _one_orientation(self) -> _Edges:
+        """The edges from their smaller ends, where each is given from both ends, with the same weight and time."""
+        more = [array for array in (self.weights, self.times) if array is not None]
+        there, back = (np.lexsort((*more, b, a)) for a, b in ((self.tails, self.heads), (self.heads, self.tails)))
+        pairs = ((self.tails, self.heads), (self.heads, self.tails), *((array, array) for array in more))
+        mirrored = all(np.array_equal(a[there], b[back]) for a, b in pairs)
+        return self.take(self.tails < self.heads) if mirrored else self
+
     def build(
-        self, num_nodes: int, *, directed: bool, names: NodeNames | None = None, lines: list[str] | None = None
+        self,
+        num_nodes: int,
+        *,
+        directed: bool,
+        names: NodeNames | None = None,
+        lines: list[str] | None = None,
+        how: Repeated = "first",
     ) -> tuple[Graph, int, int]:
         """The simple graph of the edges, and the numbers of self loops and of repeated edges that were dropped.
 
@@ -336,6 +387,11 @@ class _Edges:
             edges = edges.take(keep)
         if edges.times is not None:
             edges = edges.take(np.argsort(edges.times, kind="stable"))
+        if how != "first":
+            edges = edges if directed else edges._one_orientation()
+            joined = edges.aggregated(how, directed=directed)
+            graph, _, _ = joined.build(num_nodes, directed=directed)
+            return graph, loops, len(edges.tails) - len(joined.tails)
         if directed:
             offsets, neighbors, places = directed_csr(edges.tails, edges.heads, num_nodes)
             repeats = len(edges.tails) - len(neighbors)
@@ -351,7 +407,8 @@ class _Edges:
             count, first, at = other_weights((offsets, neighbors, weights), u, v, w)
             if count:
                 edge = int(u[first]), int(v[first]), float(weights[at]), float(w[first])
-                lines.append(other_weights_line(count, edge, names, "first" if self.times is None else "earliest"))
+                line = other_weights_line(count, edge, names, "first" if self.times is None else "earliest")
+                lines.append(f"{line}{TO_JOIN} --repeated sum (or mean, max, last, count)")
         return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
 
 
@@ -371,3 +428,14 @@ def other_weights_line(count: int, edge: tuple[int, int, float, float], names: N
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
     return f"{count:,} repeated edges have different weights; the {kept} is kept ({example})"
+
+
+def _check_repeated(how: str | None, *, weighted: bool) -> Repeated:
+    """How repeated edges are joined."""
+    for one in get_args(Repeated):
+        if one == (how or "first"):
+            if one not in ("first", "count") and not weighted:
+                what = f"the edges have no weights to take the {one} of"
+                raise DataError(what, where="--repeated", hint="name the column of weights, or pass --repeated count")
+            return cast("Repeated", one)
+    raise DataError(f"{excerpt(str(how))}", where="--repeated", hint=choices(str(how), get_args(Repeated)))

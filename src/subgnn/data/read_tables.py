@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,17 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE
 from subgnn.data.formats.folder import FOLDER, read_folder_graph
-from subgnn.data.formats.format import LabelFormat, ReadOptions, Unknown, missing
-from subgnn.data.formats.graph_tables import read_attributes, read_edges
+from subgnn.data.formats.format import LabelFormat, ReadOptions, missing
+from subgnn.data.formats.graph_tables import read_aliases, read_attributes, read_edges
 from subgnn.data.formats.libraries import graph_from_object
-from subgnn.data.formats.members import Members, no_label, read_members
+from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.subgraph_text import ASK_ID_BASE, SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings, several_nodes
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
-from subgnn.errors import DataError, DataWarning, choices, excerpt
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, single_classes, split_labels
+from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
@@ -54,15 +53,20 @@ def read_tables(
         seed: of the split, if the subgraphs have none.
     """
     graph, card = read_graph(edges, options), dict[str, Any]()
-    if nodes is not None:
-        graph, card = read_attributes(nodes, graph, options)
-    subgraphs = SubgraphSet(Ragged.from_rows([]))
+    try:
+        if nodes is not None:
+            graph, card = read_attributes(nodes, graph, options)
+        if options.aliases is not None:
+            graph = read_aliases(options.aliases, graph, options)
+    except DataError as error:
+        options.refuse(error)
+    subgraphs, unlabelled = SubgraphSet(Ragged.from_rows([])), None
     if members is not None:
-        subgraphs = read_subgraphs(members, graph, options, seed=seed)
+        subgraphs, unlabelled = _read_parts(members, graph, options, seed=seed)
     if not name:
         paths = [Path(source) for source in (members, edges) if isinstance(source, str | Path)]
         name = next((path.name.partition(".")[0] for path in paths), "tables")
-    return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card)
+    return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card, unlabelled=unlabelled)
 
 
 def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
@@ -99,8 +103,15 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
     A subgraph of which no node is in the graph, or that has no label, is left out, with a warning. A label is whole
     unless ``options.labels`` states that the task is multi-label.
     """
+    return _read_parts(source, graph, options, seed=seed)[0]
+
+
+def _read_parts(
+    source: Source, graph: Graph, options: ReadOptions, *, seed: int
+) -> tuple[SubgraphSet, SubgraphSet | None]:
+    """The subgraphs with a label, and those without one, where they are kept."""
     members = read_members(source, graph, options)
-    matched = match_nodes(members, graph, unknown=options.unknown)
+    matched = match_nodes(members, graph, options)
     nodes, kept, told = matched.nodes, np.arange(len(members)), list[str]()
     if len(matched.empty):
         first = excerpt(members.names[int(matched.empty[0])])
@@ -109,24 +120,29 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
             raise DataError("no subgraph has a node in the graph", where=members.where, hint=hint)
         told.append(f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})")
         kept = np.flatnonzero(nodes.lengths > 0)
-    labels = members.labels
-    lacking = [] if labels is None else [i for i in kept.tolist() if no_label(labels[i])]
+    labels, unlabelled = members.labels, None
+    lacking = [] if labels is None else [i for i in kept.tolist() if options.no_label(labels[i])]
     if 0 < len(lacking) < len(kept):
         written = "" if labels is None or not labels[lacking[0]] else f": {excerpt(str(labels[lacking[0]]))}"
         place = f"{members.unit} {members.rows[lacking[0]]}{written}"
-        told.append(f"{len(lacking):,} of {len(kept):,} subgraphs have no label and are left out ({place})")
+        predicts = options.unlabelled == "predict"
+        becomes = "are kept to be predicted" if predicts else "are left out"
+        told.append(f"{len(lacking):,} of {len(kept):,} subgraphs have no label and {becomes} ({place})")
+        unlabelled = _subgraph_set(members.take(lacking), nodes.take(lacking)) if predicts else None
         kept = np.setdiff1d(kept, lacking)
     members, nodes = members.take(kept), nodes.take(kept)
     try:
-        task, targets, classes = _labels(members, options.labels or LabelFormat())
-        names = Strings.of(members.names) if members.named else None
-        subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
+        task, targets, classes = _labels(members, options)
+        labelled = {"task": task, "targets": targets, "classes": classes, "splits": _splits(members, options)}
+        subgraphs = replace(_subgraph_set(members, nodes), **labelled)
+        single_classes(subgraphs)
         drawn = subgraphs.splits is None
         if drawn:
             subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:
-        raise DataError(error.what, where=error.where, hint="; ".join([error.hint, *told])) from None
-    matched.warn()
+        where = members.where if error.where == "labels" else error.where
+        raise DataError(error.what, where=where, hint="; ".join([error.hint, *told])) from None
+    replace(matched, unknown={} if options.unknown == "error" else matched.unknown).warn()
     if matched.repeated:
         told.insert(0, f"{matched.repeated} repeated nodes in subgraphs; each counts once")
     if drawn:
@@ -135,36 +151,46 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
             f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws a different one"
         )
     for line in told:
-        warnings.warn(f"{members.where}: {line}", DataWarning, stacklevel=2)
-    return subgraphs
+        warn(f"{members.where}: {line}")
+    return subgraphs, unlabelled
 
 
-def _labels(members: Members, form: LabelFormat) -> Any:
+def _subgraph_set(members: Members, nodes: Ragged) -> SubgraphSet:
+    """Subgraphs without labels, with their names, times and further columns."""
+    names = Strings.of(members.names) if members.named else None
+    columns = {title: values for title, values in members.others.items() if title in members.titles}
+    return SubgraphSet(nodes, names=names, times=members.times, columns=columns)
+
+
+def _labels(members: Members, options: ReadOptions) -> Any:
+    form = options.labels or LabelFormat()
     labels: Sequence[Any] | None = members.labels
     if labels is None and members.titles:
         raise missing(members.where, members.titles, ["label"])
-    if labels is None or all(map(no_label, labels)):
-        raise DataError("the subgraphs have no labels", where=members.where, hint="a column of labels is needed")
+    if labels is None or all(map(options.no_label, labels)):
+        hint = "a column of labels is needed, or a table of them, --labels TABLE"
+        raise DataError("the subgraphs have no labels", where=members.where, hint=hint)
     task = form.stated_task
     if all(isinstance(label, str) for label in labels):
         labels = [label or "" for label in split_labels(labels, task, form.joins if task else None)]
     try:
-        return encode_labels(labels, task, members.place)
+        return encode_labels(labels, task, members.place, keep_na=options.keep_na)
     except DataError as error:
         where = error.where if error.where.startswith(members.where) else members.where
         raise DataError(error.what, where=where, hint=error.hint) from None
 
 
-def _splits(members: Members) -> Any:
+def _splits(members: Members, options: ReadOptions) -> Any:
     """The places of the splits in :data:`SPLITS`; None if the file has no splits."""
     if members.splits is None:
         return None
     found = [_SPLIT_NAMES.get(text.casefold(), text.casefold()) for text in members.splits]
     for i, (split, text) in enumerate(zip(found, members.splits, strict=True)):
-        if not text:
-            raise DataError("the split is missing", where=members.place(i), hint="fill or drop empty cells")
         if split not in SPLITS:
-            raise DataError(f"unknown split {excerpt(text)}", where=members.place(i), hint=choices(text, SPLITS))
+            found[i] = SPLITS[0]
+            what, hint = f"unknown split {excerpt(text)}", choices(text, SPLITS)
+            what, hint = (what, hint) if text else ("the split is missing", "fill or drop empty cells")
+            options.refuse(DataError(what, where=members.place(i), hint=hint))
     for split in SPLITS:
         if split not in found:
             hint = "train, val and test each need at least one; without the column, a split is drawn"
@@ -174,6 +200,7 @@ def _splits(members: Members) -> Any:
 
 _SHOWN = 3
 _MOST_COMPARED = 20_000
+_MOST_DIGITS = 3  # of a word, such as TP53
 _DATE = re.compile(r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)")
 
 
@@ -186,6 +213,7 @@ class Matched:
         unknown: texts that are not in the graph, with the number of subgraphs they are in, the most frequent first.
         dropped: for each subgraph, how many of its nodes are not in the graph.
         by_case: texts that were matched by ignoring case, with the name that they matched.
+        by_alias: texts that are aliases, with the name that they stand for.
         nearest: for the first unknown texts, the most similar name in the graph.
     """
 
@@ -196,6 +224,7 @@ class Matched:
     repeated: int
     where: str
     nearest: dict[str, str]
+    by_alias: dict[str, str] = field(default_factory=dict)
 
     @property
     def empty(self) -> NDArray[np.int64]:
@@ -218,32 +247,35 @@ class Matched:
     def warn(self) -> None:
         """Warn about nodes that were dropped, and about nodes that differ in case only."""
         if self.unknown:
-            warnings.warn(f"{self.where}: {self.unknown_text()}; left out", DataWarning, stacklevel=2)
-        if self.by_case:
-            text, name = next(iter(self.by_case.items()))
-            what = f"{len(self.by_case):,} name{'s' if len(self.by_case) > 1 else ''} matched by ignoring case"
-            warnings.warn(f"{self.where}: {what}: {excerpt(text)} is {excerpt(name)}", DataWarning, stacklevel=2)
+            warn(f"{self.where}: {self.unknown_text()}; left out")
+        for how, found in (("matched by ignoring case", self.by_case), ("replaced by aliases", self.by_alias)):
+            if found:
+                pairs = [f"{excerpt(text)} is {excerpt(name)}" for text, name in list(found.items())[:_SHOWN]]
+                more = ", ..." if len(found) > _SHOWN else ""
+                count = f"{len(found):,} name{'s' if len(found) > 1 else ''}"
+                warn(f"{self.where}: {count} {how}: {', '.join(pairs)}{more}")
 
 
-def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -> Matched:
-    """Find the nodes of subgraphs in the graph: by exact name (``#12`` is row 12), then ignoring case.
+def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS) -> Matched:
+    """Find the nodes of subgraphs in the graph: by exact name (``#12`` is row 12), by alias, then ignoring case.
 
-    Nodes that are not in the graph are refused, listed with counts and the nearest names; ``drop`` leaves them out,
-    so that a subgraph may be empty. A text that names several nodes is always refused.
+    Nodes that are not in the graph are refused, listed with counts and the nearest names; ``options.unknown`` may be
+    ``drop`` to leave them out, so that a subgraph may be empty. A text that names several nodes is always refused.
     """
     places = np.empty(len(members.texts), np.int64)
     by_case: dict[str, str] = {}
+    by_alias: dict[str, str] = {}
     for i, text in enumerate(members.texts):
         node, in_another_case = graph.find(text)
         if node is not None and node < 0:
             error, place = several_nodes(text, graph.names), np.argmax(members.nodes.values == i)
             subgraph = int(members.nodes.row_ids[place])
-            raise DataError(error.what, where=members.place(subgraph), hint=error.hint)
-        if node is not None and in_another_case and graph.names is not None:
-            by_case[text] = graph.names[node]
+            options.refuse(DataError(error.what, where=members.place(subgraph), hint=error.hint))
+        elif node is not None and graph.names is not None and (in_another_case or graph.names.is_alias(text)):
+            (by_case if in_another_case else by_alias)[text] = graph.names[node]
         places[i] = -1 if node is None else node
-    found = _collect(members, places, by_case, graph)
-    if found.unknown and unknown == "error":
+    found = replace(_collect(members, places, by_case, graph), by_alias=by_alias)
+    if found.unknown and options.unknown == "error":
         them = "it" if len(found.unknown) == 1 else "them"
         hint = f"correct {them}, or pass --unknown drop to leave {them} out"
         first = int(np.argmax(found.dropped > 0))
@@ -253,7 +285,7 @@ def match_nodes(members: Members, graph: Graph, *, unknown: Unknown = "error") -
             hint += f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in found.unknown else ''}"
         elif number is not None:
             hint += f"; nodes have names here, so write row {number[:18]} as #{number[:18]}"
-        raise DataError(found.unknown_text(), where=where, hint=hint)
+        options.refuse(DataError(found.unknown_text(), where=where, hint=hint))
     return found
 
 
@@ -272,7 +304,10 @@ def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str
 
 
 def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
-    """The most similar name of each text, among names that begin alike where there are many."""
+    """The most similar name of each word, among names that begin alike where there are many.
+
+    A text with many digits, such as the number of an account, has none: the nearest one is somebody else's.
+    """
     if graph.names is None or not texts:
         return {}
     names, found = list(graph.names.primary), {}
@@ -281,6 +316,9 @@ def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
         if len(names) > _MOST_COMPARED:
             begin = text[:2].casefold()
             near = [name for name in names if name[:2].casefold() == begin][:_MOST_COMPARED]
+        digits = sum(map(str.isdigit, text))
+        if digits > min(_MOST_DIGITS, sum(map(str.isalpha, text))):
+            continue
         if best := difflib.get_close_matches(text[:100], near, n=1):
             found[text] = best[0]
     return found

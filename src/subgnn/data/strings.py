@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,8 +21,11 @@ _ROW = re.compile(r"#([0-9]{1,18})")
 _SAMPLED = 1000  # names of a column that tell whether it consists of numbers
 _BLOCK = 2**20  # numbers that are texts in memory at a time
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
-MISSING = frozenset(["", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"])
+MISSING = frozenset(["", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", *("NaN", "nan", "NAN"), *("NULL", "Null", "null")])
+MISSING |= {"None", "none", "NONE"}  # but not Na, sodium
 """Cells that stand for a missing value."""
+ALIASES = "aliases"
+"""The column of node names that holds further names of a node, separated by ``|``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +77,7 @@ class NodeNames(Sequence[str]):
     The primary column holds the names. A node is found by its name, digits or not; if there is no such name, by the
     value of another column. Digits alone are looked up in another column only if no value of it repeats, as in a column
     of gene ids: a number in a column of degrees or years identifies no node. A value of two nodes identifies neither.
+    Last come the names in a column ``aliases``, which are separated by ``|``.
 
     Args:
         primary: the column of names; the first by default.
@@ -145,14 +149,33 @@ class NodeNames(Sequence[str]):
         return self
 
     @cached_property
-    def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Nodes by name, and by value of another column; -1 for a value of two nodes."""
+    def _ids(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+        """Nodes by name, by value of another column, and by alias; -1 for a value of two nodes."""
         others: dict[str, int] = {}
+        aliases: dict[str, int] = {}
         for title, column in self.columns.items():
-            if title != self.primary_column:
-                numbers = [text for text in column if is_number(text)]
-                _gather(column, others, digits=len(numbers) == len(set(numbers)))
-        return _gather(self.primary, {}, digits=True), others
+            if title == self.primary_column:
+                continue
+            if title == ALIASES:
+                for node, joined in enumerate(column):
+                    for alias in joined.split("|"):
+                        if (alias := alias.strip()) and aliases.setdefault(alias, node) != node:
+                            aliases[alias] = -1
+                continue
+            numbers = [text for text in column if is_number(text)]
+            _gather(column, others, digits=len(numbers) == len(set(numbers)))
+        return _gather(self.primary, {}, digits=True), others, aliases
+
+    def is_alias(self, text: str) -> bool:
+        """Whether a text finds a node only by its aliases."""
+        return text in self._ids[2] and not any(text in ids for ids in self._ids[:2])
+
+    def with_aliases(self, aliases: Mapping[int, Iterable[str]]) -> NodeNames:
+        """The same names, and further ones of the nodes."""
+        known = list(self.columns.get(ALIASES, [""] * len(self)))
+        for node, texts in aliases.items():
+            known[node] = "|".join(dict.fromkeys(filter(None, [*known[node].split("|"), *texts])))
+        return NodeNames(self.columns | {ALIASES: Strings.of(known)}, primary=self.primary_column)
 
     @cached_property
     def row_prefix(self) -> str:
@@ -174,9 +197,7 @@ class NodeNames(Sequence[str]):
 
     def find(self, name: str) -> int | None:
         """The node of that name; None where there is none, -1 where there are several."""
-        names, others = self._ids
-        node = names.get(name)
-        return others.get(name) if node is None else node
+        return next((ids[name] for ids in self._ids if name in ids), None)
 
     @cached_property
     def _folded(self) -> dict[str, int]:
@@ -197,7 +218,9 @@ class NodeNames(Sequence[str]):
     def shared(self, name: str) -> list[int]:
         """The nodes that share a name."""
         found = [node for node, other in enumerate(self.primary) if other == name]
-        return found or sorted({node for c in self.columns.values() for node, other in enumerate(c) if other == name})
+        return found or sorted(
+            {n for c in self.columns.values() for n, other in enumerate(c) if name == other or name in other.split("|")}
+        )
 
 
 def several_nodes(text: str, names: NodeNames | None) -> DataError:

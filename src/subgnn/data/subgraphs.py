@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class SubgraphSet:
         splits: (n,) int8, a place in :data:`SPLITS`, or None.
         groups: n names, equal for subgraphs that belong into one split, or None.
         times: (n,) int64 or float64, in the unit of the times of edges, or None.
+        columns: n texts each: further columns of the user's table, by title, which tables of predictions give back.
 
     Example:
         >>> s = SubgraphSet.from_lists([[2, 0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
@@ -54,6 +55,7 @@ class SubgraphSet:
     names: Strings | None = None
     groups: Strings | None = None
     times: NDArray[Any] | None = None
+    columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.nodes.values, self.nodes.offsets, self.targets, self.splits, self.times):
@@ -151,8 +153,9 @@ class SubgraphSet:
             None if column is None else column[index] for column in (self.targets, self.splits, self.times)
         )
         names, groups = (None if column is None else column.take(index) for column in (self.names, self.groups))
-        nodes = self.nodes.take(index)
-        return replace(self, nodes=nodes, targets=targets, splits=splits, names=names, groups=groups, times=times)
+        columns = {title: [values[row] for row in index] for title, values in self.columns.items()}
+        kept: dict[str, Any] = {"names": names, "groups": groups, "times": times, "columns": columns}
+        return replace(self, nodes=self.nodes.take(index), targets=targets, splits=splits, **kept)
 
     def label_text(self, row: int) -> str:
         """The label as it is written in subgraphs.tsv."""
@@ -188,17 +191,21 @@ def encode_labels(
     labels: Sequence[Label | None] | None,
     task: TaskName | None = None,
     where: Callable[[int], str] = "subgraph {}".format,
+    *,
+    keep_na: bool = False,
 ) -> tuple[TaskName, NDArray[Any] | None, tuple[str, ...]]:
     """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
 
     Lists of classes are multi-label. Numbers that are not all whole are real values to regress on; whole numbers and
-    words are classes, ordered as numbers where all of them are, else as text. Where all labels are numbers, ``1`` and
-    ``1.0`` are one class.
+    words are classes, ordered as numbers where all of them are, else as text. ``1`` and ``1.0`` are one class. A
+    missing label is an error; with ``keep_na``, only an empty one is, and ``NA`` is a class.
     """
     if labels is None or task == "unlabelled":
         return "unlabelled", None, ()
     for i, label in enumerate(labels):
-        if any(is_missing(str(one)) for one in (label if isinstance(label, _SEVERAL) else [label])):
+        if any(
+            not one if keep_na else is_missing(str(one)) for one in (label if isinstance(label, _SEVERAL) else [label])
+        ):
             raise DataError("the label is missing", where=where(i), hint="give every subgraph one, or none at all")
     if task == "multi-label" or (task is None and any(isinstance(x, _SEVERAL) for x in labels)):
         lists = [list(x) if isinstance(x, _SEVERAL) else [x] for x in labels]
@@ -289,6 +296,21 @@ def is_whole(text: str) -> bool:
 
 
 _FEW_NUMBERS = 10
+_NAMED = 3
+
+
+def single_classes(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
+    """Classes with one subgraph, as a fact and its consequence; refused if no class has two."""
+    single = [name for name, count in subgraphs.label_counts().items() if count == 1]
+    if not single:
+        return []
+    count, named = len(single), ", ".join(map(excerpt, single[:_NAMED])) + ", ..." * (len(single) > _NAMED)
+    if count == len(subgraphs.classes) == len(subgraphs) > 2:
+        hint = "are these the labels? name their column with --label-column; for numbers pass --task regression"
+        what = f"each of the {count:,} classes has one subgraph ({named}), so that nothing can be learned"
+        raise DataError(what, where="labels", hint=hint)
+    noun, verb = ("class", "has") if count == 1 else ("classes", "have")
+    return [(f"{count:,} {noun} {verb} one subgraph ({named})", "it cannot be both learned and tested")]
 
 
 def label_notes(subgraphs: SubgraphSet) -> list[str]:
@@ -305,11 +327,15 @@ def label_notes(subgraphs: SubgraphSet) -> list[str]:
 def _classes(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
     """The classes in their order, and the place of the class of each text.
 
-    Where all texts are numbers, without leading zeros, a whole one is a class without its fraction.
+    A whole number without leading zeros is a class without its fraction, where all texts are such numbers, or where it
+    is also written without one.
     """
     called = {text: text for text in texts}
-    if all(_is_real(text) and not has_leading_zero(text) for text in called):
-        called = {t: str(int(float(t))) if is_whole(t) and abs(float(t)) < 2**53 else t for t in called}
+    numbers = all(_is_real(text) and not has_leading_zero(text) for text in called)
+    for text in called:
+        if is_whole(text) and not has_leading_zero(text) and abs(float(text)) < 2**53:
+            plain = str(int(float(text)))
+            called[text] = plain if numbers or plain in called else text
     names = set(called.values())
     numbers = all(_WHOLE.fullmatch(name) for name in names)
     classes = tuple(sorted(names, key=lambda c: (int(c), c) if numbers else (0, c)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.graph_tables import read_aliases
 from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.tables import Source
 from subgnn.data.formats.vectors import write_npy
@@ -71,8 +72,10 @@ class Query:
     @classmethod
     def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Query:
         """Read a file or a data frame; nodes that are not in the graph are an error unless ``options`` drop them."""
+        if options.aliases is not None:
+            graph = read_aliases(options.aliases, graph, options)
         members = read_members(source, graph, options, labelled=False)
-        return cls(members, match_nodes(members, graph, unknown=options.unknown), options.unknown == "drop")
+        return cls(members, match_nodes(members, graph, options), options.unknown == "drop")
 
     def __len__(self) -> int:
         return len(self.members)

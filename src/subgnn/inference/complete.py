@@ -389,7 +389,7 @@ def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOpt
         texts = [str(node) for node in source]
     texts = list(dict.fromkeys(text for text in texts if text))
     members = Members(where, [where], texts, Ragged.from_rows([np.arange(len(texts))]), rows=[1], unit="line")
-    matched = match_nodes(members, graph, unknown=options.unknown)
+    matched = match_nodes(members, graph, options)
     matched.warn()
     if not len(matched.nodes[0]):
         raise DataError("no nodes to choose from", where=where, hint="give one node per line")

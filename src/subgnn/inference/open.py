@@ -8,7 +8,6 @@ checked: node ids, the order of rows, the hash of the graph.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from subgnn.data.formats.bundle import unpack_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Keys, SubgraphSet
 from subgnn.embeddings.sources import Tables, vectors_hash
-from subgnn.errors import DataError, DataWarning, UserError, excerpt
+from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack
 from subgnn.models.examples import label_unit, target_tensor
@@ -84,7 +83,7 @@ class OpenedRun:
             try:
                 check_subgraphs(self.trained_with, self.subgraphs, self.result.dataset, hint)
             except DataError as error:
-                warnings.warn(str(error), DataWarning, stacklevel=3)
+                warn(str(error))
         return self.subgraphs
 
     def training_subgraphs(self) -> Ragged | None:

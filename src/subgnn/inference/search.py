@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
 from subgnn.inference.nearest import Distance, Found, Method, Nearest
 from subgnn.inference.open import open_run
@@ -234,7 +233,7 @@ def _prepared(known: NDArray[np.float32], options: SearchOptions) -> Nearest:
         what = (
             f"all vectors lie on one line, so the cosine distance '{options.distance}' tells only its two sides apart"
         )
-        warnings.warn(f"search: {what}; use --distance euclidean", DataWarning, stacklevel=3)
+        warn(f"search: {what}; use --distance euclidean")
     return nearest
 
 

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from subgnn.config.files import Where, parse_table, read_toml, with_overrides
+from subgnn.config.files import Where, parse_table, with_overrides
 from subgnn.config.plugins import allow_plugins
-from subgnn.config.recipes import packaged_recipe, recipe_groups
+from subgnn.config.recipes import packaged_recipe, read_recipe_file, recipe_groups
 from subgnn.config.settings import AutoSettings, MethodSettings, Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.errors import UserError, choices, excerpt
@@ -85,18 +84,15 @@ def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where
     return replace(auto, candidates=tuple(replace(one, set=one.set + overrides) for one in auto.candidates))
 
 
-def read_recipe(path: Path, overrides: Sequence[str] = (), *, allow: bool = False) -> Recipe:
-    """Read a recipe file; with ``allow``, it is the user's own, and the plug-ins it names may be imported."""
-    content = {"name": path.stem} | read_toml(path, "recipe")
-    if allow:
-        allow_plugins(content)
-    return parse_recipe(content, str(path), overrides)
-
-
 def find_recipe(name: str, overrides: Sequence[str] = (), *, allow: bool = True) -> Recipe:
-    """A packaged recipe by name, or a recipe file by its path, with overrides; ``allow`` as in :func:`read_recipe`."""
-    if name.endswith(".toml"):
-        return read_recipe(Path(name), overrides, allow=allow)
+    """A packaged recipe by name, or a recipe file or a run by its path, with overrides.
+
+    With ``allow``, a file is the user's own, and the plug-ins it names may be imported.
+    """
+    if (file := read_recipe_file(name)) is not None:
+        if allow:
+            allow_plugins(file[1])
+        return parse_recipe(file[1], str(file[0]), overrides)
     packaged = packaged_recipe(name)
     recipe = parse_recipe(packaged.content, str(packaged.path), [*packaged.settings, *overrides])
     published = packaged.published.get("") or packaged.published.get(recipe.embeddings.source, {})

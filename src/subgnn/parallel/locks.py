@@ -12,13 +12,12 @@ import fcntl
 import os
 import shutil
 import socket
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 
 LOCK = ".lock"
 """The file in a folder that is locked while the folder is written."""
@@ -171,7 +170,7 @@ def _take(lock: Path, *, where: Path, doing: str) -> int | None:
             text = (
                 f"{where}: the file system has no locks ({error.strerror}); make sure that no other process is {doing}"
             )
-            warnings.warn(text, DataWarning, stacklevel=5)
+            warn(text)
             return None
         hint = "choose a writable location"
         raise DataError(f"cannot be written ({error.strerror or error})", where=str(where), hint=hint) from error

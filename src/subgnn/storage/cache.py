@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import re
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 from subgnn.parallel.memory import parse_size
 from subgnn.storage.arrays import ArrayFile, Arrays, Format, Parts, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import remove_leftovers
@@ -117,7 +116,7 @@ def lookup(path: Path, read: Callable[[], Result]) -> Result | None:
         found = read()
     except DataError as error:
         what = f"{path}: damaged and ignored ({error.what}); the result is computed again and the file is replaced"
-        warnings.warn(what, DataWarning, stacklevel=3)
+        warn(what)
         return None
     touch(path)
     return found
@@ -148,7 +147,7 @@ def store(path: Path, parts: Parts) -> bool:
     limit, size = cache_limit(), sum(memoryview(part).nbytes for part in parts)
     if size > limit:
         what = f"{path}: not cached: {size / 1e6:,.0f} MB is more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
-        warnings.warn(what, DataWarning, stacklevel=3)
+        warn(what)
         return False
     try:
         make_room(size, limit, replaces=path)
@@ -156,6 +155,6 @@ def store(path: Path, parts: Parts) -> bool:
     except (DataError, OSError) as error:
         what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
         hint = "continuing without the cache; set SUBGNN_CACHE to another folder"
-        warnings.warn(f"{path}: {what}; {hint}", DataWarning, stacklevel=3)
+        warn(f"{path}: {what}; {hint}")
         return False
     return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from lightning.fabric import Fabric
 
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, warn
 from subgnn.models.registry import trainable_model_of
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.arrays import Damaged, Format, load_state, save_state
@@ -84,7 +83,7 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
     try:
         found = load_progress(out / LAST)
     except Damaged as error:
-        warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=6)
+        warn(f"{error.where}: {error.what}; the run starts from the beginning")
         return None
     saved = [*found["fitted"], found["progress"]]
     names = Progress.__dataclass_fields__.keys()

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from subgnn.config.recipes import RUN_OPTIONS, RUN_RECIPE
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.errors import DataError
 from subgnn.models.recipes import parse_recipe, unused_data
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from subgnn.data.subgraphs import Keys, SubgraphSet
     from subgnn.training.options import RunOptions
 
-RECIPE, METRICS, LAST = "recipe.json", "metrics.jsonl", "last.safetensors"
+RECIPE, METRICS, LAST = RUN_RECIPE, "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
 _KEYS = Format(
@@ -132,7 +133,7 @@ def _read_run_recipe(out: Path, hint: str) -> tuple[Recipe, dict[str, Any]]:
     content = read_json(out / RECIPE, hint)
     if not isinstance(content, dict):
         raise DataError("a table is needed", where=str(out / RECIPE), hint=hint)
-    options = {name: content.pop(name) for name in ("seed", "split", "edges_until") if name in content}
+    options = {name: content.pop(name) for name in RUN_OPTIONS if name in content}
     return parse_recipe(content, str(out / RECIPE)), options
 
 

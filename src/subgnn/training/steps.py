@@ -7,7 +7,6 @@ subgraphs fit, and a second graph is for those that do not.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
-from subgnn.errors import DataWarning
+from subgnn.errors import warn
 from subgnn.models.examples import Examples, PaddableSource, outputs_of, single_precision
 from subgnn.task import task_of
 from subgnn.training.devices import global_modules, part_of_loss, share_of
@@ -209,7 +208,7 @@ def _capturing(graph: torch.cuda.CUDAGraph, stream: Any) -> Iterator[None]:
 
 def _warn(what: str, error: RuntimeError) -> None:
     told = f"could not capture {what} as a CUDA graph ({str(error).splitlines()[0]}); running without it"
-    warnings.warn(told, DataWarning, stacklevel=3)
+    warn(told)
 
 
 TABLES = ("table", "component_states")

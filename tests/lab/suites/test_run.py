@@ -175,11 +175,11 @@ def test_names_that_the_suite_does_not_have(ran, tmp_path):
             "--models: the suite does not have 'bog'; .*; did you mean",
         ),
         (lambda: run(tiny(), data, x, datasets=["clique"]), UserError, "--datasets: the suite does not have 'clique'"),
-        (lambda: runs.run_suite(tiny(), x, data={"x": data}), UserError, "--data: the suite does not have 'x'"),
+        (lambda: runs.run_suite(tiny(), x, data={"x": data}), UserError, "data: the suite does not have 'x'"),
         (
             lambda: runs.run_suite(tiny(), x),
             UserError,
-            "no dataset is given; give at least one folder, such as --data cliq",
+            "no dataset is given; give at least one folder, such as data='cliq",
         ),
         (lambda: run(tiny(), tmp_path / "gone", x), DataError, "no such folder; give the dataset with --data cliques="),
         (lambda: run(tiny(), data, x, overrides=("training.epoch=2",)), UserError, r"setting 'training\.epoch'"),

@@ -23,7 +23,7 @@ from subgnn.lab.tuning.search_space import parse_space, space_names
 from subgnn.lab.tuning.study import Search, counted
 from subgnn.lab.tuning.trial import TrialResult, run_trial, without_test
 from subgnn.lab.tuning.tune import FILES, tune
-from subgnn.models.recipes import find_recipe, read_recipe
+from subgnn.models.recipes import find_recipe
 from subgnn.parallel.engine import Failure, LocalEngine
 from tests.pages import ROOT
 from tests.results import result
@@ -89,7 +89,7 @@ def test_the_first_trial_is_the_recipe(searched):
 
 def test_the_recipe_trains_to_the_score_of_the_trial(searched, tmp_path):
     out, found = searched
-    tuned = read_recipe(out / "recipe.toml")
+    tuned = find_recipe(str(out / "recipe.toml"))
     assert tuned.name == "small_tuned"
     for words in ("cliques/small/few", f"trial {found['best']['trial']} of 3 complete", "No test subgraph was seen"):
         assert words in tuned.note
@@ -216,7 +216,7 @@ def test_a_trial_is_pruned_after_a_fold(tmp_path, monkeypatch):
     assert found["trials"] == {"complete": 1, "pruned": 1, "failed": 0, "running": 0}
     assert (found["folds"], len(found["best"]["scores"])) == (2, 2)
     assert found["best"]["score"] == pytest.approx(np.mean(found["best"]["scores"]))
-    assert "Out-of-fold micro-f1" in read_recipe(tmp_path / "out" / "recipe.toml").note
+    assert "Out-of-fold micro-f1" in find_recipe(str(tmp_path / "out" / "recipe.toml")).note
 
 
 def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):

@@ -20,13 +20,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from subgnn.config.files import parse_table, read_toml, with_overrides
+from subgnn.config.files import CHANNEL_LETTERS, parse_table, read_toml, with_overrides
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices
+from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
 
 _FOLDER = Path(__file__).parent
 _TABLE = _FOLDER / "alsentzer2020.tsv"
-_KINDS = {"P": "position", "N": "neighborhood", "S": "structure"}
+RUN_RECIPE = "recipe.json"
+"""The file of a run that holds its recipe."""
+RUN_OPTIONS = ("seed", "split", "edges_until")
+"""Options of the command that a run keeps beside its recipe, in the same file."""
 _EMBEDDINGS = {"gin-untrained": ("gin", "GIN"), "graphsaint": ("graphsaint", "GraphSAINT")}
 """Column and name of the published numbers, by source: the authors' "GIN" embeddings are those of an untrained GIN."""
 
@@ -72,14 +76,29 @@ def packaged_recipe(name: str) -> PackagedRecipe:
     return PackagedRecipe(path, content, published={"": content.get("published", {})})
 
 
+def read_recipe_file(name: str) -> tuple[Path, dict[str, Any]] | None:
+    """A recipe's file and content: TOML, or that of a run, by its folder or recipe.json; None for any other name."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        return path, {"name": path.stem} | read_toml(path, "recipe")
+    path = path / RUN_RECIPE if path.is_dir() and (path / RUN_RECIPE).is_file() else path
+    if path.suffix != ".json":
+        return None
+    if not path.is_file():
+        raise UserError("no such recipe", where=name)
+    content = parse_json(read_bounded(path, MAX_JSON), str(path), "the recipe.json of a run is accepted")
+    if not isinstance(content, dict):
+        raise UserError("this is not a recipe", where=str(path), hint="the recipe.json of a run is accepted")
+    return path, {key: value for key, value in content.items() if key not in RUN_OPTIONS}
+
+
 def check_recipe_early(name: str, overrides: Sequence[str]) -> None:
     """Refuse an unknown recipe, and wrong values of settings that all methods share, before models are imported."""
-    if name.endswith(".toml"):
-        path, content = name, read_toml(Path(name), "recipe")
-    else:
+    file = read_recipe_file(name)
+    if file is None:
         packaged = packaged_recipe(name)
-        path, content = str(packaged.path), packaged.content
-    merged, place = with_overrides(content, path, overrides)
+        file = packaged.path, packaged.content
+    merged, place = with_overrides(file[1], str(file[0]), overrides)
     known = {one.name for one in fields(Recipe)}
     parse_table(Recipe, {key: value for key, value in merged.items() if key in known}, place)
 
@@ -127,7 +146,7 @@ def _peer_recipe(name: str) -> PackagedRecipe:
 def _published_recipe(name: str) -> PackagedRecipe:
     """The recipe of a row; its published number is that of the embeddings it uses, if there is one."""
     row = _published_rows()[name]
-    kinds = [_KINDS[letter] for letter in row["channels"]]
+    kinds = [CHANNEL_LETTERS[letter] for letter in row["channels"]]
     content = {
         "name": name,
         "note": f"The paper's run, as its authors published it: {', '.join(kinds)}. Channels are on both sides, node "

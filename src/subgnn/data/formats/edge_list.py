@@ -50,7 +50,7 @@ class EdgeList:
 
     def build(self, num_nodes: int, *, directed: bool, names: NodeNames | None = None) -> Graph:
         """The graph of these edges."""
-        more = {"weights": self.weights, "types": self.types, "times": self.times}
+        more: dict[str, Any] = {"weights": self.weights, "types": self.types, "times": self.times}
         return Graph.from_edges(self.tails, self.heads, num_nodes=num_nodes, names=names, directed=directed, **more)
 
 

@@ -23,7 +23,7 @@ from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
-from subgnn.data.graph import Graph
+from subgnn.data.graph import TO_JOIN, Graph
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.data.values import check_features, plausible_nodes
@@ -253,7 +253,8 @@ class _FolderReader:
             warnings.simplefilter("always", DataWarning)
             graph = edges.build(num_nodes, directed=self.directed, names=names)
         for warning in caught:
-            self.problems.warn(str(self.edge_path), str(warning.message))
+            # The files of a folder are read as they are: options are for tables.
+            self.problems.warn(str(self.edge_path), str(warning.message).partition(TO_JOIN)[0])
         return replace(graph, features=features)
 
 

@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset, Problems
-from subgnn.data.formats.tables import Table
+from subgnn.data.formats.tables import Source, Table
 from subgnn.data.formats.text import text_encoding
-from subgnn.data.graph import Graph
+from subgnn.data.graph import Graph, Repeated
+from subgnn.data.strings import is_missing
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.parallel.progress import ignore
 from subgnn.task import TaskName
@@ -48,7 +49,9 @@ class _Role(NamedTuple):
 
 _GENES = "gene_symbol hgnc_symbol symbol gene_name gene_id gene genes entrez_id entrez"
 _SETS = "subgraph subgraph_id subgraph_name gene_set geneset gene_set_name set_name set_id set pathway pathway_id"
-_GROUPS = "pathway_name term term_id module community cluster complex group group_id case case_id alert alert_id name"
+_GROUPS = (
+    "pathway_name term term_id module community cluster complex group group_id case case_id alert alert_id name id"
+)
 _MEMBERS = f"node nodes node_id node_ids node_name member members {_GENES} protein proteins protein_id uniprot"
 _TIMES = "time timestamp date datetime"
 _ROLES = {
@@ -56,7 +59,7 @@ _ROLES = {
     for role, noun, option, likely in (
         ("source", "source", "--source", " ".join(a for a, _ in _PAIRS)),
         ("target", "target", "--target", " ".join(b for _, b in _PAIRS)),
-        ("weight", "weight", "--weight", "weight weights edge_weight"),
+        ("weight", "weight", "--weight", "weight weights edge_weight combined_score score confidence amount"),
         ("type", "edge type", "--edge-type", "type relation etype edge_type relation_type"),
         ("time", "edge time", "--edge-time", _TIMES),
         ("subgraph", "subgraph", "--subgraph-column", f"{_SETS} {_GROUPS} id"),
@@ -65,6 +68,7 @@ _ROLES = {
         ("split", "split", "--split-column", "split partition subset fold"),
         ("subgraph_time", "time", "--time-column", _TIMES),
         ("node_id", "node", "--node-id", f"id node node_id name node_name {_GENES}"),
+        ("alias", "alias", "--aliases", "alias aliases synonym synonyms alias_symbol prev_symbol previous_symbol"),
     )
 }
 _NODE_WORDS = {
@@ -131,14 +135,15 @@ class Columns:
     ) -> NDArray[Any] | None:
         """Read the column that was found for a role, if any, by its title.
 
-        A column that merely has a likely title, and cannot be read, is dropped from ``found``, with a note.
+        A column that merely has a likely title, and cannot be read, is dropped from ``found``, with a note; but not one
+        of weights, most of which are numbers.
         """
         if role not in found:
             return None
         try:
             return read(found[role])
         except DataError as error:
-            if self.explicit(role):
+            if self.explicit(role) or (role == "weight" and table.has_mostly_numbers(found[role])):
                 raise
             on_note(f"{table.where}: column '{found.pop(role)}' is not used: {error.what}")
             return None
@@ -188,6 +193,13 @@ def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequ
     return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
 
 
+def unused_columns(where: str, titles: Sequence[str], role: str = "") -> str:
+    """One line about columns that are not used, with the option that would use one of them; empty if there is none."""
+    shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
+    use = f" (use {naming_options(titles[:1], [role])})" if role else ""
+    return f"{where}: ignored: {shown}{use}" if titles else ""
+
+
 def described(table: Table, found: Mapping[str, str]) -> str:
     """One line about the columns that were guessed, by role; empty if each is called what it is."""
     if all(_plain(title) in (role, _ROLES[role].noun) for role, title in found.items()):
@@ -231,6 +243,12 @@ class ReadOptions:
         encoding: of text tables; UTF-8 by default.
         on_note: called with a line about what was guessed.
         verify: check all of a file, even where it is known to be intact.
+        repeated: what becomes of the weights of repeated edges; by default the first is kept, with a warning.
+        label_table: a table of the names of subgraphs and their labels, which may have several rows for a name.
+        unlabelled: what becomes of subgraphs without a label: they are left out, or kept apart to be predicted.
+        keep_na: take labels such as ``NA`` and ``None`` for classes.
+        aliases: a table of further names of nodes.
+        problems: where to list what is wrong, in place of an error for the first.
     """
 
     id_base: int | None = None
@@ -241,9 +259,26 @@ class ReadOptions:
     unknown: Unknown = "error"
     on_note: Callable[[str], None] = ignore
     verify: bool = False
+    repeated: Repeated | None = None
+    label_table: Source | None = None
+    unlabelled: Literal["drop", "predict"] = "drop"
+    keep_na: bool = False
+    aliases: Source | None = None
+    problems: Problems | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text_encoding(self.encoding))
+
+    def refuse(self, error: DataError) -> None:
+        """Raise an error; or add it, where all problems are to be listed."""
+        if self.problems is None:
+            raise error
+        self.problems.add(error)
+
+    def no_label(self, value: str | Sequence[str]) -> bool:
+        """Whether a label is missing; of several, whether all of them are."""
+        texts = [value] if isinstance(value, str) else value
+        return not any(texts) if self.keep_na else all(map(is_missing, texts))
 
 
 @dataclass(frozen=True, slots=True)

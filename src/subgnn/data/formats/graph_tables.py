@@ -11,7 +11,7 @@ leading zeros.
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from subgnn.data.formats.format import (
     likely_title,
     missing,
     naming_options,
+    unused_columns,
 )
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source, Table, read_table
@@ -41,7 +42,7 @@ from subgnn.data.strings import (
     parse_number,
 )
 from subgnn.data.values import MAX_TYPES
-from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.errors import DataError, excerpt, warn
 
 MAX_CATEGORIES = 50
 MAX_FEATURES = 1024
@@ -59,35 +60,13 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     import pyarrow as pa
     from pyarrow import compute
 
-    table, columns = read_table(source, encoding=options.encoding), options.columns
-    found = columns.find_ends(table)
-    if found is None:
-        if len(table.titles) < 2:
-            raise DataError("one column", where=table.where, hint="an edge needs two: its source and its target")
-        raise missing(table.where, table.titles, ["source", "target"])
-    more_roles: dict[str, str] = {}
-    first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, found)
-    if first != "titles":
-        told = [cell.strip() for cell in (table.header or ())[:2]]
-        table = table.without_header()
-        titles = table.titles
-        found = titles[0], titles[1]
-        more = ""
-        if len(titles) > 2:
-            # A third column of numbers is the weight, as in edge_list.txt.
-            try:
-                table.numbers(titles[2])
-                more_roles["weight"], more = titles[2], " and weights the third"
-            except DataError as error:
-                more = f"; {error.what}, so it is not used"
-        if first == "unclear":
-            more += f"; if the first line has titles, pass {naming_options(told, ('source', 'target'))}"
-        options.on_note(f"{table.where}: no header line; edges are the first two columns{more}")
-    else:
-        for role in _ATTRIBUTES:
-            title = columns.find(table, role, [*found, *more_roles.values()])
-            if title is not None:
-                more_roles[role] = title
+    refuse = None if options.problems is None else options.refuse
+    whole, columns = read_table(source, encoding=options.encoding, refuse=refuse), options.columns
+    table, found = _edge_columns(whole, options)
+    titled = table is whole
+    if len(table) == 0:
+        raise DataError("no edges", where=table.where, hint="a row for each edge is needed")
+    table = table.complete_rows({role: found[role] for role in ("source", "target")}, options.refuse)
 
     def read_types(title: str) -> NDArray[Any]:
         types = table.filled(title, "edge type")
@@ -97,26 +76,66 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             raise DataError(what, where=f"{table.where}: column '{title}'", hint=hint)
         return np.array(types.to_pylist(), dtype=str)
 
-    types = columns.read(table, "type", more_roles, read_types, options.on_note)
-    times = columns.read(table, "time", more_roles, table.times, options.on_note)
-    roles = {"source": found[0], "target": found[1], **more_roles}
-    if not columns.explicit("source", "target") and table.header is not None and (note := described(table, roles)):
+    titles = [title for title in table.titles if title and title not in found.values()]
+    values: dict[str, Any] = {"directed": options.directed, "repeated": options.repeated}
+    for role, read in (("type", read_types), ("time", table.times), ("weight", table.numbers)):
+        try:
+            values[f"{role}s"] = columns.read(table, role, found, read, options.on_note)
+        except DataError as error:
+            options.refuse(error)
+    if not columns.explicit("source", "target") and titled and (note := described(table, found)):
         options.on_note(note)
-    if len(table) == 0:
-        raise DataError("no edges", where=table.where, hint="a row for each edge is needed")
-    ends = [table.filled(title, role) for role, title in zip(("source", "target"), found, strict=True)]
+    if titled and titles:
+        numeric = [title for title in titles if table.has_mostly_numbers(title)]
+        asked = numeric and "weight" not in found
+        ordered = [*numeric, *(title for title in titles if title not in numeric)] if asked else titles
+        options.on_note(unused_columns(table.where, ordered, "weight" if asked else ""))
+    ends = [table.cells(found[role], role) for role in ("source", "target")]
     ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()
     ordered = pa.array(sorted(ids, key=int) if all(map(is_id, ids)) else sorted(ids))
     tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
-    weights = table.numbers(more_roles["weight"]) if "weight" in more_roles else None
-    names, directed = NodeNames.of(ordered.to_pylist()), options.directed
-    return Graph.from_edges(tails, heads, weights=weights, types=types, times=times, names=names, directed=directed)
+    return Graph.from_edges(tails, heads, names=NodeNames.of(ordered.to_pylist()), **values)
+
+
+def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, str]]:
+    """The table, without its header if that is an edge, and the titles of its columns by role."""
+    columns = options.columns
+    ends = columns.find_ends(table)
+    if ends is None:
+        if len(table.titles) < 2:
+            raise DataError("one column", where=table.where, hint="an edge needs two: its source and its target")
+        raise missing(table.where, table.titles, ["source", "target"])
+    first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, ends)
+    found = dict(zip(("source", "target"), ends, strict=True))
+    if first == "titles":
+        for role in _ATTRIBUTES:
+            title = columns.find(table, role, list(found.values()))
+            if title is not None:
+                found[role] = title
+        return table, found
+    told = [cell.strip() for cell in (table.header or ())[:2]]
+    table = table.without_header()
+    titles = table.titles
+    found, more = {"source": titles[0], "target": titles[1]}, ""
+    if len(titles) > 2:
+        # A third column of numbers is the weight, as in edge_list.txt.
+        try:
+            table.numbers(titles[2])
+            found["weight"], more = titles[2], " and weights the third"
+        except DataError as error:
+            more = f"; {error.what}, so it is not used"
+    if len(titles) > 3:
+        more += f"; ignored: {', '.join(titles[3:6])}{', ...' * (len(titles) > 6)}"
+    if first == "unclear":
+        more += f"; if the first line has titles, pass {naming_options(told, ('source', 'target'))}"
+    options.on_note(f"{table.where}: no header line; edges are the first two columns{more}")
+    return table, found
 
 
 def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles", "unclear"]:
     """What the first line of a table is.
 
-    An edge has two numbers, or two ids that occur below. Titles have usual words, or stand above columns of numbers. A
+    An edge has two numbers, or an id that occurs below. Titles have usual words, or stand above columns of numbers. A
     line that shows neither is kept as an edge, for a title that is taken as a node is seen, and a lost edge is not.
     """
     import pyarrow as pa
@@ -131,16 +150,17 @@ def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles"
         return "titles"
     columns = table.data.columns
     below = [compute.unique(column) for column in columns[:2]]
-    if all(any(compute.index(ids, pa.scalar(cell)).as_py() >= 0 for ids in below) for cell in cells[:2]):
+    known = [any(compute.index(ids, pa.scalar(cell)).as_py() >= 0 for ids in below) for cell in cells[:2]]
+    if all(known):
         return "edge"
-    ids = [str(text) for some in below for text in some.slice(0, _SAMPLE).to_pylist()]
-    if are_ends(cells[:2], ids) or any(likely_title(table.titles[2:], role) for role in _ATTRIBUTES):
-        return "titles"
     numeric = [
         parse_number(cell) is None and not is_missing(cell) and _has_numbers(column)
         for cell, column in zip(cells, columns, strict=True)
     ]
-    return "titles" if all(numeric[:2]) or any(numeric[2:]) or not len(table) else "unclear"
+    ids = [str(text) for some in below for text in some.slice(0, _SAMPLE).to_pylist()]
+    usual = are_ends(cells[:2], ids) or all(numeric[:2]) or not len(table)
+    others = any(numeric[2:]) or any(likely_title(table.titles[2:], role) for role in _ATTRIBUTES)
+    return "titles" if others or (usual and not any(known)) else "unclear"
 
 
 def _has_numbers(column: Any) -> bool:
@@ -168,22 +188,29 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     each number and no category. The column of node ids is the named one, a likely title, or the first; a node or
     numbers in place of titles mean that there is no header line.
     """
-    table, header = read_table(source, encoding=options.encoding), ""
+    refuse = None if options.problems is None else options.refuse
+    table, header = read_table(source, encoding=options.encoding, refuse=refuse), ""
     title = options.columns.find(table, "node_id")
     if title is None and table.header is not None and table.titles[0]:
         numbers = any(parse_number(cell) is not None for cell in table.titles[1:])
         if numbers or graph.knows(table.titles[0]):
             table, header = table.without_header(), "no header line; "
     title = title or table.titles[0]
-    ids = table.filled(title, "node").to_pylist()
     if len(table.titles) < 2:
         raise missing(table.where, table.titles, ["node_id"])
+    table = table.complete_rows({"node": title}, options.refuse)
+    ids = table.cells(title, "node").to_pylist()
     graph, rows = _rows_of(graph, ids, table)
     features: list[_Feature] = []
     texts: dict[str, list[str]] = {}
+    aliases: dict[int, list[str]] = {}
     odd = ""
     for each in (each for each in table.titles if each != title):
         cells = table.cells(each, "attribute").to_pylist()
+        if likely_title([each], "alias") or _lists_names(cells):
+            for row, cell in zip(rows.tolist(), cells, strict=True):
+                aliases.setdefault(row, []).extend(_names_in(cell))
+            continue
         # A title says that the column identifies nodes, so that its numbers measure nothing.
         is_key = each.casefold() == "id" or each.casefold().endswith(("_id", " id")) or each.endswith("ID")
         made = None if is_key else _numbers(each, cells, table) or _categories(each, cells)
@@ -197,6 +224,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     if width > MAX_FEATURES:
         what = f"{width:,} features from {len(features)} columns"
         raise DataError(what, where=table.where, hint=f"accepted: up to {MAX_FEATURES:,}; give fewer columns")
+    graph = _with_aliases(graph, aliases)
     if graph.names is not None:
         columns = dict(graph.names.columns)
         for each, cells in texts.items():
@@ -209,12 +237,66 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
         graph = replace(graph, names=NodeNames(columns, primary=graph.names.primary_column))
     absent = graph.num_nodes - len(rows)
     without = f"; {absent:,} nodes have no row" if absent else ""
-    options.on_note(f"{table.where}: {header}node from '{title}'; {_described(features, texts)}{without}{odd}")
+    called = f"; {sum(map(len, aliases.values())):,} aliases" if aliases else ""
+    options.on_note(f"{table.where}: {header}node from '{title}'; {_described(features, texts)}{called}{without}{odd}")
     if not features:
         return graph, {}
     values = np.zeros((graph.num_nodes, width), np.float32)
     values[rows] = np.concatenate([feature.values for feature in features], axis=1)
     return replace(graph, features=values, known_hash=""), {"features": [feature.card for feature in features]}
+
+
+def _lists_names(cells: list[str]) -> bool:
+    """Whether cells are lists of names separated by ``|``: some are, and few repeat."""
+    lists = [cell for cell in cells if "|" in cell.strip("|")]
+    return bool(lists) and 2 * len(set(lists)) > len(lists) and 2 * len(set(cells)) > len(cells)
+
+
+def _names_in(cell: str) -> list[str]:
+    return [name for text in cell.split("|") if not is_missing(name := text.strip())]
+
+
+def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
+    """The graph with further names of its nodes; a graph without names gets the numbers of its rows for names."""
+    if not any(aliases.values()):
+        return graph
+    names = graph.names or NodeNames({"name": Strings.numbers(0, graph.num_nodes)})
+    return replace(graph, names=names.with_aliases(aliases))
+
+
+def read_aliases(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Graph:
+    """A graph with the aliases of a table: a column of aliases, ``|`` between several, and one of names.
+
+    The two are known by their titles, or are the first and the second. If a row's name is not in the graph, but one of
+    its aliases is, the others become names of that node.
+    """
+    table = read_table(source, encoding=options.encoding)
+    alias = likely_title(table.titles, "alias")
+    if alias is None and table.header is not None and any(graph.knows(name) for name in table.titles[:2]):
+        table = table.without_header()
+    if len(table.titles) < 2:
+        raise DataError("one column", where=table.where, hint="two are needed: alias and name")
+    alias = alias or table.titles[0]
+    rest = [title for title in table.titles if title != alias]
+    called = likely_title(rest, "node_id") or rest[0]
+    found: dict[int, list[str]] = {}
+    unknown: list[str] = []
+    for name, cell in zip(*(table.cells(title, "node").to_pylist() for title in (called, alias)), strict=True):
+        texts = [text for text in [name, *_names_in(cell)] if text]
+        nodes = [node for text in texts if (node := graph.find(text)[0]) is not None and node >= 0]
+        if not nodes:
+            unknown += texts[:1]
+            continue
+        found.setdefault(nodes[0], []).extend(text for text in texts if graph.find(text)[0] != nodes[0])
+    if not found:
+        what = f"none of its {len(table):,} rows has a node of the graph" + (
+            f" ({excerpt(unknown[0])})" if unknown else ""
+        )
+        raise DataError(what, where=table.where, hint="a column of aliases and one of names are needed")
+    without = f"; {len(unknown):,} rows name no node of the graph ({excerpt(unknown[0])})" if unknown else ""
+    count = sum(map(len, found.values()))
+    options.on_note(f"{table.where}: {count:,} aliases from '{alias}', names from '{called}'{without}")
+    return _with_aliases(graph, found)
 
 
 def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray[np.int64]]:
@@ -248,10 +330,10 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
     if by_case:
         text, name = next(iter(by_case.items()))
         what = f"{len(by_case):,} nodes matched by ignoring case: {excerpt(text)} is {excerpt(name)}"
-        warnings.warn(f"{table.where}: {what}", DataWarning, stacklevel=4)
+        warn(f"{table.where}: {what}")
     if added:
         what = f"{len(added):,} of {len(ids):,} nodes are not in the graph and are added without edges"
-        warnings.warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})", DataWarning, stacklevel=4)
+        warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})")
     if added and graph.names is not None:
         columns = {
             name: Strings.of([*column, *(added if name == graph.names.primary_column else [""] * len(added))])

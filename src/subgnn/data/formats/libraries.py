@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.format import FileFormat, ReadOptions, likely_title
+from subgnn.data.formats.format import FileFormat, ReadOptions, likely_title, naming_options
 from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
-from subgnn.data.graph import Graph
+from subgnn.data.graph import Graph, Repeated
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels
 from subgnn.data.values import plausible_nodes
@@ -41,11 +41,12 @@ _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 """Attributes that may hold the names of nodes: igraph and Cytoscape number the nodes, and name them there."""
 
 
-def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
+def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None, repeated: Repeated | None = None) -> Graph:
     """A networkx graph; nodes other than 0..N-1 are numbered in its order and keep their names.
 
     Args:
         weight: the edge attribute to keep as weight.
+        repeated: what becomes of the weights of parallel edges, as in :meth:`~subgnn.data.graph.Graph.from_edges`.
     """
     rows = dict(graph.adjacency())
     nodes, several = list(rows), graph.is_multigraph()
@@ -76,7 +77,8 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
             raise DataError(f"no attribute '{weight}'", where=where, hint=hint)
     texts, count, directed = list(map(str, nodes)), len(nodes), graph.is_directed()
     names = None if texts == list(map(str, range(count))) else NodeNames.of(texts)
-    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, names=names, directed=directed)
+    more = {"names": names, "directed": directed, "repeated": repeated}
+    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, **more)
 
 
 def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str | None:
@@ -142,7 +144,7 @@ def to_scipy(graph: Graph) -> sp.csr_array:
     return sp.csr_array((values, graph.neighbors, graph.offsets), shape=(graph.num_nodes, graph.num_nodes))
 
 
-def from_pyg(data: Data, *, directed: bool = False) -> Graph:
+def from_pyg(data: Data, *, directed: bool = False, repeated: Repeated | None = None) -> Graph:
     """A PyTorch Geometric ``Data``: ``edge_index``, one-dimensional ``edge_weight``, features ``x``, ``node_names``.
 
     ``edge_type`` has numbers, called as ``edge_type_names`` says or by the number, as ``HeteroData.to_homogeneous``
@@ -159,7 +161,7 @@ def from_pyg(data: Data, *, directed: bool = False) -> Graph:
         types = np.array([str(name) for name in called])[types]
     weights, features, times = (_array(data.get(name)) for name in ("edge_weight", "x", "edge_time"))
     node_names, more = None if names is None else NodeNames.of(map(str, names)), {"types": types, "times": times}
-    known = {"num_nodes": data.num_nodes, "names": node_names, "directed": directed}
+    known = {"num_nodes": data.num_nodes, "names": node_names, "directed": directed, "repeated": repeated}
     return Graph.from_edges(edges[0], edges[1], weights=weights, features=features, **known, **more)
 
 
@@ -353,7 +355,13 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
     if options.directed and not given.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
     weight = options.columns.weight or networkx_weight(given, options.on_note)
-    graph = from_networkx(given, weight=weight)
+    graph = from_networkx(given, weight=weight, repeated=options.repeated)
+    others = {key: value for _, _, data in given.edges(data=True) for key, value in data.items() if key != weight}
+    others.pop(likely_title(list(map(str, others)), "weight"), None)  # which has a note already
+    if others:
+        numbers = [key for key, value in others.items() if isinstance(value, int | float) and weight is None]
+        use = f" (use {naming_options(numbers[:1], ['weight'])})" if numbers else ""
+        options.on_note(f"ignored edge attributes: {', '.join(map(str, others))}{use}")
     for title in _NAMES:
         names = [str(value).strip() for _, value in given.nodes(data=title, default="")]
         if all(names) and len(set(names)) == len(names) and names != [str(node) for node in given.nodes]:
@@ -397,7 +405,7 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
     if not isinstance(data, Data):
         what = f"this holds a {type(data).__name__}"
         raise DataError(what, where=str(path), hint="one torch_geometric Data is accepted")
-    return from_pyg(data, directed=options.directed)
+    return from_pyg(data, directed=options.directed, repeated=options.repeated)
 
 
 def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
@@ -405,6 +413,8 @@ def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
     if max(matrix.shape) > most:
         what = f"a matrix of shape {matrix.shape} with few entries"
         raise DataError(what, hint=f"at most {most:,} rows for this many; number the nodes without large gaps")
+    if options.repeated is not None:
+        raise DataError("a matrix has each edge once", where="--repeated", hint="leave it out")
     weighted = options.columns.weight is not None or has_weights(matrix, options.on_note)
     return from_scipy(matrix, directed=options.directed, weighted=weighted)
 

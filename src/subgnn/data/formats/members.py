@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Problems
 from subgnn.data.formats.folder import folder_id_base, is_folder_file
-from subgnn.data.formats.format import Columns, ReadOptions, described, missing
+from subgnn.data.formats.format import Columns, ReadOptions, described, missing, unused_columns
+from subgnn.data.formats.labels import one_each, read_label_table, role_values
 from subgnn.data.formats.subgraph_text import read_times
 from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import find_node, is_id, is_missing, split_names
+from subgnn.data.strings import find_node, is_id, split_names
 from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
@@ -91,10 +92,25 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS,
     """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
 
     The names of the graph tell how a list of nodes is separated. Labels, splits and times are ignored unless
-    ``labelled``.
+    ``labelled``. A name that occurs twice is refused, unless both are labelled and have the same nodes, as in a table
+    with a row for each of several labels.
     """
-    found = _read(source, graph, options, labelled=labelled)
-    return found if labelled else replace(found, labels=None, splits=None, times=None)
+    found = _merged(_read(source, graph, options, labelled=labelled), options, labelled=labelled)
+    unused = [title for title in found.titles if title and found.unit == "row"]
+    given_back = [title for title in unused if title in found.others]
+    if labelled and (line := unused_columns(found.where, given_back)):
+        options.on_note(f"{line} (predictions give {'it' if len(given_back) == 1 else 'them'} back)")
+    if line := unused_columns(found.where, [title for title in unused if title not in given_back]):
+        options.on_note(f"{line} (different within a subgraph)")
+    if not labelled:
+        return replace(found, labels=None, splits=None, times=None)
+    if options.label_table is None:
+        return found
+    if not found.named:
+        hint = "give each a name, in a column subgraph"
+        raise DataError("the subgraphs have no names to find labels by", where=found.where, hint=hint)
+    labels, splits = read_label_table(found.names, options)
+    return replace(found, labels=labels, splits=found.splits if splits is None else splits)
 
 
 def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
@@ -106,10 +122,8 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
     if path.name.removesuffix(".gz").endswith(".gmt"):
         return _from_gene_sets(path, options)
     table: Table | None = None
-    try:
+    with suppress(UnequalRows):
         table = read_table(path, encoding=options.encoding)
-    except UnequalRows as error:
-        unequal = error
     titled = table is not None and (table.header is None or options.columns.find(table, "node") is not None)
     if table is None or not (titled or options.columns.explicit("subgraph", "label", "split")):
         first = [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
@@ -119,7 +133,8 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         if (table is not None and len(table.titles) == 1) or _is_list_of_nodes(cell, graph) > 0:
             return _from_lines(path, graph, options, labelled=labelled)
     if table is None:
-        raise unequal
+        refuse = None if options.problems is None else options.refuse
+        table = read_table(path, encoding=options.encoding, refuse=refuse)
     return _from_table(table, graph, options, labelled=labelled)
 
 
@@ -134,7 +149,10 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
             raise DataError(what, where=table.where, hint=f"{titles}; or pass --node-column if it is a title")
     if node is not None:
         found["node"] = node
-    for role in ("subgraph", "label", "split", "subgraph_time") if labelled else ("subgraph",):
+    roles = ["subgraph", "label", "split", "subgraph_time"] if labelled else ["subgraph"]
+    if options.label_table is not None:  # whose columns may be named, too
+        roles = [role for role in roles if role != "label" and getattr(columns, role) in (None, *table.titles)]
+    for role in roles:
         title = columns.find(table, role, list(found.values()))
         if title is not None:
             found[role] = title
@@ -148,21 +166,24 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     ordered = {role: found[role] for role in ("subgraph", *found) if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
+    if not table.is_list(node):
+        required = [role for role in ("subgraph", "node") if role in found]
+        whole = table.complete_rows({role: found[role] for role in required}, options.refuse)
+        if times is not None and whole is not table:
+            times = times[whole.numbers_of_rows]
+        table = whole
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
     if table.is_list(node):
         lists = table.lists(node, "node")
         return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists), times=times)
-    cells = table.filled(node, "node").to_pylist()
+    cells = table.cells(node, "node").to_pylist()
     sample = cells[:_SAMPLE]
     separator = find_separator(sample, graph)
-    if names is not None and len(set(names)) < len(names):
-        if separator is not None and node_share(sample, separator, graph) > 0.5 and not node_share(sample, None, graph):
-            raise _named_again(table, names)
-        return _long(table, found, names, cells, times)
-    if separator is None:
+    repeats = names is not None and len(set(names)) < len(names)
+    if separator is None or (repeats and node_share(sample, separator, graph) <= 0.5):
         if names is None:
             raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
-        return _long(table, found, names, cells, times)
+        return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
     lists = _split_all(cells, separator, graph, table.place)
@@ -184,7 +205,12 @@ def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None
 
 
 def _long(
-    table: Table, found: dict[str, str], names: list[str], cells: list[str], times: NDArray[Any] | None
+    table: Table,
+    found: dict[str, str],
+    names: list[str],
+    cells: list[str],
+    times: NDArray[Any] | None,
+    options: ReadOptions,
 ) -> Members:
     """A row for each membership; a subgraph is as old as its latest row."""
     first, texts = dict[str, int](), dict[str, int]()
@@ -192,44 +218,38 @@ def _long(
     begins = np.unique(subgraphs, return_index=True)[1]
     codes = np.fromiter((texts.setdefault(cell, len(texts)) for cell in cells), np.int32, len(cells))
     nodes = Ragged.from_lengths(codes[np.argsort(subgraphs, kind="stable")], np.bincount(subgraphs))
-    values: dict[str, list[Any]] = {}
-    for role in ("label", "split"):
-        if role in found:
-            column = _values(table, found[role], role)
-            values[role] = [column[begin] for begin in begins]
-            for row, (subgraph, value) in enumerate(zip(subgraphs.tolist(), column, strict=True)):
-                kept = values[role][subgraph]
-                if value == kept or (no_label(value) and no_label(kept)):
-                    continue
-                if no_label(value) or no_label(kept):
-                    lacking, other = (row, begins[subgraph]) if no_label(value) else (begins[subgraph], row)
-                    what = f"the {role} is missing, but subgraph {excerpt(names[row])} has one in row {other + 1}"
-                    raise DataError(what, where=table.place(lacking), hint="fill or drop empty cells")
-                what = f"subgraph {excerpt(names[row])} has two {role}s"
-                hint = "give all its rows the same one" + (
-                    "; several are joined, with --task multilabel" * (role == "label")
-                )
-                raise DataError(what, where=table.place(row), hint=hint)
+    values = {
+        role: one_each(
+            subgraphs, role_values(table, found[role], role), role=role, names=names, table=table, options=options
+        )
+        for role in ("label", "split")
+        if role in found
+    }
     if times is not None:
         rows_in_order = np.argsort(times, kind="stable")
         latest = np.empty(len(first), times.dtype)
         latest[subgraphs[rows_in_order]] = times[rows_in_order]
         times = latest
-    rows, titles = (begins + 1).tolist(), _unused(table, found)
+    rows, titles = [table.number(int(row)) for row in begins], _unused(table, found)
+    others: dict[str, Sequence[str | None]] = {}
+    for title in dict.fromkeys(titles):
+        cells_of = table.data.column(table.titles.index(title)).to_pylist()
+        column = [None if cell is None else str(cell) for cell in cells_of]
+        if all(cell == column[begins[subgraph]] for cell, subgraph in zip(column, subgraphs.tolist(), strict=True)):
+            others[title] = [column[begin] for begin in begins]
     labels, splits = values.get("label"), values.get("split")
-    return Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
+    made = Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
+    return replace(made, others=others)
 
 
 def _wide(
     table: Table, found: dict[str, str], names: list[str] | None, cells: list[str], lists: list[list[str]]
 ) -> Members:
     """A row for each subgraph; without a name, it is called by the cell of its nodes."""
-    labels, splits = (_values(table, found[role], role) if role in found else None for role in ("label", "split"))
+    labels, splits = (role_values(table, found[role], role) if role in found else None for role in ("label", "split"))
     empty = next((row for row, nodes in enumerate(lists) if not nodes), None)
     if empty is not None:
         raise DataError("empty subgraph", where=table.place(empty), hint="at least one node is needed")
-    if names is not None and len(set(names)) < len(names):
-        raise _named_again(table, names)
     twice = next((title for title, count in Counter(table.titles).items() if count > 1), None)
     if twice is not None:
         raise DataError(f"two columns are called {excerpt(twice)}", where=table.where, hint="name each one differently")
@@ -238,34 +258,39 @@ def _wide(
         for title in table.titles
         if title not in (found["node"], found.get("subgraph"))
     }
-    called, rows = cells if names is None else names, range(1, len(lists) + 1)
+    called, rows = cells if names is None else names, [table.number(row) for row in range(len(lists))]
     made = Members(table.where, called, *_encode(lists), labels, splits, rows, named=names is not None)
     return replace(made, titles=_unused(table, found), others=others)
 
 
-def _named_again(table: Table, names: list[str]) -> DataError:
-    """The error for a name that two rows have, each of which is a whole subgraph."""
+def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Members:
+    """Subgraphs, each name once: those of one name have to have the same nodes, and only their labels may differ."""
+    if not members.named or len(set(members.names)) == len(members):
+        return members
     first = dict[str, int]()
-    row = next(i for i, name in enumerate(names) if first.setdefault(name, i) < i)
-    before = f"which is in row {first[names[row]] + 1}, and its nodes are a list"
-    hint = "give each row a name of its own, or write a row for each node"
-    return DataError(f"the subgraph {excerpt(names[row])} again, {before}", where=table.place(row), hint=hint)
+    owners = np.array([first.setdefault(name, i) for i, name in enumerate(members.names)])
+    for row in np.flatnonzero(owners != np.arange(len(members))).tolist():
+        before = int(owners[row])
+        if labelled and set(members.nodes[row].tolist()) == set(members.nodes[before].tolist()):
+            continue
+        what = f"the subgraph {excerpt(members.names[row])} again, which is in {members.unit} {members.rows[before]}"
+        what += " with other nodes" if labelled else ""
+        hint = "give each its own name; a table with a row for each node joins the rows of a name"
+        options.refuse(DataError(what, where=members.place(row), hint=hint))
+    kept, codes = np.unique(owners, return_inverse=True)
+    table = Table(members.where, None, numbers_of_rows=np.array(members.rows) - 1)
+    taken = members.take(kept)
+    for role in ("label", "split"):
+        column = members.labels if role == "label" else members.splits
+        if column is not None:
+            values = one_each(codes, list(column), role=role, names=members.names, table=table, options=options)
+            taken = replace(taken, labels=values) if role == "label" else replace(taken, splits=values)
+    options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
+    return taken
 
 
 def _unused(table: Table, found: dict[str, str]) -> list[str]:
     return [title for title in table.titles if title not in found.values()]
-
-
-def no_label(value: str | tuple[str, ...]) -> bool:
-    """Whether a label is missing; of several, whether all of them are."""
-    return all(map(is_missing, [value] if isinstance(value, str) else value))
-
-
-def _values(table: Table, title: str, role: str) -> list[Any]:
-    """Labels or splits; a list of labels is a tuple."""
-    if role == "label" and table.is_list(title):
-        return [tuple(labels) for labels in table.lists(title, role)]
-    return list(table.cells(title, role).to_pylist())
 
 
 def _encode(lists: Iterable[Sequence[str]]) -> tuple[list[str], Ragged]:
@@ -276,26 +301,25 @@ def _encode(lists: Iterable[Sequence[str]]) -> tuple[list[str], Ragged]:
 
 def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
     """GMT: in each line a name, a description and genes, separated by tabs; a description may be the label."""
-    names, about, lists = dict[str, int](), [], []
+    names, about, lists, lines = [], [], [], []
     for number, line in read_lines(path, encoding=options.encoding):
         cells, where = [cell.strip() for cell in line.split("\t")], f"{path}:{number}"
         genes = [cell for cell in cells[2:] if cell]
         if not genes:
             hint = "accepted: a name, a description and nodes, separated by tabs"
-            raise DataError("the set has no nodes", where=where, hint=hint)
-        if names.setdefault(cells[0], number) != number:
-            what = f"the set {excerpt(cells[0])} again, which is in line {names[cells[0]]}"
-            raise DataError(what, where=where, hint="a line is a whole set: give each a name of its own")
+            options.refuse(DataError("the set has no nodes", where=where, hint=hint))
+            continue
+        names.append(cells[0])
+        lines.append(number)
         about.append(cells[1])
         lists.append(genes)
     if not names:
         raise DataError("no subgraphs", where=str(path), hint="a line for each set is needed")
-    label, others = options.columns.label, {"description": about}
+    label, others = options.columns.label if options.label_table is None else None, {"description": about}
     if label is not None and label.casefold() != "description":
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
-    labels, lines = about if label else None, list(names.values())
-    found = Members(str(path), list(names), *_encode(lists), labels, None, lines, "line")
+    found = Members(str(path), names, *_encode(lists), about if label else None, None, lines, "line")
     return replace(found, titles=list(others), others=others)
 
 

@@ -11,8 +11,9 @@ import csv as plain_csv
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +38,9 @@ _BY_NAME = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_EXCEL = 20_000_000
 _FILL = "fill or drop empty cells"
+_SHOWN = 5
+Refuse = Callable[[DataError], None]
+"""Raises an error, or adds it to a list."""
 
 
 class UnequalRows(DataError):
@@ -51,12 +55,14 @@ class Table:
         where: the file, or ``table`` for a data frame.
         header: the cells of the first line, which has the titles; None if these are stored otherwise, as in Parquet.
         kind: what the file was read as.
+        numbers_of_rows: of a part of a table, the numbers of its rows, from 0.
     """
 
     where: str
     data: pa.Table
     header: tuple[str, ...] | None = None
     kind: str = "table"
+    numbers_of_rows: NDArray[np.int64] | None = None
 
     @property
     def titles(self) -> list[str]:
@@ -68,7 +74,37 @@ class Table:
 
     def place(self, row: int) -> str:
         """The place of a row, counted from 0, for messages, which count from 1."""
-        return f"{self.where}: row {row + 1}"
+        return f"{self.where}: row {self.number(row)}"
+
+    def number(self, row: int) -> int:
+        """The number of a row, counted from 0, as messages count, from 1."""
+        return 1 + (row if self.numbers_of_rows is None else int(self.numbers_of_rows[row]))
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """Some of the rows, whose places stay those of the whole table."""
+        known = rows if self.numbers_of_rows is None else self.numbers_of_rows[rows]
+        return replace(self, data=self.data.take(rows), numbers_of_rows=known)
+
+    def complete_rows(self, titles: Mapping[str, str], refuse: Refuse) -> Table:
+        """The rows without an empty cell in columns of roles; the others are refused, once for each column."""
+        from pyarrow import compute
+
+        keep = np.ones(len(self), np.bool_)
+        for role, title in titles.items():
+            empty = np.flatnonzero(np.asarray(compute.equal(self.cells(title, role), "")))
+            if len(empty):
+                keep[empty] = False
+                refuse(self._empty(role, empty))
+        return self if keep.all() else self.take(np.flatnonzero(keep))
+
+    def _empty(self, noun: str, rows: NDArray[np.int64]) -> DataError:
+        missing = f"the {noun} is missing" if noun in ("label", "split") else f"no {noun}"
+        return DataError(f"{missing}{self.rows_text(rows)}", where=self.place(int(rows[0])), hint=_FILL)
+
+    def rows_text(self, rows: Sequence[int] | NDArray[np.int64]) -> str:
+        """How many rows there are, and the first of them, in brackets; empty for one, which the place names."""
+        shown = ", ".join(str(self.number(int(row))) for row in rows[:_SHOWN]) + ", ..." * (len(rows) > _SHOWN)
+        return f" ({len(rows):,} rows: {shown})" if len(rows) > 1 else ""
 
     def without_header(self) -> Table:
         """The table with its first line as a row like the others, and columns called ``column 1`` and so on."""
@@ -110,10 +146,9 @@ class Table:
         from pyarrow import compute
 
         cells = self.cells(title, noun)
-        empty = np.asarray(compute.equal(cells, ""))
-        if empty.any():
-            missing = f"the {noun} is missing" if noun in ("label", "split") else f"no {noun}"
-            raise DataError(missing, where=self.place(int(np.argmax(empty))), hint=_FILL)
+        empty = np.flatnonzero(np.asarray(compute.equal(cells, "")))
+        if len(empty):
+            raise self._empty(noun, empty)
         return cells
 
     def numbers(self, title: str) -> NDArray[np.float64]:
@@ -129,16 +164,26 @@ class Table:
                     column = compute.replace_substring(column, ",", ".")
             values = np.asarray(compute.cast(column, pa.float64()), np.float64)
         except pa.ArrowException as error:
-            row = next((i for i, cell in enumerate(column.to_pylist()) if parse_number(str(cell)) is None), None)
-            told = reason(error) if row is None else f"row {row + 1}: {excerpt(str(column[row].as_py()))}"
+            bad = [i for i, cell in enumerate(column.to_pylist()) if parse_number(str(cell)) is None]
+            told = reason(error)
+            if bad:
+                first = f"row {self.number(bad[0])}: {excerpt(str(column[bad[0]].as_py()))}"
+                told = first if len(bad) == 1 else f"{len(bad):,} rows; {first}"
             what = f"column '{title}' is not all numbers ({told})"
             raise DataError(what, where=self.where, hint="a weight is a finite number; fill or drop others") from None
         with np.errstate(over="ignore"):
-            bad = ~np.isfinite(values.astype(np.float32))
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DataError(f"weight {values[row]}", where=self.place(row), hint="weights must be finite numbers")
+            rows = np.flatnonzero(~np.isfinite(values.astype(np.float32)))
+        if len(rows):
+            what = f"weight {values[rows[0]]}{self.rows_text(rows)}"
+            raise DataError(what, where=self.place(int(rows[0])), hint="weights must be finite numbers")
         return values
+
+    def has_mostly_numbers(self, title: str) -> bool:
+        """Whether most cells of a column, of the first thousands, are numbers."""
+        with suppress(DataError):  # of another type than text and numbers
+            cells = self.cells(title, "attribute").slice(0, _SAMPLE).to_pylist()
+            return 2 * sum(parse_number(cell) is not None for cell in cells) > len(cells)
+        return False
 
     def times(self, title: str) -> NDArray[Any]:
         """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
@@ -204,11 +249,12 @@ def reason(error: Exception) -> str:
     return ascii(" ".join(str(error).split())[:100])[1:-1]
 
 
-def read_table(source: Source, *, encoding: str | None = None) -> Table:
+def read_table(source: Source, *, encoding: str | None = None, refuse: Refuse | None = None) -> Table:
     """Read a table from a file, whose kind is found by its content, or from a data frame.
 
     The first line of a text table or a sheet is taken as the header; :meth:`Table.without_header` gives it back.
-    Without an ``encoding``, text is UTF-8, or UTF-16 if the file begins with its mark.
+    Without an ``encoding``, text is UTF-8, or UTF-16 if the file begins with its mark. A row with another number of
+    columns is an error; or it goes to ``refuse``, and the others are read.
     """
     import pyarrow as pa
 
@@ -227,14 +273,13 @@ def read_table(source: Source, *, encoding: str | None = None) -> Table:
             return _read_excel(path)
         if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
             return _read_json_lines(path)
-        return _read_text(path, begin, encoding)
+        return _read_text(path, begin, encoding, refuse)
     except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error, plain_csv.Error) as error:
         if "UTF8" in str(error) or isinstance(error, UnicodeError):
             what = f"this is not text in {encoding or 'UTF-8'}"
             hint = "save it as UTF-8" if encoding else "pass --encoding latin-1 if it is from Excel or Windows"
             raise DataError(what, where=str(path), hint=hint) from None
-        kind = UnequalRows if "Expected" in str(error) and "columns" in str(error) else DataError
-        raise kind(f"this cannot be read as a table ({reason(error)})", where=str(path), hint=ACCEPTED) from None
+        raise DataError(f"this cannot be read as a table ({reason(error)})", where=str(path), hint=ACCEPTED) from None
 
 
 def _from_frame(frame: Any) -> Table:
@@ -359,7 +404,7 @@ def _json_cell(value: Any, where: str) -> str | list[str] | None:
     return None if value is None else json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
+def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | None) -> Table:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -371,7 +416,7 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
     lines = [line for line in lines[skipped:] if line.strip()]
     delimiter = find_delimiter(lines, path)
     if delimiter == " ":
-        return _read_spaced(path, skipped, encoding)
+        return _read_spaced(path, skipped, encoding, refuse)
     header = next(plain_csv.reader(lines, delimiter=delimiter), None)
     if header is None:
         raise DataError("the file is empty", where=str(path), hint=ACCEPTED)
@@ -381,6 +426,11 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
     titles = [f"f{i}" for i in range(len(header))]
     convert = csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.string()), strings_can_be_null=False)
     known = "utf8" if encoding == "utf-8-sig" else encoding
+    unequal: list[Any] = []
+
+    def skip(row: Any) -> str:
+        unequal.append(row)
+        return "skip"
 
     def read(*, use_threads: bool) -> pa.Table:
         # pyarrow itself would unpack a compressed file without limit.
@@ -390,13 +440,19 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
             options = csv.ReadOptions(
                 use_threads=use_threads, skip_rows=skipped, autogenerate_column_names=True, encoding=known
             )
-            parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=not use_threads)
+            handler = None if use_threads else skip
+            parse = csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=not use_threads, invalid_row_handler=handler
+            )
             return csv.read_csv(file, read_options=options, parse_options=parse, convert_options=convert)
 
     try:
         data = read(use_threads=True)
     except pa.ArrowInvalid:
-        data = read(use_threads=False)  # which reports the number of the bad row, and accepts line ends in quotes
+        data = read(use_threads=False)  # which reports the numbers of bad rows, and accepts line ends in quotes
+    for row in unequal:
+        place = f"{path}:{row.number + skipped}"
+        _refuse_row(place, row.actual_columns, row.expected_columns, row.text, refuse, more=len(unequal) - 1)
     first = [str(column[0]).removeprefix("\ufeff") for column in data.columns]
     names = [cell.strip() for cell in first]
     names[0] = names[0].removeprefix("#").strip() if len(first) > 1 and not names[0][1:].isdigit() else names[0]
@@ -431,12 +487,22 @@ def find_delimiter(lines: Sequence[str], path: Path) -> str:
     return " " if len(spaced) == 1 and spaced.pop() > 1 else "\t"
 
 
-def _read_spaced(path: Path, skipped: int, encoding: str) -> Table:
+def _refuse_row(place: str, width: int, first: int, text: str, refuse: Refuse | None, *, more: int) -> None:
+    """Refuse a row that has another number of columns than the first; alone, with the number of others like it."""
+    others = f", as {more:,} more" if more and refuse is None else ""
+    what = f"this row has {width} column{'s' * (width != 1)}{others}, but the first has {first} ({excerpt(text)})"
+    error = UnequalRows(what, where=place, hint="give every row as many; quote cells that contain the separator")
+    if refuse is None:
+        raise error
+    refuse(error)
+
+
+def _read_spaced(path: Path, skipped: int, encoding: str, refuse: Refuse | None) -> Table:
     """A table whose columns are separated by spaces."""
     lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
-    rows = [cells for line in lines if (cells := line.split())]
-    for number, cells in enumerate(rows, skipped + 1):
-        if len(cells) != len(rows[0]):
-            what = f"this row has {len(cells)} columns, but the first has {len(rows[0])}"
-            raise UnequalRows(what, where=f"{path}:{number}", hint="separate columns by tabs or commas")
-    return _from_rows(str(path), rows, " ")
+    rows = [(number, cells) for number, line in enumerate(lines, skipped + 1) if (cells := line.split())]
+    width = len(rows[0][1])
+    unequal = [(number, cells) for number, cells in rows if len(cells) != width]
+    for number, cells in unequal:
+        _refuse_row(f"{path}:{number}", len(cells), width, " ".join(cells), refuse, more=len(unequal) - 1)
+    return _from_rows(str(path), [cells for _, cells in rows if len(cells) == width], " ")

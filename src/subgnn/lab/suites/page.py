@@ -130,7 +130,7 @@ def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]])
 def _summary(found: dict[str, Any]) -> tuple[list[str], list[list[str]]] | None:
     """Header and rows of a table of models by datasets, as papers print it, with means and ranks over datasets."""
     rows = found["rows"]
-    known = {(row["model"], row["dataset"]): spread_text(row["score"]) for row in rows}
+    known = {(row["model"], row["dataset"]): spread_text(row["score"], row["n"]) for row in rows}
     models, datasets = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "dataset"))
     if len(datasets) < 2:
         return None
@@ -146,7 +146,7 @@ def _overlap_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list
     ends = sorted({b["end"] for row in rows for b in row["bins"]})
     cells = []
     for row in rows:
-        known = {b["end"]: spread_text(b["micro_f1"]) for b in row["bins"]}
+        known = {b["end"]: spread_text(b["micro_f1"], row["n"]) for b in row["bins"]}
         constant = [mean_text(row[name]) for name in ("majority", "random")]
         cells.append([row["model"], str(row["n"]), *(known.get(end, "") for end in ends), *constant])
     return ["model", "n", *(f"up to {end:.0%}" for end in ends), "majority", "random"], cells

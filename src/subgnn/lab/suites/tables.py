@@ -29,11 +29,11 @@ def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple
     columns: dict[str, list[str]] = {
         "model": [row["model"] for row in rows],
         "n": [str(row["n"]) for row in rows],
-        metric_name(task_of(rows[0]["task"]).headline): [spread_text(row["score"]) for row in rows],
+        metric_name(task_of(rows[0]["task"]).headline): [spread_text(row["score"], row["n"]) for row in rows],
         "95 % interval": [interval_text(row["interval"]) for row in rows],
-        "macro-F1": [spread_text(row["test"].get("macro_f1")) for row in rows],
-        "AUROC": [spread_text(row["auroc"]) for row in rows],
-        "AUPRC": [spread_text(row["test"].get("auprc")) for row in rows],
+        "macro-F1": [spread_text(row["test"].get("macro_f1"), row["n"]) for row in rows],
+        "AUROC": [spread_text(row["auroc"], row["n"]) for row in rows],
+        "AUPRC": [spread_text(row["test"].get("auprc"), row["n"]) for row in rows],
         "published": [_published(row["published"] or {}) for row in rows],
         "gap": [signed(row["gap"]) for row in rows],
     }
@@ -115,7 +115,7 @@ def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[st
     columns = {
         "model": [row["model"] for row in rows],
         "n": [str(row["n"]) for row in rows],
-        task_of(rows[0]["task"]).headline_word: [spread_text(row["score"]).replace(" ", "") for row in rows],
+        task_of(rows[0]["task"]).headline_word: [spread_text(row["score"], row["n"]).replace(" ", "") for row in rows],
         "95 %": [interval_text(row["interval"]) for row in rows],
         "AUROC": [mean_text(row["auroc"]["mean"]) for row in rows],
         "published": [mean_text((row["published"] or {}).get("micro_f1")) for row in rows],
@@ -130,10 +130,17 @@ def setting_cells(row: dict[str, Any]) -> list[str]:
     """The cells of a varied setting's value under :data:`SETTING_HEADER`."""
     change = row["change"]
     moved = "the base" if row["same_as_base"] else signed(change["mean"])
-    if change["mean"] is not None and not row["same_as_base"]:
+    if change["mean"] is not None and not row["same_as_base"] and row["n"] != 1:
         moved += f" ± {change['std']:.3f}"
     name = f"{row['setting']} ({row['model']})"
-    return [name, row["value"], str(row["n"]), spread_text(row["val"]), moved, "matters" if row["matters"] else ""]
+    return [
+        name,
+        row["value"],
+        str(row["n"]),
+        spread_text(row["val"], row["n"]),
+        moved,
+        "matters" if row["matters"] else "",
+    ]
 
 
 def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -147,11 +154,16 @@ def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[s
     return ["setting", "values", "lowest", "highest", "paper"], cells
 
 
-def spread_text(found: dict[str, Any] | None) -> str:
-    """Mean ± deviation; empty without a number."""
+def spread_text(found: dict[str, Any] | None, n: int | None = None) -> str:
+    """Mean ± deviation over ``n`` runs; the mean alone of one run, and empty without a number.
+
+    Example:
+        >>> spread_text({"mean": 0.5, "std": 0.1}, 3), spread_text({"mean": 0.5, "std": 0.0}, 1)
+        ('0.500 ± 0.100', '0.500')
+    """
     if found is None or found["mean"] is None:
         return ""
-    return mean_text(found["mean"]) + (f" ± {found['std']:.3f}" if found["std"] is not None else "")
+    return mean_text(found["mean"]) + (f" ± {found['std']:.3f}" if found["std"] is not None and n != 1 else "")
 
 
 def mean_text(value: float | None) -> str:
