@@ -17,12 +17,14 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError, UserError
+from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import LoadContext
+from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import portfolio
 from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model_of
 from subgnn.models.spec import Checkpoint, ModelSpec
@@ -291,7 +293,14 @@ class _Training:
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
         subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
         spec = ModelSpec.for_recipe(self.options.recipe, self.fits.graph, subgraphs, seed=self.options.seed)
-        spec = replace(spec, decision=answer.decision)
+        spec = replace(
+            spec,
+            decision=answer.decision,
+            held_out=HeldOutScores.of(
+                task_of(subgraphs.task).scores(answer.calibrated), np.asarray(subgraphs.targets), subgraphs.task
+            ),
+            novelty=Novelty.of(self.fits.graph, pool.dataset.subgraphs.nodes, self.options.seed),
+        )
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
 
     def _fit(self, row: Entry) -> FitResult:
