@@ -53,10 +53,11 @@ def test_accept_names_the_format_and_json_lists_unknown_nodes(asking):
     header, *rows = csv.reader(io.StringIO(answer.text))
     found = send(asking, WIDE, unknown="drop").json()
     assert found["columns"] == header
-    assert header[-3:] == ["name", "dropped", "score"]
+    assert header[-7:] == ["nodes", "known", "new", "dropped", "note", "score", "members"]
     assert [row[:2] for row in found["rows"][:2]] == [row[:2] for row in rows[:2]]
-    assert found["rows"][2][1:-3] == [None] * 4
-    assert [row[-3:] for row in found["rows"]] == [["first", "", "1"], ["second", "NOBODY", "2"], ["third", "WHO", "3"]]
+    assert found["rows"][2][1:-7] == [None] * 6
+    assert [row[0] for row in found["rows"]] == ["first", "second", "third"]
+    assert found["rows"][1][-7:] == [2, 1, 1, "NOBODY", "", "2", "HLA-A-NOBODY"]
     assert (found["run"], found["task"], found["num_unknown"]) == ("small", "multi-class", 2)
     assert [(one["given"], one["subgraphs"]) for one in found["unknown"]] == [("NOBODY", 1), ("WHO", 1)]
     assert found["notes"][0] == "table: subgraph from 'pathway', node from 'genes'"
@@ -96,14 +97,14 @@ def test_unknown_nodes_are_refused_by_default(asking):
 
 def test_the_same_table_in_every_way(asking):
     wanted = send(asking, LONG).json()
-    assert [row[0] for row in wanted["rows"]] == ["GENE0-GENE1", "HLA-A"]
+    assert [row[-1] for row in wanted["rows"]] == ["GENE0-GENE1", "HLA-A"]
     form = asking.post("/api/runs/small/table", files={"file": ("sets.tsv", LONG.encode())}).json()
     gmt = send(asking, "first\t-\tGENE0\tGENE1\nsecond\t-\tHLA-A\n", name="sets.gmt").json()
     file = io.BytesIO()
     parquet.write_table(pa.table({"set": ["first", "first", "second"], "gene": ["GENE0", "GENE1", "HLA-A"]}), file)
     binary = asking.post("/api/runs/small/table", files={"file": ("sets.parquet", file.getvalue())}).json()
     lines = send(asking, "GENE0-GENE1\nHLA-A\n").json()
-    places = [wanted["columns"].index(name) for name in ("subgraph", "label", "clique0", "clique1", "clique2")]
+    places = [wanted["columns"].index(name) for name in ("label", "clique0", "clique1", "clique2", "nodes")]
     for found in (form, gmt, binary, lines):
         assert [[row[i] for i in places] for row in found["rows"]] == [
             [row[i] for i in places] for row in wanted["rows"]

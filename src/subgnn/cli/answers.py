@@ -12,6 +12,7 @@ from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNode
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
+from subgnn.inference.options import PredictOptions
 from subgnn.storage.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -65,25 +66,19 @@ class AnswerOptions:
             print_line(f"{out}: {words}")
 
 
-@with_options(AnswerOptions)
-def predict_subgraphs(
-    *,
-    run: RunPath,
-    out: TableFile,
-    top: Annotated[int | None, Option(min=1, metavar="K", help="List only the K most likely classes.")] = None,
-    options: AnswerOptions,
-) -> None:
+@with_options(PredictOptions, AnswerOptions)
+def predict_subgraphs(*, run: RunPath, out: TableFile, wanted: PredictOptions, options: AnswerOptions) -> None:
     """Predict labels for subgraphs of the graph that a run was trained on.
 
     Examples:
     subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
 
-    subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
+    subgnn predict runs/first --subgraphs new.tsv --coverage 0.9 --sort probability:fraud --out -
     """
     options.check(run, out)
-    from subgnn.inference.answers import write_predictions
+    from subgnn.inference.predictions import write_predictions
 
-    count = write_predictions(run, options.files(out), top=top)
+    count = write_predictions(run, options.files(out), wanted)
     options.report(run, out, f"predictions for {count:,} subgraphs", num_subgraphs=count)
 
 

@@ -68,22 +68,22 @@ class HeldOutScores:
         if not 0 < coverage < 1:
             raise UserError(f"the coverage is {coverage:g}", where=_WHERE, hint="accepted: above 0 and below 1")
         if not by_class:
-            whole = np.zeros((len(self.scores), len(self)), np.float32)  # a subgraph without labels is always covered
-            np.maximum.at(whole, (slice(None), Ragged(self.labels, self.offsets).row_ids), self.scores)
-            found = np.full(outputs, _smallest(whole, coverage))
+            whole = np.zeros((len(self), len(self.scores)), np.float32)  # a subgraph without labels is always covered
+            np.maximum.at(whole, Ragged(self.labels, self.offsets).row_ids, self.scores.T)
+            found = np.full(outputs, _smallest(whole.T, coverage))
         else:
             found = np.array([_smallest(self.scores[:, self.labels == c], coverage) for c in range(outputs)])
         if not np.isfinite(found).any():
             counts = np.bincount(self.labels, minlength=outputs).max() if by_class else len(self)
             who = f"{counts} labelled subgraphs" + (" of the most frequent class" if by_class else "")
             hint = f"accepted: up to {math.floor(1000 * counts / (counts + 1)) / 1000:g}; or train with more labels"
-            raise UserError(f"{coverage:g} cannot be promised from {who}", where=_WHERE, hint=hint)
+            raise UserError(f"a coverage of {coverage:g} cannot be promised from {who}", where=_WHERE, hint=hint)
         return found
 
     def problems(self, outputs: int) -> Iterator[str]:
         """Descriptions of anything wrong with the arrays of a file."""
-        kinds = [(array.dtype, array.ndim) for array in (self.scores, self.labels, self.offsets)]
-        if kinds != [(np.float32, 2), (np.int32, 1), (np.int64, 1)]:
+        kinds = [f"{array.dtype}/{array.ndim}" for array in (self.scores, self.labels, self.offsets)]
+        if kinds != ["float32/2", "int32/1", "int64/1"]:
             yield "its held-out scores have the wrong type"
         elif self.scores.shape[1] != len(self.labels) or not Ragged(self.labels, self.offsets).is_valid:
             yield "its held-out scores and labels do not have the same length"

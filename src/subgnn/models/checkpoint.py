@@ -47,6 +47,7 @@ _CHECKPOINT = Format(
 )
 _MAX_PARTS, _MAX_DEPTH = 64, 3
 _STANDARDS = ("component", "subgraph", "target", "feature")
+_HELD_OUT = ("scores", "labels", "offsets")
 _COPIED = {"seed": int, "task": str, "graph_hash": str, "names_hash": str, "vectors_hash": str}
 _PLAIN = (*_COPIED, "recipe", "classes", "draws", "layers", "parts", "decision")
 _MAX_SHOWN = 120
@@ -87,12 +88,11 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
     for name, standard in spec.standards.items():
         arrays[f"standards.{name}.mean"], arrays[f"standards.{name}.deviation"] = standard.mean, standard.deviation
     if (held_out := spec.held_out) is not None:
-        parts = {"scores": held_out.scores, "labels": held_out.labels, "offsets": held_out.offsets}
-        arrays |= {f"held_out.{name}": array for name, array in parts.items()}
+        arrays |= {f"held_out.{name}": getattr(held_out, name) for name in _HELD_OUT}
     if (novelty := spec.novelty) is not None:
         rows = novelty.references
-        parts = {"nodes": rows.values, "offsets": rows.offsets, "distances": novelty.distances}
-        arrays |= {f"novelty.{name}": array for name, array in parts.items()}
+        arrays |= {"novelty.nodes": rows.values, "novelty.offsets": rows.offsets}
+        arrays["novelty.distances"] = novelty.distances
     draws = [spec.shared, *spec.redrawn]
     for d, draw in enumerate(draws):
         for layer, row in enumerate(draw):
@@ -161,7 +161,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
             standards[name] = Standard(*pair)
     held_out, novelty = None, None
     if "held_out.scores" in arrays:
-        held_out = HeldOutScores(*(arrays.pop(f"held_out.{name}") for name in ("scores", "labels", "offsets")))
+        held_out = HeldOutScores(*(arrays.pop(f"held_out.{name}") for name in _HELD_OUT))
     if "novelty.nodes" in arrays:
         nodes, offsets, distances = (arrays.pop(f"novelty.{name}") for name in ("nodes", "offsets", "distances"))
         novelty = Novelty(Ragged(nodes, offsets), distances)

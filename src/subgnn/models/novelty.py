@@ -55,8 +55,8 @@ class Novelty:
     def problems(self, num_nodes: int) -> Iterator[str]:
         """Descriptions of anything wrong with the arrays of a file."""
         rows, distances = self.references, self.distances
-        kinds = [(array.dtype, array.ndim) for array in (rows.values, rows.offsets, distances)]
-        if kinds != [(np.int32, 1), (np.int64, 1), (np.float64, 1)]:
+        kinds = [f"{array.dtype}/{array.ndim}" for array in (rows.values, rows.offsets, distances)]
+        if kinds != ["int32/1", "int64/1", "float64/1"]:
             yield "the subgraphs that novelty is measured by have the wrong type"
         elif not rows.is_valid or not rows.lengths.all() or not 0 < len(rows) == len(distances) <= _REFERENCES:
             yield "the subgraphs that novelty is measured by do not fit their distances"
@@ -109,8 +109,9 @@ class Comparison:
 
     def _inverse_lengths(self, with_mean: NDArray[Any]) -> NDArray[np.float64]:
         """1 / |v - m| of rows of length one, from v . m; 0 for what is rounding."""
-        squared = 1 - 2 * with_mean + self._mean @ self._mean
-        return np.divide(1, np.sqrt(squared), out=np.zeros(len(squared)), where=squared > _ROUNDING)
+        squared = np.asarray(1 - 2 * with_mean + self._mean @ self._mean)
+        found: NDArray[np.float64] = np.where(squared > _ROUNDING, 1 / np.sqrt(squared.clip(_ROUNDING)), 0.0)
+        return found
 
 
 def _unit_rows(graph: Graph, subgraphs: Ragged) -> scipy.sparse.csr_array:
