@@ -119,13 +119,13 @@ def test_the_likeliest_classes(runs, tmp_path):
 
 
 def test_titles_that_are_taken(runs, tmp_path):
-    (tmp_path / "sets.csv").write_text("id,genes,label,clique1,members\n5,G0;G1,a,b,c\n6,G2;G4,d,e,f\n")
+    (tmp_path / "sets.csv").write_text("id,genes,label,clique1,known\n5,G0;G1,a,b,c\n6,G2;G4,d,e,f\n")
     done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--subgraph-column", "id", "--out", "-")
     first, second = answers(done.out)
     own = ["name", "label", "probability", "clique0", "clique1", "clique2", "novelty", "nodes", "known", "new"]
-    assert list(first) == [*own, "given_label", "given_clique1", "given_members", "members"]
+    assert list(first) == [*own, "given_label", "given_clique1", "given_known", "members"]
     assert (first["name"], first["given_label"], second["given_clique1"]) == ("5", "a", "e")
-    assert (second["given_members"], second["members"]) == ("f", "G2-G4")
+    assert (second["given_known"], second["members"]) == ("f", "G2-G4")
 
 
 def test_nothing_is_lost_where_something_is_wrong(runs, tmp_path):
