@@ -119,6 +119,8 @@ def print_leaderboard(result: RunResult) -> None:
     members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
     print_line(f"chosen: {result.chosen} ({', '.join(members)})")
     print_line(result.signal)
+    if result.learning_curve is not None:
+        print_line(result.learning_curve.sentence)
 
 
 def print_result(result: RunResult) -> None:
