@@ -151,26 +151,25 @@ class AnswerTable:
         Subgraphs of which a smaller share than ``min_known`` is in the graph get none. ``members`` adds the nodes.
         """
         query.refuse_empty()
-        joined, every = query.counts(), range(len(query))
+        joined = query.counts()
         if query.drops:
             pairs = zip(query.matched.nodes.lengths.tolist(), query.matched.dropped.tolist(), strict=True)
             joined.append((Column("note"), "", [why_empty(*pair, min_known) for pair in pairs]))
         joined += query.others()
-        if members:
-            joined.append((Column("members"), "", [query.text(row) for row in every]))
-        names = query.members.names if query.members.named else [str(row) for row in every]
+        names = query.members.names if query.members.named else None
 
         def parts() -> Iterator[Part]:
             for rows, there, nodes in query.parts(size, min_known=min_known):
                 values = answer(nodes) if len(there) else [[] for _ in own]
                 yield [
-                    names[rows.start : rows.stop],
+                    list(map(str, rows)) if names is None else names[rows.start : rows.stop],
                     *(_spread(column, there, len(rows)) for column in values),
                     *(column[rows.start : rows.stop] for _, _, column in joined),
+                    *([[query.text(row) for row in rows]] if members else []),
                 ]
 
         columns = [(Column("name"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
-        return cls(_distinct(columns), parts())
+        return cls(_distinct([*columns, *([(Column("members"), "")] if members else [])]), parts())
 
     @classmethod
     def of_lists(
