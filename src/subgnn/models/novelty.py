@@ -45,7 +45,7 @@ class Novelty:
     def of(cls, graph: Graph, subgraphs: Ragged, seed: int) -> Novelty:
         """Choose training subgraphs to compare with; ``graph`` is undirected."""
         order = stream(seed, "novelty/references").permutation(len(subgraphs))[:_REFERENCES]
-        degrees = np.diff(graph.offsets)[subgraphs.values]
+        degrees = _degrees(graph, subgraphs.values)
         entries = 1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0)
         sizes = np.bincount(subgraphs.row_ids, entries, minlength=len(subgraphs))[order]
         kept = max(1, int(np.searchsorted(np.cumsum(sizes), _ENTRIES, side="right")))
@@ -114,9 +114,14 @@ class Comparison:
         return found
 
 
+def _degrees(graph: Graph, nodes: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of neighbours, without a look at the rest of the graph."""
+    return np.asarray(graph.offsets[nodes + 1] - graph.offsets[nodes])
+
+
 def _unit_rows(graph: Graph, subgraphs: Ragged) -> scipy.sparse.csr_array:
     """The bags of subgraphs, spread one hop, of length one (n, N)."""
-    degrees = np.diff(graph.offsets)[subgraphs.values]
+    degrees = _degrees(graph, subgraphs.values)
     spreads = np.flatnonzero((degrees > 0) & (degrees <= _MOST_NEIGHBOURS))
     near = Ragged(graph.neighbors, graph.offsets).take(subgraphs.values[spreads])
     owner = subgraphs.row_ids
