@@ -104,6 +104,24 @@ class ThresholdReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearningPoint:
+    """The out-of-fold score of models that learned from this many labelled subgraphs, with its 95 % interval."""
+
+    subgraphs: int
+    score: AnyNumber
+    low: AnyNumber
+    high: AnyNumber
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningCurve:
+    """Scores over the number of labelled subgraphs, the last with all of them, and whether more would help."""
+
+    points: tuple[LearningPoint, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``judged``.
 
@@ -145,6 +163,7 @@ class RunResult:
     leaderboard: tuple[Candidate, ...] = ()
     signal: str = ""
     signals: tuple[str, ...] = ()
+    learning_curve: LearningCurve | None = None
     interrupted: bool = False
     late: tuple[str, ...] = ()
     judged: int = 0

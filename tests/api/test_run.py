@@ -61,12 +61,14 @@ def test_python_and_the_command_line_have_the_same_options_of_training():
 
 def test_predictions_are_a_data_frame(run):
     found = run.predict(SETS)
-    assert list(found) == ["subgraph", "label", *CLASSES, "name"]
+    assert list(found) == ["name", "label", "probability", *CLASSES, "novelty", "nodes", "known", "new", "members"]
     assert list(found["name"]) == ["one", "two"]
-    assert list(found["subgraph"]) == ["n0-n1-n2", "n9-n10"]
+    assert list(found["members"]) == ["n0-n1-n2", "n9-n10"]
     assert list(found["label"]) == ["clique0", "clique1"]
     np.testing.assert_allclose(found[CLASSES].sum(axis=1), 1, atol=1e-5)
-    assert list(run.predict(SETS, top=1)) == ["subgraph", "label", "class_1", "probability_1", "name"]
+    assert list(run.predict(SETS, top=1, members=False)) == [
+        *("name", "label", "probability", "class_1", "probability_1", "novelty", "nodes", "known", "new")
+    ]
 
 
 def test_subgraphs_of_every_kind_are_predicted_alike(run, tmp_path):
@@ -96,8 +98,8 @@ def test_pandas_objects_name_their_subgraphs(run):
         same(found, run.predict(SETS))
     assert run.embed(lists).index.tolist() == ["one", "two"]
     assert run.predict(lists.reset_index(drop=True)[1:])["name"].tolist() == ["1"]
-    assert "name" not in run.predict(lists.reset_index(drop=True))
-    assert "name" not in run.predict(wide.reset_index(drop=True))
+    for given in (lists, wide):
+        assert run.predict(given.reset_index(drop=True))["name"].tolist() == ["0", "1"]
     own = wide.assign(subgraph=["mine", "yours"])
     assert run.predict(own)["name"].tolist() == ["mine", "yours"]
     with pytest.raises(DataError, match=r"the groups have several columns; choose the column of nodes"):
@@ -145,7 +147,7 @@ def test_other_tasks(task):
     made = subgnn.train(dataset(task), recipe="bag", device="cpu")
     assert made.evaluate() == pytest.approx(made.result.test)
     found = made.predict([[0, 1, 2]])
-    assert list(found) == ["subgraph", "label", *(made.classes or ["value"])]
+    assert list(found)[:-5] == ["name", "label", *(["probability", *made.classes] if made.classes else ["value"])]
     if task == "multi-label":
         some = SubgraphSet.from_lists([[8, 9], [16, 17]], num_nodes=24, labels=[["late"], ["late"]])
         assert 0 <= made.evaluate(some)["micro_f1"] <= 1
@@ -158,7 +160,7 @@ def test_loaded_and_exported_runs_predict_alike(run, tmp_path):
     same(subgnn.load(str(run.path), DATA).predict(SETS), expected)
     assert loaded.evaluate("val") == run.evaluate("val")
     exported = subgnn.load(run.export(tmp_path / "run.safetensors"))
-    same(exported.predict(SETS), expected)
+    pd.testing.assert_frame_equal(exported.predict(SETS, coverage=0.5), run.predict(SETS, coverage=0.5))
     with pytest.raises(DataError, match="holds no subgraphs to score; give the dataset"):
         exported.evaluate()
     with pytest.raises(UserError, match="an exported run has no page"):

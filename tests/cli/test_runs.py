@@ -48,8 +48,9 @@ def test_explain_as_json(folder, tmp_path):
     call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "labels.tsv")
     rows = [line.split("\t") for line in (tmp_path / "labels.tsv").read_text().splitlines()]
     assert [row[1] for row in rows[1:]] == [first["label"], second["label"]]
-    for name, shown in zip(rows[0][2:], rows[1][2:], strict=True):
-        assert first["probabilities"][name] == pytest.approx(float(shown), abs=2e-6)
+    shown = dict(zip(rows[0], rows[1], strict=True))
+    for name, probability in first["probabilities"].items():
+        assert probability == pytest.approx(float(shown[name]), abs=2e-6)
 
 
 def test_explain_as_a_table(folder, tmp_path):

@@ -36,22 +36,33 @@ def answers(text: str, delimiter: str = "\t") -> list[dict[str, str]]:
 def test_answers_join_the_rows_of_a_table(runs, tmp_path, task):
     (tmp_path / "sets.csv").write_text(WIDE)
     out = tmp_path / "out.csv"
-    done = call("predict", runs(task), "--subgraphs", tmp_path / "sets.csv", "--unknown", "drop", "--out", out)
+    options = ("--unknown", "drop", "--min-known", 0.6 if task == "binary" else 0.5)
+    done = call("predict", runs(task), "--subgraphs", tmp_path / "sets.csv", *options, "--out", out)
     assert done.code == 0
     assert "2 nodes are not in the graph, in 2 of 3 subgraphs: 'NOBODY', 'WHO'" in done.err
     predictor = open_run(runs(task)).predictor
     scores = predictor.probabilities(Ragged.from_rows(NODES[:2]))
     classes = ["value"] if task == "regression" else list(predictor.spec.classes)
     rows = answers(out.read_text(), ",")
-    assert list(rows[0]) == ["subgraph", "label", *classes, "name", "dropped", "score"]
-    assert [row["subgraph"] for row in rows] == ["G0-G1", "G3-NOBODY", "WHO"]
+    sure = [] if task == "regression" else ["probability"]
+    end = ["novelty", "nodes", "known", "new", "dropped", "note", "score", "members"]
+    assert list(rows[0]) == ["name", "label", *sure, *classes, *end]
+    assert [row["members"] for row in rows] == ["G0-G1", "G3-NOBODY", "WHO"]
+    assert [(row["nodes"], row["known"], row["new"]) for row in rows] == [
+        ("2", "2", "0"),
+        ("2", "1", "1"),
+        ("1", "0", "1"),
+    ]
     assert [row["name"] for row in rows] == ["first", "second", "third, last"]
     assert [row["dropped"] for row in rows] == ["", "NOBODY", "WHO"]
     assert [row["score"] for row in rows] == ["007", "", "2.50"]
-    assert [row["label"] for row in rows] == [*(predictor.label_text(row) for row in scores), ""]
+    answered = 1 if task == "binary" else 2  # of the second, half the nodes are known
+    notes = ["", "only 1 of 2 nodes are in the graph, fewer than 60%", "none of its nodes is in the graph"]
+    assert [row["note"] for row in rows] == [*[""] * answered, *notes[answered:]]
+    assert [row["label"] for row in rows[:answered]] == [predictor.label_text(row) for row in scores[:answered]]
     found = [[row[name] for name in classes] for row in rows]
-    np.testing.assert_allclose(np.array(found[:2], float), scores, rtol=1e-5)
-    assert set(found[2]) == {""}
+    np.testing.assert_allclose(np.array(found[:answered], float), scores[:answered], rtol=1e-5)
+    assert {row[name] for row in rows[answered:] for name in ("label", *sure, *classes, "novelty")} == {""}
 
 
 def test_every_format_has_the_same_answers(runs, tmp_path):
@@ -93,25 +104,28 @@ def test_the_likeliest_classes(runs, tmp_path):
         done = call("predict", runs(), "--subgraphs", tmp_path / "new.tsv", "--top", top, "--out", "-")
         rows = answers(done.out)
         titles = [f"{what}_{k + 1}" for k in range(shown) for what in ("class", "probability")]
-        assert list(rows[0]) == ["subgraph", "label", *titles]
+        end = ["novelty", "nodes", "known", "new", "members"]
+        assert list(rows[0]) == ["name", "label", "probability", *titles, *end]
+        assert [row["name"] for row in rows] == ["0", "1"]
         for row, all_scores in zip(rows, scores, strict=True):
             order = np.argsort(-all_scores)[:shown]
             assert [row[f"class_{k + 1}"] for k in range(shown)] == [f"clique{c}" for c in order]
             found = [float(row[f"probability_{k + 1}"]) for k in range(shown)]
             np.testing.assert_allclose(found, all_scores[order], rtol=1e-5)
-            assert row["label"] == row["class_1"]
+            assert (row["label"], row["probability"]) == (row["class_1"], row["probability_1"])
     done = call("predict", runs("regression"), "--subgraphs", tmp_path / "new.tsv", "--top", 2, "--out", "-")
     assert (done.code, done.out) == (2, "")
     assert done.error == "--top: the labels are values, not classes; leave it out"
 
 
 def test_titles_that_are_taken(runs, tmp_path):
-    (tmp_path / "sets.csv").write_text("id,genes,label,clique1,name\n5,G0;G1,a,b,c\n6,G2;G4,d,e,f\n")
+    (tmp_path / "sets.csv").write_text("id,genes,label,clique1,known\n5,G0;G1,a,b,c\n6,G2;G4,d,e,f\n")
     done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--subgraph-column", "id", "--out", "-")
     first, second = answers(done.out)
-    own = ["subgraph", "label", "clique0", "clique1", "clique2", "name"]
-    assert list(first) == [*own, "given_label", "given_clique1", "given_name"]
-    assert (first["name"], first["given_label"], second["given_clique1"], second["given_name"]) == ("5", "a", "e", "f")
+    own = ["name", "label", "probability", "clique0", "clique1", "clique2", "novelty", "nodes", "known", "new"]
+    assert list(first) == [*own, "given_label", "given_clique1", "given_known", "members"]
+    assert (first["name"], first["given_label"], second["given_clique1"]) == ("5", "a", "e")
+    assert (second["given_known"], second["members"]) == ("f", "G2-G4")
 
 
 def test_nothing_is_lost_where_something_is_wrong(runs, tmp_path):

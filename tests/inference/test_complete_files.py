@@ -45,7 +45,7 @@ def test_table(folder, tmp_path):
     done = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 3, "--out", out)
     assert done.out == f"{out}: nodes suggested for 2 subgraphs\n"
     found = pd.read_csv(out)
-    assert list(found) == ["subgraph", *TITLES]
+    assert list(found) == ["subgraph", *TITLES, "nodes", "known", "new"]
     assert list(found["subgraph"]) == ["g-0-g-1-#2"] * 3 + ["#9-#10"] * 3
     assert list(found["rank"]) == [1, 2, 3] * 2
     assert not set(found["node"][:3]) & {"g-0", "g-1", "g-2"}
@@ -112,7 +112,7 @@ def test_test_subgraphs_are_not_known(folder):
 
 def test_in_python(run, folder, tmp_path):
     found = run.complete(SETS, top=2)
-    assert list(found) == ["subgraph", *TITLES, "name"]
+    assert list(found) == ["subgraph", *TITLES, "name", "nodes", "known", "new"]
     assert list(found["name"]) == ["one", "one", "two", "two"]
     assert found["probability"].between(0, 1).all()
     every = run.complete(SETS, top=10**6)

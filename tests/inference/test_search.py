@@ -51,7 +51,8 @@ def printed(text, delimiter="\t"):
 def test_the_nearest_of_each_subgraph(run, tmp_path):
     (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
     rows = printed(call("search", run, "--subgraphs", tmp_path / "new.tsv", "--top", 3).out)
-    assert list(rows[0]) == ["subgraph", "rank", "row", "nearest", "label", "split", "distance"]
+    own = ["subgraph", "rank", "row", "nearest", "label", "split", "distance"]
+    assert list(rows[0]) == [*own, "nodes", "known", "new"]
     assert [row["subgraph"] for row in rows] == ["G0-G1"] * 3 + ["G9"] * 3
     assert [row["rank"] for row in rows] == ["1", "2", "3"] * 2
     wanted = [pair for some in expected(run, Ragged.from_rows([[0, 1], [9]]), 3) for pair in some]

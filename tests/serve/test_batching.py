@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from subgnn.errors import DataError
+from subgnn.inference.options import PredictOptions
 from subgnn.serve.limits import Deadline, Limits, Refusal
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.nodes import subgraphs_of
@@ -23,8 +24,13 @@ def ask_together(monkeypatch, requests, *, limits=None, deadlines=None, run=None
     limits = limits or Limits()
     run, lane, sizes = run or served(), Lane("test", workers=1, limits=limits, metrics=Metrics()), []
     batcher = PredictionBatcher(run, limits)
-    predict = type(run).predict
-    monkeypatch.setattr(type(run), "predict", lambda self, rows: sizes.append(len(rows)) or predict(self, rows))
+    compute = type(run.predictor).probabilities
+
+    def counted(self, rows):
+        sizes.append(len(rows))
+        return compute(self, rows)
+
+    monkeypatch.setattr(type(run.predictor), "probabilities", counted)
 
     async def go():
         gate = threading.Event()
@@ -47,7 +53,7 @@ def test_answers_are_those_of_each_alone(monkeypatch):
     answers, sizes = ask_together(monkeypatch, ROWS)
     assert sizes == [40]
     for rows, answer in zip(ROWS, answers, strict=True):
-        alone = served().predict(subgraphs_of(served().index, rows)[0])["predictions"]
+        alone = served().predict(*subgraphs_of(served().index, rows), PredictOptions())["predictions"]
         found = json.loads(answer)
         assert found["run"] == "small"
         assert [each["nodes"] for each in found["predictions"]] == [each["nodes"] for each in alone]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 
 import pyarrow as pa
@@ -46,6 +47,22 @@ def test_a_table_is_answered_as_by_predict(asking, tmp_path, form, top):
         assert answer.content == out.read_bytes()
 
 
+def test_accept_names_the_format_and_json_lists_unknown_nodes(asking):
+    answer = send(asking, WIDE, headers=CSV | {"accept": "text/csv"}, unknown="drop")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    header, *rows = csv.reader(io.StringIO(answer.text))
+    found = send(asking, WIDE, unknown="drop").json()
+    assert found["columns"] == header
+    assert header[-7:] == ["nodes", "known", "new", "dropped", "note", "score", "members"]
+    assert [row[:2] for row in found["rows"][:2]] == [row[:2] for row in rows[:2]]
+    assert found["rows"][2][1:-7] == [None] * 6
+    assert [row[0] for row in found["rows"]] == ["first", "second", "third"]
+    assert found["rows"][1][-7:] == [2, 1, 1, "NOBODY", "", "2", "HLA-A-NOBODY"]
+    assert (found["run"], found["task"], found["num_unknown"]) == ("small", "multi-class", 2)
+    assert [(one["given"], one["subgraphs"]) for one in found["unknown"]] == [("NOBODY", 1), ("WHO", 1)]
+    assert found["notes"][0] == "table: subgraph from 'pathway', node from 'genes'"
+
+
 VERBS = {"predict": (), "embed": (), "search": (), "explain": (), "complete": ("--top", 2)}
 
 
@@ -80,14 +97,14 @@ def test_unknown_nodes_are_refused_by_default(asking):
 
 def test_the_same_table_in_every_way(asking):
     wanted = send(asking, LONG).json()
-    assert [row[0] for row in wanted["rows"]] == ["GENE0-GENE1", "HLA-A"]
+    assert [row[-1] for row in wanted["rows"]] == ["GENE0-GENE1", "HLA-A"]
     form = asking.post("/api/runs/small/table", files={"file": ("sets.tsv", LONG.encode())}).json()
     gmt = send(asking, "first\t-\tGENE0\tGENE1\nsecond\t-\tHLA-A\n", name="sets.gmt").json()
     file = io.BytesIO()
     parquet.write_table(pa.table({"set": ["first", "first", "second"], "gene": ["GENE0", "GENE1", "HLA-A"]}), file)
     binary = asking.post("/api/runs/small/table", files={"file": ("sets.parquet", file.getvalue())}).json()
     lines = send(asking, "GENE0-GENE1\nHLA-A\n").json()
-    places = [wanted["columns"].index(name) for name in ("subgraph", "label", "clique0", "clique1", "clique2")]
+    places = [wanted["columns"].index(name) for name in ("label", "clique0", "clique1", "clique2", "nodes")]
     for found in (form, gmt, binary, lines):
         assert [[row[i] for i in places] for row in found["rows"]] == [
             [row[i] for i in places] for row in wanted["rows"]

@@ -27,11 +27,13 @@ from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, warn
-from subgnn.inference.answers import AnswerTable, Query, prediction_table, vector_table
+from subgnn.inference.answers import AnswerTable, Query, vector_table
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
+from subgnn.inference.options import PredictOptions
 from subgnn.inference.pooled import pooled
+from subgnn.inference.predictions import prediction_table
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
 from subgnn.metrics.thresholds import threshold_notes
@@ -92,16 +94,35 @@ class Run:
         subgraphs: Subgraphs,
         *,
         top: int | None = None,
+        coverage: float | None = None,
+        coverage_by_class: bool = False,
+        min_known: float = 0.5,
+        sort: str | None = None,
+        members: bool = True,
         unknown: Unknown = "error",
         engine: LocalEngine | RayEngine | None = None,
     ) -> pd.DataFrame:
         """Label and class probabilities of each subgraph, or its value, as ``subgnn predict`` writes them.
 
-        ``top`` gives that many classes, the likeliest first, in place of a column for each class. The workers of an
-        ``engine`` (:func:`~subgnn.parallel.cluster.open_engine`) share the work on thousands of subgraphs.
+        Args:
+            top: give this many classes, the likeliest first, in place of a column for each class.
+            coverage: add the set of labels that contains the true one with this probability, such as 0.9.
+            coverage_by_class: hold the coverage for the subgraphs of each class, not only on average.
+            min_known: leave the label empty if a smaller share of the nodes is in the graph.
+            sort: highest first, by ``probability``, ``probability:CLASS``, ``value`` or ``novelty``.
+            members: add the nodes of each subgraph, in the last column.
+            engine: its workers (:func:`~subgnn.parallel.cluster.open_engine`) share the work on thousands of subgraphs.
         """
+        options = PredictOptions(
+            top=top,
+            coverage=coverage,
+            coverage_by_class=coverage_by_class,
+            min_known=min_known,
+            sort=sort,
+            members=members,
+        )
         with pooled(self.predictor, engine) as predictor:
-            return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), top=top))
+            return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), options))
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""

@@ -12,6 +12,7 @@ from subgnn.api.options import Aliases, Encoding, NodeColumn, SubgraphColumn, Un
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, WorkerOptions, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
+from subgnn.inference.options import PredictOptions
 from subgnn.storage.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -67,29 +68,24 @@ class AnswerOptions:
             print_line(f"{out}: {words}")
 
 
-@with_options(AnswerOptions, WorkerOptions)
+@with_options(PredictOptions, AnswerOptions, WorkerOptions)
 def predict_subgraphs(
-    *,
-    run: RunPath,
-    out: TableFile,
-    top: Annotated[int | None, Option(min=1, metavar="K", help="List only the K most likely classes.")] = None,
-    workers: WorkerOptions,
-    options: AnswerOptions,
+    *, run: RunPath, out: TableFile, wanted: PredictOptions, workers: WorkerOptions, options: AnswerOptions
 ) -> None:
     """Predict labels for subgraphs of the graph that a run was trained on.
 
     Examples:
     subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
 
-    subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
+    subgnn predict runs/first --subgraphs new.tsv --coverage 0.9 --sort probability:fraud --out -
 
     subgnn predict runs/first --subgraphs millions.parquet --out predictions.parquet --processes 8
     """
     options.check(run, out)
-    from subgnn.inference.answers import write_predictions
+    from subgnn.inference.predictions import write_predictions
 
     with workers.workers() as engine:
-        count = write_predictions(run, options.files(out), top=top, engine=engine)
+        count = write_predictions(run, options.files(out), wanted, engine=engine)
     options.report(run, out, f"predictions for {count:,} subgraphs", num_subgraphs=count)
 
 

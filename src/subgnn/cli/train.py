@@ -126,7 +126,8 @@ def train_run(
 def _predict_unlabelled(dataset: Dataset, out: Path) -> None:
     """Write predictions of the subgraphs that have no label."""
     from subgnn.api.run import as_query, load
-    from subgnn.inference.answers import Files, prediction_table
+    from subgnn.inference.answers import Files
+    from subgnn.inference.predictions import prediction_table
 
     if dataset.unlabelled is not None:
         run, path = load(out, dataset), out / _UNLABELLED
@@ -146,6 +147,8 @@ def print_leaderboard(result: RunResult) -> None:
     members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
     print_line(f"chosen: {result.chosen} ({', '.join(members)})")
     print_line(result.signal)
+    if result.learning_curve is not None:
+        print_line(result.learning_curve.sentence)
 
 
 def print_result(result: RunResult) -> None:

@@ -1,8 +1,9 @@
-"""Predict or embed the subgraphs of a user's table, and join the answers to its rows.
+"""Tables of answers about the subgraphs of a user's table, joined to its rows.
 
-The result is a table in the order of the input (:mod:`subgnn.storage.tables`). After the answer come the name of the
-subgraph, if it has one; the nodes that were dropped, if unknown nodes may be dropped; and the other columns of the
-input, if it has one row per subgraph.
+The result is a table in the order of the input (:mod:`subgnn.storage.tables`): the name of the subgraph, or its number;
+the answer; the number of its nodes, of those in the graph (known) and of the others (new); the nodes that were dropped
+and the reason if there is no answer, if unknown nodes may be dropped; the other columns of the input, if it has one row
+per subgraph; and the nodes.
 """
 
 from __future__ import annotations
@@ -23,27 +24,24 @@ from subgnn.data.formats.tables import Source
 from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import Matched, match_nodes
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError
 from subgnn.inference.open import fit_without_labels, open_run
-from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
-from subgnn.parallel.cluster import RayEngine
-from subgnn.parallel.engine import LocalEngine
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
-from subgnn.task import task_of
-from subgnn.training.run_dir import dataset_path
 
 _NPY = ".npy"
 _DEFAULTS = ReadOptions()
-_OWN, _CLASS, _GIVEN = "subgraph_", "class_", "given_"
+CLASS = "class_"
+"""The prefix of a column of a class whose title is taken."""
+_OWN, _GIVEN = "subgraph_", "given_"
 
 Prefixed = tuple[Column, str]
-"""A column, and the prefix of its title if an earlier column has the same title."""
+"""A column, and the prefix that its title gets if it is taken; columns without a prefix keep their titles."""
 Joined = list[tuple[Column, str, Sequence[Any]]]
 """Columns that come after an answer: each with its prefix and the values of all subgraphs."""
 
@@ -95,20 +93,42 @@ class Query:
         unknown = self.matched.unknown
         return list(dict.fromkeys(text for text in self.members.nodes_of(row) if text in unknown))
 
-    def parts(self, size: int) -> Iterator[tuple[range, NDArray[np.int64], Ragged]]:
-        """Yield ``size`` rows at a time, the positions of those with nodes in the graph, and these nodes."""
+    def parts(self, size: int, *, min_known: float = 0.0) -> Iterator[tuple[range, NDArray[np.int64], Ragged]]:
+        """Yield ``size`` rows at a time, the positions of those with enough nodes in the graph, and these nodes."""
         for begin in range(0, len(self), size):
             rows = range(begin, min(begin + size, len(self)))
             nodes = self.matched.nodes.take(np.arange(rows.start, rows.stop))
-            there = np.flatnonzero(nodes.lengths > 0)
+            known, new = nodes.lengths, self.matched.dropped[rows.start : rows.stop]
+            there = np.flatnonzero([not why_empty(*pair, min_known) for pair in zip(known, new, strict=True)])
             yield rows, there, nodes.take(there)
 
-    def joined(self) -> Joined:
-        """The columns that come after an answer."""
-        found: Joined = [(Column("name"), _OWN, self.members.names)] if self.members.named else []
+    def counts(self) -> Joined:
+        """The numbers of nodes, of those in the graph and of the others; the others, if they may be dropped."""
+        known, new = self.matched.nodes.lengths, self.matched.dropped
+        numbers = {"nodes": known + new, "known": known, "new": new}
+        found: Joined = [(Column(title, int), "", values.tolist()) for title, values in numbers.items()]
         if self.drops:
-            found.append((Column("dropped"), _OWN, [";".join(self.dropped(row)) for row in range(len(self))]))
-        return found + [(Column(title), _GIVEN, values) for title, values in self.members.others.items()]
+            found.append((Column("dropped"), "", [";".join(self.dropped(row)) for row in range(len(self))]))
+        return found
+
+    def others(self) -> Joined:
+        """The other columns of the input."""
+        return [(Column(title), _GIVEN, values) for title, values in self.members.others.items()]
+
+    def joined(self) -> Joined:
+        """The columns that come after an answer of several rows."""
+        names: Joined = [(Column("name"), _OWN, self.members.names)] if self.members.named else []
+        return [*names, *self.counts(), *self.others()]
+
+
+def why_empty(known: int, new: int, min_known: float) -> str:
+    """Why a subgraph gets no answer: too small a share of its nodes is in the graph; empty if it gets one."""
+    if not known:
+        return "none of its nodes is in the graph"
+    share = known / (known + new)
+    return (
+        f"only {known} of {known + new} nodes are in the graph, fewer than {min_known:.0%}" if share < min_known else ""
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,22 +140,39 @@ class AnswerTable:
 
     @classmethod
     def of(
-        cls, query: Query, own: list[Prefixed], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
+        cls,
+        query: Query,
+        own: list[Prefixed],
+        answer: Callable[[Ragged], list[Sequence[Any]]],
+        size: int,
+        *,
+        min_known: float = 0.0,
+        members: bool = True,
     ) -> AnswerTable:
-        """One row per subgraph: ``answer`` gives the values of the columns ``own`` for up to ``size`` subgraphs."""
+        """One row per subgraph: ``answer`` gives the values of the columns ``own`` for up to ``size`` subgraphs.
+
+        Subgraphs of which a smaller share than ``min_known`` is in the graph get none. ``members`` adds the nodes.
+        """
         query.refuse_empty()
-        joined = query.joined()
+        joined = query.counts()
+        if query.drops:
+            pairs = zip(query.matched.nodes.lengths.tolist(), query.matched.dropped.tolist(), strict=True)
+            joined.append((Column("note"), "", [why_empty(*pair, min_known) for pair in pairs]))
+        joined += query.others()
+        names = query.members.names if query.members.named else None
 
         def parts() -> Iterator[Part]:
-            for rows, there, nodes in query.parts(size):
+            for rows, there, nodes in query.parts(size, min_known=min_known):
                 values = answer(nodes) if len(there) else [[] for _ in own]
                 yield [
-                    [query.text(row) for row in rows],
+                    list(map(str, rows)) if names is None else names[rows.start : rows.stop],
                     *(_spread(column, there, len(rows)) for column in values),
                     *(column[rows.start : rows.stop] for _, _, column in joined),
+                    *([[query.text(row) for row in rows]] if members else []),
                 ]
 
-        return cls(_columns(own, joined), parts())
+        columns = [(Column("name"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
+        return cls(_distinct([*columns, *([(Column("members"), "")] if members else [])]), parts())
 
     @classmethod
     def of_lists(
@@ -157,14 +194,16 @@ class AnswerTable:
                 ]
                 yield list(zip(*rows, strict=True))
 
-        return cls(_columns([(column, "") for column in own], joined), parts())
+        columns = [(column, "") for column in (Column("subgraph"), *own)]
+        return cls(_distinct([*columns, *((column, prefix) for column, prefix, _ in joined)]), parts())
 
 
-def _columns(own: list[Prefixed], joined: Joined) -> list[Column]:
-    """The columns of a table of answers, with distinct titles."""
-    columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
-    titles = distinct((column.title, prefix) for column, prefix in columns)
-    return [replace(column, title=title) for (column, _), title in zip(columns, titles, strict=True)]
+def _distinct(columns: list[Prefixed]) -> list[Column]:
+    """Columns with distinct titles; those without a prefix keep theirs."""
+    order = sorted(range(len(columns)), key=lambda i: bool(columns[i][1]))
+    titles = distinct((columns[i][0].title, columns[i][1]) for i in order)
+    by_place = dict(zip(order, titles, strict=True))
+    return [replace(column, title=by_place[i]) for i, (column, _) in enumerate(columns)]
 
 
 def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
@@ -179,37 +218,6 @@ def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
     for place, value in zip(places.tolist(), values, strict=True):
         found[place] = value
     return found
-
-
-def prediction_table(predictor: Predictor, query: Query, *, top: int | None = None) -> AnswerTable:
-    """Label and probabilities of each subgraph.
-
-    Args:
-        top: give this many classes, the likeliest first, with their probabilities, instead of one column per class.
-    """
-    spec = predictor.spec
-    task = task_of(spec.task)
-    classes = task.columns(spec.classes)
-    own = [(Column("label"), ""), *((Column(title, float), _CLASS) for title in classes)]
-    if top is not None:
-        if task.real:
-            raise UserError("the labels are values, not classes", where="--top", hint="leave it out")
-        top = min(top, len(classes))
-        pairs = [(Column(f"class_{k + 1}"), Column(f"probability_{k + 1}", float)) for k in range(top)]
-        own = [(Column("label"), ""), *((column, "") for pair in pairs for column in pair)]
-
-    def answer(nodes: Ragged) -> list[Sequence[Any]]:
-        scores = predictor.probabilities(nodes)
-        found: list[Sequence[Any]] = [[predictor.label_text(row) for row in scores]]
-        if top is None:
-            return [*found, *scores.T.tolist()]
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-        ranked = np.take_along_axis(scores, order, axis=1)
-        for k in range(top):
-            found += [[classes[c] for c in order[:, k]], ranked[:, k].tolist()]
-        return found
-
-    return AnswerTable.of(query, own, answer, chunk_size(spec))
 
 
 def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
@@ -274,23 +282,6 @@ class Files:
         """Write a table."""
         with open_output(self.out, overwrite=self.overwrite) as file:
             write_table(file, form, table.columns, table.parts, excel_safe=self.excel_safe)
-
-
-def write_predictions(
-    run: Path, files: Files, *, top: int | None = None, engine: LocalEngine | RayEngine | None = None
-) -> int:
-    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
-
-    Outputs come from the workers of the engine, if one is given.
-    """
-    form = files.output_format(default="tsv")
-    opened = open_run(run, files.data)
-    query = files.read(opened.predictor.graph)
-    same = run.is_dir() and opened.result.edges_until is None
-    bundle = dataset_path(run, opened.result, files.data) if same else None
-    with pooled(opened.predictor, engine, bundle=bundle) as predictor:
-        files.write(form or "tsv", prediction_table(predictor, query, top=top))
-    return len(query)
 
 
 def write_embeddings(run: Path, files: Files) -> tuple[int, int]:

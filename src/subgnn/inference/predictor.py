@@ -19,6 +19,7 @@ from subgnn.errors import UserError
 from subgnn.models.auto import FittedAuto
 from subgnn.models.checkpoint import check_checkpoint, load_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, LoadContext
+from subgnn.models.novelty import Comparison
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
@@ -67,6 +68,7 @@ class Predictor:
         self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
         context = LoadContext(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, context)
+        self._comparison: Comparison | None = None
 
     @property
     def draws(self) -> int:
@@ -116,6 +118,15 @@ class Predictor:
         (found,) = task.decide(scores[None], self.thresholds)
         names = task.names(found, classes)
         return names[0] if len(names) == 1 else label_separator(classes).join(names)
+
+    def novelty(self, subgraphs: Ragged) -> NDArray[np.float64] | None:
+        """The share of training subgraphs that are less unusual than each (n,); None for a part of another model."""
+        known = self.spec.novelty
+        if known is None:
+            return None
+        if self._comparison is None:
+            self._comparison = Comparison(self.graph, known.references)
+        return self._comparison.novelty(subgraphs, known.distances)
 
     def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""

@@ -27,12 +27,15 @@ from subgnn.channels.topology import Standard
 from subgnn.config.settings import PORTFOLIO, ChannelSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, excerpt
+from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.thresholds import Decision
 from subgnn.models.interface import ChannelModel, Model
+from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import baseline_of, find_model, model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, settings_of
 from subgnn.prepare.measure import seen_hash
+from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import TASKS, TaskName, task_of
 
@@ -44,6 +47,7 @@ _CHECKPOINT = Format(
 )
 _MAX_PARTS, _MAX_DEPTH = 64, 3
 _STANDARDS = ("component", "subgraph", "target", "feature")
+_HELD_OUT = ("scores", "labels", "offsets")
 _COPIED = {"seed": int, "task": str, "graph_hash": str, "names_hash": str, "vectors_hash": str}
 _PLAIN = (*_COPIED, "recipe", "classes", "draws", "layers", "parts", "decision")
 _MAX_SHOWN = 120
@@ -83,12 +87,18 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
     arrays |= {f"weights.{name}": value.numpy() for name, value in checkpoint.weights.items()}
     for name, standard in spec.standards.items():
         arrays[f"standards.{name}.mean"], arrays[f"standards.{name}.deviation"] = standard.mean, standard.deviation
+    if (held_out := spec.held_out) is not None:
+        arrays |= {f"held_out.{name}": getattr(held_out, name) for name in _HELD_OUT}
+    if (novelty := spec.novelty) is not None:
+        rows = novelty.references
+        arrays |= {"novelty.nodes": rows.values, "novelty.offsets": rows.offsets}
+        arrays["novelty.distances"] = novelty.distances
     draws = [spec.shared, *spec.redrawn]
     for d, draw in enumerate(draws):
         for layer, row in enumerate(draw):
             for channel, anchors in enumerate(row):
-                parts = {} if anchors is None else anchors.arrays
-                arrays |= {f"anchors.{d}.{layer}.{channel}.{name}": part for name, part in parts.items()}
+                of_channel = {} if anchors is None else anchors.arrays
+                arrays |= {f"anchors.{d}.{layer}.{channel}.{name}": part for name, part in of_channel.items()}
     content: dict[str, Any] = {
         "recipe": spec.recipe(),
         "classes": list(spec.classes),
@@ -149,6 +159,12 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         if f"standards.{name}.mean" in arrays:
             pair = [_vector(arrays, f"standards.{name}.{part}", np.float64) for part in ("mean", "deviation")]
             standards[name] = Standard(*pair)
+    held_out, novelty = None, None
+    if "held_out.scores" in arrays:
+        held_out = HeldOutScores(*(arrays.pop(f"held_out.{name}") for name in _HELD_OUT))
+    if "novelty.nodes" in arrays:
+        nodes, offsets, distances = (arrays.pop(f"novelty.{name}") for name in ("nodes", "offsets", "distances"))
+        novelty = Novelty(Ragged(nodes, offsets), distances)
     parts, packed_parts = {}, _of_type(content, "parts", dict)
     if len(packed_parts) > _MAX_PARTS:
         raise ValueError(f"it has {len(packed_parts)} parts; at most {_MAX_PARTS} are allowed")
@@ -176,6 +192,8 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         standards=standards,
         members=recipe.training.members,
         decision=decision,
+        held_out=held_out,
+        novelty=novelty,
         **copied,
         **settings_of(recipe),
     )
@@ -247,6 +265,8 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     for name, weight in checkpoint.weights.items():
         if weight.is_floating_point() and not bool(torch.isfinite(weight).all()):
             yield f"its weights {name!r} are not finite"
+    yield from () if spec.held_out is None else spec.held_out.problems(spec.num_outputs)
+    yield from () if spec.novelty is None else spec.novelty.problems(graph.num_nodes)
     for i in range(spec.members):
         yield from _wrong_weights(checkpoint, model, graph, i)
     yield from model.problems(checkpoint, graph)

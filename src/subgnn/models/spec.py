@@ -26,7 +26,9 @@ from subgnn.config.settings import (
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.thresholds import Decision
+from subgnn.models.novelty import Novelty
 from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 from subgnn.task import TaskName, task_of
@@ -52,7 +54,8 @@ class ModelSpec:
     outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned initial state.
     ``graph_hash`` and ``names_hash`` identify the graph and the names of its nodes, empty where it has none, and
     ``vectors_hash`` the table of node embeddings the model started from, empty for random ones. ``decision`` has
-    the thresholds that were chosen for an aim, where there is one.
+    the thresholds that were chosen for an aim, where there is one; ``held_out`` and ``novelty`` are what sets of labels
+    and comparisons with training need. Parts of another model have none of these three.
     """
 
     method: str
@@ -77,6 +80,8 @@ class ModelSpec:
     redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
     component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     decision: Decision | None = None
+    held_out: HeldOutScores | None = None
+    novelty: Novelty | None = None
 
     @classmethod
     def for_recipe(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:

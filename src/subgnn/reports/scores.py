@@ -33,7 +33,7 @@ from subgnn.reports.charts import (
     thin,
 )
 from subgnn.reports.evaluation import Evaluation
-from subgnn.result import Candidate, RunResult, ThresholdReport
+from subgnn.result import Candidate, LearningCurve, RunResult, ThresholdReport
 from subgnn.task import metric_text
 
 CLASS_HEADER = ["subgraphs", "precision", "recall", "F1", "AUROC", "average precision"]
@@ -161,7 +161,7 @@ def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
     The score of the final answer is that of the chosen rule, out of fold: its weights were selected on other folds than
     those it is scored on. ``word`` is the name of the metric.
     """
-    rows = result.leaderboard
+    rows, curve = result.leaderboard, result.learning_curve
     scored = [row for row in rows if row.score is not None]
     tested = any(row.test is not None for row in scored)
     answer = Candidate(
@@ -193,7 +193,27 @@ def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
         "rows": [_cells(row, tested=tested) for row in (replace(answer, weight=0.0), *scored)],
         "tested": tested,
         "dropped": [(row.name, row.note) for row in rows if row.score is None],
+        "learning": None if curve is None else {"sentence": curve.sentence, "chart": learning_chart(curve, word=word)},
     }
+
+
+def learning_chart(curve: LearningCurve, *, word: str) -> Chart:
+    """Out-of-fold scores over the number of labelled subgraphs; ``word`` is the name of the metric."""
+    xs, ys = [point.subgraphs for point in curve.points], [point.score for point in curve.points]
+    shown = [f"{x:,} subgraphs: {_score(y)}" for x, y in zip(xs, ys, strict=True)]
+    ends = padded_range(end for point in curve.points for end in (point.low, point.high))
+    marks = [
+        Mark(x=point.subgraphs, y=point.score, title=title, style=_MEMBER, size=4, y_range=(point.low, point.high))
+        for point, title in zip(curve.points, shown, strict=True)
+    ]
+    return Chart(
+        f"Out-of-fold {word} by number of labels",
+        f"Line chart of out-of-fold {word} over labelled subgraphs: {'; '.join(shown)}",
+        number_axes((0, 1.05 * xs[-1]), ends, "labelled subgraphs to learn from", word),
+        lines=[Line(xs, ys, "first")],
+        marks=marks,
+        key=[Key("score", line="first", style=_MEMBER), Key("95 % interval", line="whisker")],
+    )
 
 
 def _score(value: float | None) -> str:

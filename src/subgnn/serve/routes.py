@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.errors import UserError, choices
+from subgnn.inference.options import PredictOptions
 from subgnn.inference.search import SearchOptions
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
@@ -266,15 +267,24 @@ async def resolve_nodes(request: Request, run: Run, body: schemas.NodesToResolve
 
 
 @router.post("/{run}/predict", response_model=schemas.Predictions)
-async def predict(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
+async def predict(request: Request, run: Run, body: schemas.SubgraphsToPredict) -> Any:
     """Predict the labels of subgraphs, including ones that are not in the dataset."""
-    rows, state = body.subgraphs, state_of(request)
+    rows, state, drop = body.subgraphs, state_of(request), body.unknown == "drop"
     size = check_size(rows, state.limits)
     lane = lane_for(request, size)
+    options = PredictOptions(coverage=body.coverage, coverage_by_class=body.coverage_by_class, min_known=body.min_known)
     if lane is not state.lanes.quick:
-        return await answer_each(request, run, body, run.predict, size=size)
-    batcher, drop = state.batchers[run.name], body.unknown == "drop"
-    content = await batcher.predict(rows, nodes=size, lane=lane, deadline=request.scope["deadline"], drop=drop)
+        return await answer(
+            request,
+            run,
+            lambda: run.predict(*subgraphs_of(run.index, rows, drop=drop), options),
+            lane=lane,
+            subgraphs=len(rows),
+        )
+    wanted: dict[str, Any] = {"drop": drop, "options": options}
+    content = await state.batchers[run.name].predict(
+        rows, nodes=size, lane=lane, deadline=request.scope["deadline"], **wanted
+    )
     return counted(request, run, content, subgraphs=len(rows))
 
 
@@ -304,6 +314,19 @@ async def table(
         int | None,
         Query(ge=1, le=1000, description="How many of the likeliest classes to list, instead of one column per class."),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        Query(gt=0, lt=1, description="Add the set of labels that contains the true one with this probability."),
+    ] = None,
+    coverage_by_class: Annotated[bool, Query(description="Hold the coverage for the subgraphs of each class.")] = False,
+    min_known: Annotated[
+        float, Query(ge=0, le=1, description="Leave the label empty if a smaller share of the nodes is in the graph.")
+    ] = 0.5,
+    sort: Annotated[
+        str | None,
+        Query(max_length=300, description="Highest first, by probability, probability:CLASS, value or novelty."),
+    ] = None,
+    members: Annotated[bool, Query(description="Give the nodes of each subgraph, in the last column.")] = True,
     format: Annotated[
         AnswerFormat | None, Query(description="The format of the answer; by default what Accept names first, or json.")
     ] = None,
@@ -326,11 +349,19 @@ async def table(
     body, content_type = await request.body(), request.headers.get("content-type", "")
     columns = Columns(subgraph=subgraph_column, node=node_column)
     reading = partial(ReadOptions, columns=columns, encoding=encoding, unknown=unknown)
+    wanted = PredictOptions(
+        top=top,
+        coverage=coverage,
+        coverage_by_class=coverage_by_class,
+        min_known=min_known,
+        sort=sort,
+        members=members,
+    )
     form = format or accepted_format(request.headers.get("accept", ""))
 
     def work() -> tuple[bytes, int]:
         upload = uploaded_file(content_type, body, name)
-        return answer_table(run, upload, reading, form, state.limits, top=top, excel_safe=excel_safe)
+        return answer_table(run, upload, reading, form, state.limits, wanted, excel_safe=excel_safe)
 
     content, count = await state.lanes.slow.run(work, request.scope["deadline"])
     found = counted(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])

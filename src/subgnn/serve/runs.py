@@ -18,9 +18,12 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
+from subgnn.inference.answers import why_empty
 from subgnn.inference.complete import GROUPS, Completer
 from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
+from subgnn.inference.options import PredictOptions
+from subgnn.inference.predictions import Predictions, set_limits
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchOptions, hits
 from subgnn.models.spec import Checkpoint
@@ -108,6 +111,7 @@ class ServedRun:
         try:
             some = Ragged.from_rows([[0]] if not self.subgraphs else [self.subgraphs.nodes[0]])
             self.predictor.outputs(some)
+            self.predictor.novelty(some)
             self.draw(some[0], most=1)
         except UserError:
             pass  # a model that cannot predict new subgraphs refuses requests with a message
@@ -188,23 +192,38 @@ class ServedRun:
             "names": [self.index.name(node) for node in shown],
         }
 
-    def predict(self, subgraphs: Ragged) -> dict[str, Any]:
-        """Labels and probabilities, or values."""
-        checkpoint = self.predictor.checkpoint
-        real = task_of(checkpoint.spec.task).real
-        found = []
-        for nodes, scores in zip(subgraphs, self.predictor.probabilities(subgraphs), strict=True):
-            numbers = [round(float(p), 6) for p in scores]
-            found.append(
-                {
-                    "nodes": nodes.tolist(),
-                    "names": [self.index.name(node) for node in nodes.tolist()],
-                    "label": self.predictor.label_text(scores),
-                    "probabilities": {} if real else dict(zip(checkpoint.spec.classes, numbers, strict=True)),
-                    "value": numbers[0] if real else None,
-                }
+    def predict(
+        self,
+        subgraphs: Ragged,
+        dropped: Sequence[Sequence[str]],
+        options: PredictOptions,
+        scores: NDArray[np.float32] | None = None,
+    ) -> dict[str, Any]:
+        """Labels and probabilities, or values, from the scores of the subgraphs, if these are known."""
+        spec = self.predictor.spec
+        scores = self.predictor.probabilities(subgraphs) if scores is None else scores
+        found = Predictions.of(self.predictor, subgraphs, scores, set_limits(self.predictor, options))
+        numbers = {name: getattr(found, name) for name in ("probabilities", "low", "high", "novelty")}
+        predictions = []
+        for i, nodes in enumerate(subgraphs):
+            of_row = {name: None if values is None else round(values[i], 6) for name, values in numbers.items()}
+            probability, row = of_row.pop("probabilities"), [round(float(p), 6) for p in scores[i]]
+            answer = {
+                "label": found.labels[i],
+                "probability": probability,
+                "probabilities": dict(zip(spec.classes, row, strict=True)) if spec.classes else {},
+                "value": None if spec.classes else row[0],
+                "labels": None if found.sets is None else found.sets[i],
+                **of_row,
+            }
+            if note := why_empty(len(nodes), len(dropped[i]), options.min_known):
+                answer = dict.fromkeys(answer) | {"label": "", "probabilities": {}}
+            predictions.append(
+                {"nodes": nodes.tolist(), "names": [self.index.name(node) for node in nodes.tolist()]}
+                | answer
+                | {"known": len(nodes), "new": len(dropped[i]), "note": note}
             )
-        return {"run": self.name, "task": checkpoint.spec.task, "predictions": found}
+        return {"run": self.name, "task": spec.task, "predictions": predictions, "dropped": list(dropped)}
 
     def embed(self, subgraphs: Ragged) -> dict[str, Any]:
         """z_S of each subgraph."""

@@ -53,6 +53,16 @@ class Subgraphs(Strict):
     )
 
 
+class SubgraphsToPredict(Subgraphs):
+    coverage: float | None = Field(
+        None, gt=0, lt=1, description="Add the set of labels that contains the true one with this probability."
+    )
+    coverage_by_class: bool = Field(False, description="Hold the coverage for the subgraphs of each class.")
+    min_known: float = Field(
+        0.5, ge=0, le=1, description="Leave the label empty if a smaller share of the nodes is in the graph."
+    )
+
+
 class SubgraphsToExplain(Subgraphs):
     attributions: bool = Field(
         False, description="Compute integrated gradients as well, which add up to the logits. Needs Captum."
@@ -131,9 +141,21 @@ class Answer(BaseModel):
 class Prediction(BaseModel):
     nodes: Rows
     names: Names
-    label: str = Field(description="A class; several joined by '-', or by ';' if a class contains '-'; or the value.")
+    label: str = Field(
+        description="A class; several joined by '-', or ';' if a class contains '-'; or the value; empty with a note."
+    )
+    probability: float | None = Field(description="Of the label; null for real-valued labels.")
     probabilities: dict[str, float | None] = Field(description="By class; empty for real-valued labels.")
     value: float | None = Field(None, description="The predicted value, for real-valued labels.")
+    labels: list[str] | None = Field(None, description="With a coverage: the set of labels.")
+    low: float | None = Field(None, description="With a coverage: the lower end of the interval of the value.")
+    high: float | None = Field(None, description="With a coverage: the upper end of the interval of the value.")
+    novelty: float | None = Field(
+        description="How unlike training it is: the share of training subgraphs that are less unusual."
+    )
+    known: int = Field(description="How many of its nodes are in the graph.")
+    new: int = Field(description="How many of its nodes are not in the graph.")
+    note: str = Field(description="Why there is no label; else empty.")
 
 
 class Predictions(Answer):
@@ -151,7 +173,8 @@ class TableAnswer(BaseModel):
     run: str
     task: str
     columns: list[str] = Field(
-        description="subgraph, label, one per class; then name, dropped and the columns of the table."
+        description="name, label, probability, one per class, labels, novelty, nodes, known, new, dropped, note, the "
+        "columns of the table, members; as subgnn predict writes them."
     )
     rows: list[list[str | float | None]] = Field(description="In the order of the table.")
     num_unknown: int = Field(description="The number of nodes that are not in the graph.")

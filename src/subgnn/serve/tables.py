@@ -18,7 +18,9 @@ from python_multipart.multipart import Field, File, create_form_parser
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, excerpt
-from subgnn.inference.answers import AnswerTable, Query, prediction_table
+from subgnn.inference.answers import AnswerTable, Query
+from subgnn.inference.options import PredictOptions
+from subgnn.inference.predictions import coverage_note, prediction_table
 from subgnn.serve.limits import JSON, Limits, Refusal, encode
 from subgnn.serve.runs import ServedRun
 from subgnn.storage.files import temporary_folder
@@ -82,8 +84,8 @@ def answer_table(
     reading: Callable[[], ReadOptions],
     form: AnswerFormat,
     limits: Limits,
+    options: PredictOptions,
     *,
-    top: int | None = None,
     excel_safe: bool = False,
 ) -> tuple[bytes, int]:
     """The predictions for a table, encoded, and how many there are.
@@ -105,7 +107,9 @@ def answer_table(
     if matched.unknown and not query.drops:
         hint = "correct them, or leave them out with unknown=drop"
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
-    table = prediction_table(run.predictor, query, top=top)
+    table = prediction_table(run.predictor, query, options)
+    if options.coverage is not None and (note := coverage_note(run.predictor)):
+        notes.append(note)
     if form != "json":
         file = io.BytesIO()
         write_table(file, form, table.columns, table.parts, excel_safe=excel_safe)

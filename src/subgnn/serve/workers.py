@@ -22,6 +22,8 @@ import numba
 import numpy as np
 import torch
 
+from subgnn.errors import UserError
+from subgnn.inference.options import PredictOptions
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, encode
 from subgnn.serve.monitoring import Metrics
@@ -116,11 +118,12 @@ class Lanes:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, and its answer."""
+    """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, options and its answer."""
 
     rows: Sequence[Sequence[int | str]]
     nodes: int
     drop: bool
+    options: PredictOptions
     answer: Future[bytes] = field(default_factory=Future)
 
 
@@ -137,10 +140,17 @@ class PredictionBatcher:
         self._lock = threading.Lock()
 
     async def predict(
-        self, rows: Sequence[Sequence[int | str]], *, nodes: int, lane: Lane, deadline: Deadline, drop: bool = False
+        self,
+        rows: Sequence[Sequence[int | str]],
+        *,
+        nodes: int,
+        lane: Lane,
+        deadline: Deadline,
+        drop: bool = False,
+        options: PredictOptions | None = None,
     ) -> bytes:
         """The answer to one request."""
-        waiting = _Waiting(rows, nodes, drop)
+        waiting = _Waiting(rows, nodes, drop, options or PredictOptions())
         self._queue.append(waiting)
         try:
             # Each request submits one job, and a job answers the longest-waiting requests, so none is left over.
@@ -198,8 +208,11 @@ class PredictionBatcher:
             return
         values = np.concatenate([rows.values for _, rows, _ in answered])
         lengths = np.concatenate([rows.lengths for _, rows, _ in answered])
-        found = self._run.predict(Ragged.from_lengths(values, lengths))
-        predictions = iter(found["predictions"])
-        for waiting, rows, dropped in answered:
-            mine = [next(predictions) for _ in range(len(rows))]
-            waiting.answer.set_result(encode(found | {"predictions": mine, "dropped": dropped}))
+        scores = self._run.predictor.probabilities(Ragged.from_lengths(values, lengths))
+        ends = np.cumsum([len(rows) for _, rows, _ in answered])
+        for (waiting, rows, dropped), end in zip(answered, ends.tolist(), strict=True):
+            try:
+                mine = self._run.predict(rows, dropped, waiting.options, scores[end - len(rows) : end])
+                waiting.answer.set_result(encode(mine))
+            except UserError as error:  # of its options
+                waiting.answer.set_exception(error)

@@ -253,6 +253,14 @@ class Fits:
             function = lambda job: _run(job, end)  # noqa: E731 (it stays in this process)
         yield from self.engine.map(function, jobs, stop=end, seconds=seconds)
 
+    def predictions(self, wanted: Sequence[tuple[Entry, NDArray[np.int8]]]) -> list[NDArray[np.float32] | None]:
+        """What candidates predict for the subgraphs that splits hold out, in order; None where a fit failed."""
+        found: list[NDArray[np.float32] | None] = [None] * len(wanted)
+        jobs = [self.job(entry, splits, repeat=1, fold=i) for i, (entry, splits) in enumerate(wanted)]
+        for job, result in self.map(jobs):
+            found[job.fold] = result.predictions if isinstance(result, Fold) else None
+        return found
+
     def vectors(self, entry: Entry) -> Vectors:
         """The node embeddings that a candidate starts from; None for random ones, and models without."""
         path = self._file(entry)

@@ -17,6 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError
+from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import Weighting
@@ -24,12 +25,13 @@ from subgnn.models.auto import mean_scores
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import LoadContext
+from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import find_recipe, portfolio
 from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model_of
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.result import Alerts, Candidate, Interval, RunResult, Seconds
+from subgnn.result import Alerts, Candidate, Interval, LearningCurve, RunResult, Seconds
 from subgnn.task import task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
@@ -37,6 +39,7 @@ from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, c
 from subgnn.training.fit import HELD_OUT, FitResult, check_labels
 from subgnn.training.fits import Entry, Fits, open_fits, refit, run_fit
 from subgnn.training.label_signal import JudgedModel, Verdict, signal_of
+from subgnn.training.learning_curve import learning_curve
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     CandidateScores,
@@ -80,6 +83,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         tested = training.test(answer, checkpoint, members)
         result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
+        result = replace(result, learning_curve=training.learning_curve(answer))
         ended, begin = time.monotonic(), training.budget.begin
         seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
         result = replace(result, seconds=replace(result.seconds, **seconds))
@@ -339,10 +343,36 @@ class _Training:
         }
         if len(calibration.thresholds):
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
-        subgraphs = replace(self.pool.given.subgraphs, splits=self.pool.whole())
-        spec = ModelSpec.for_recipe(self.options.recipe, self.pool.given.graph, subgraphs, seed=self.options.seed)
-        spec = replace(spec, decision=answer.decision)
+        given, pool = self.pool.given, self.pool
+        subgraphs = replace(given.subgraphs, splits=pool.whole())
+        spec = ModelSpec.for_recipe(self.options.recipe, given.graph, subgraphs, seed=self.options.seed)
+        scores = task_of(subgraphs.task).scores(answer.calibrated)
+        learned = np.flatnonzero(np.asarray(subgraphs.splits) < HELD_OUT)
+        spec = replace(
+            spec,
+            decision=answer.decision,
+            held_out=HeldOutScores.of(scores, np.asarray(pool.subgraphs.targets), subgraphs.task),
+            novelty=Novelty.of(given.graph, subgraphs.nodes.take(learned), self.options.seed),
+        )
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in members})
+
+    def learning_curve(self, answer: _Ensemble) -> LearningCurve | None:
+        """Whether more labels would help; None if there is no time to find out, or nothing was judged in full."""
+        needed = self.options.recipe.auto.folds * sum(row.fit_seconds for row, _ in answer.members)
+        longest = max(row.fit_seconds for row, _ in answer.members)
+        if max(needed / self.fits.slots, longest) > self.budget.left - self.budget.end or any(
+            row.late for row, _ in answer.members
+        ):
+            return None
+        full = answer.given.mixed(answer.choice.weights)[0]
+        return learning_curve(
+            self.pool,
+            answer.members,
+            full=full,
+            folds=self.options.recipe.auto.folds,
+            fit_many=self.fits.predictions,
+            metric=self.scores.metric,
+        )
 
     def leaderboard(
         self, answer: _Ensemble | None = None, tested: Mapping[str, float] | None = None

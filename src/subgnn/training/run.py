@@ -14,10 +14,12 @@ from subgnn.config.settings import AutoSettings, Recipe, TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import UserError
+from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Decision, check_aim
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
+from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import check_recipe
 from subgnn.models.registry import model_of, names_where, trainable_model_of
 from subgnn.models.spec import BASELINE
@@ -126,7 +128,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     )
     if not fabric.is_global_zero:
         return cast("RunResult", fabric.broadcast(None))
-    found = with_decision(found, dataset, options)
+    found = with_comparisons(with_decision(found, dataset, options), dataset, options.seed)
     tables = [] if found.vectors is None else [(found.vectors, options.recipe)]
     save_run_vectors(tables, dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / CHECKPOINT)
@@ -234,3 +236,13 @@ def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> Fi
         chosen_on=chosen_on,
     )
     return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, decision=decision)))
+
+
+def with_comparisons(found: FitResult, dataset: Dataset, seed: int) -> FitResult:
+    """The trained model with its scores on validation, for sets of labels, and training subgraphs to compare with."""
+    subgraphs, spec = dataset.subgraphs, found.checkpoint.spec
+    predicted = task_of(spec.task).scores(found.outputs["val"], spec.standards.get("target"))
+    truth = np.asarray(subgraphs.targets)[subgraphs.indices("val")]
+    held_out = HeldOutScores.of(predicted[None], truth, spec.task)
+    novelty = Novelty.of(dataset.graph.undirected(), subgraphs.nodes.take(subgraphs.indices("train")), seed)
+    return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, held_out=held_out, novelty=novelty)))

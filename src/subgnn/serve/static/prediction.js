@@ -45,7 +45,9 @@ export function showPrediction(prediction, before, { chosen, onChoose, threshold
   const entries = Object.entries(prediction.probabilities).sort((a, b) => b[1] - a[1]);
   const real = prediction.value !== null && prediction.value !== undefined;
   byId("label").textContent = real ? String(prediction.value) : prediction.label || (threshold ? "no class above its threshold" : "no class above 50 %");
-  byId("decision").textContent = threshold ? `threshold for ${threshold.aim}, chosen on ${threshold.chosen_on === "validation" ? "the validation split" : "out-of-fold predictions"}` : "";
+  const aim = threshold ? `threshold for ${threshold.aim}, chosen on ${threshold.chosen_on === "validation" ? "the validation split" : "out-of-fold predictions"}` : "";
+  const novelty = typeof prediction.novelty === "number" ? `more unusual than ${percent(prediction.novelty)} of the training subgraphs` : "";
+  byId("decision").textContent = [aim, novelty].filter(Boolean).join("; ");
   const shown = entries.filter(([name], i) => i < FEW || name === chosen);
   fill(byId("classes"), ...shown.map(([name, p]) => row(name, p, before?.probabilities[name], { chosen: name === chosen, onChoose, threshold: threshold?.thresholds[name] })));
   byId("change").textContent = changed(prediction, before, real);

@@ -23,10 +23,7 @@ export function makeUpload({ path, onProblem, onStatus }) {
 
   function show(found, name) {
     answer = { name: `${name.replace(/\.[^.]*$/, "")} predictions.csv`, rows: [found.columns, ...found.rows.map((row) => row.map(text))] };
-    // Names say more than lists of nodes, and go first.
-    const named = found.columns.indexOf("name");
-    const order = [...found.columns.keys()].sort((a, b) => (b === named) - (a === named) || a - b);
-    const line = (tag, row, options = () => ({})) => make("tr", {}, ...order.map((i) => make(tag, options(row[i]), shown(row[i]))));
+    const line = (tag, row, options = () => ({})) => make("tr", {}, ...row.map((cell) => make(tag, options(cell), shown(cell))));
     byId("answers-title").textContent = `Predictions of ${name} by ${found.run}`;
     fill(byId("upload-notes"), ...summary(found).map((words) => make("li", {}, words)));
     fill(byId("uploaded"), make("thead", {}, line("th", found.columns, () => ({ scope: "col" }))),

@@ -1,0 +1,207 @@
+"""Predictions as people read them: label, probability, set of labels, known and new nodes, novelty.
+
+The command line, Python and the server get the same columns from here (:func:`prediction_table`):
+
+=============== ====================================================================================================
+name            the subgraph's own name, or its number, from 0
+label           the label, several joined; empty if too few of the nodes are known
+probability     of the label; of several labels, that exactly these are right; none for real values
+(classes)       the probability of each class, or ``value``; with ``top``, the likeliest: class_1, probability_1, ...
+labels          with a coverage: the set of labels; for real values ``low`` and ``high``
+novelty         the share of training subgraphs that are less unusual (:mod:`subgnn.models.novelty`)
+nodes           how many nodes the subgraph has; ``known``: in the graph; ``new``: not in the graph
+dropped, note   where unknown nodes may be dropped: these nodes, and why there is no label
+(others)        the user's other columns
+members         the nodes
+=============== ====================================================================================================
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import PORTFOLIO
+from subgnn.data.subgraphs import label_separator
+from subgnn.errors import DataWarning, UserError, choices
+from subgnn.inference.answers import CLASS, AnswerTable, Files, Prefixed, Query, chunk_size
+from subgnn.inference.open import open_run
+from subgnn.inference.options import PredictOptions
+from subgnn.inference.pooled import pooled
+from subgnn.inference.predictor import Predictor
+from subgnn.metrics.coverage import in_set
+from subgnn.parallel.cluster import RayEngine
+from subgnn.parallel.engine import LocalEngine
+from subgnn.ragged import Ragged
+from subgnn.storage.tables import Column, Part
+from subgnn.task import task_of
+from subgnn.training.run_dir import dataset_path
+
+_WHERE = "--coverage"
+
+
+def coverage_note(predictor: Predictor) -> str:
+    """Where the sets of labels come from, if that makes them too small; else empty."""
+    if predictor.spec.method == PORTFOLIO:
+        return ""
+    return "sets of labels are from the validation split, which the model was selected on: they may be slightly small"
+
+
+def set_limits(predictor: Predictor, options: PredictOptions) -> NDArray[np.float64] | None:
+    """The largest scores of labels in a set (:mod:`subgnn.metrics.coverage`); None without a coverage.
+
+    A warning names classes with too few labelled subgraphs for a limit of their own.
+    """
+    spec, held_out = predictor.spec, predictor.spec.held_out
+    if options.coverage is None:
+        return None
+    if held_out is None:
+        raise UserError("the run has no held-out scores", where=_WHERE, hint="train again with this version")
+    if options.coverage_by_class and not spec.classes:
+        raise UserError("the labels are values, not classes", where="--coverage-by-class", hint="leave it out")
+    limits = held_out.limits(options.coverage, spec.num_outputs, by_class=options.coverage_by_class)
+    if few := [name for name, limit in zip(spec.classes, limits, strict=False) if np.isinf(limit)]:
+        needed = int(np.ceil(options.coverage / (1 - options.coverage) - 1e-9))
+        what = f"{len(few)} classes have fewer than {needed} labelled subgraphs, so every set contains them"
+        warnings.warn(f"--coverage-by-class: {what}: {', '.join(few[:3])}", DataWarning, stacklevel=2)
+    return limits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """Predictions of some subgraphs, a value or a row for each.
+
+    Shapes:
+        scores: (n, outputs). low, high: the interval of a real value. novelty: (n,), or None if the run has none.
+    """
+
+    labels: list[str]
+    probabilities: list[float] | None
+    scores: NDArray[np.float32]
+    sets: list[list[str]] | None = None
+    low: list[float] | None = None
+    high: list[float] | None = None
+    novelty: list[float] | None = None
+
+    @classmethod
+    def of(
+        cls, predictor: Predictor, subgraphs: Ragged, scores: NDArray[np.float32], limits: NDArray[Any] | None
+    ) -> Predictions:
+        """From scores (:meth:`Predictor.probabilities`) and the limits of sets (:func:`set_limits`)."""
+        spec, found = predictor.spec, predictor.novelty(subgraphs)
+        task, given = task_of(spec.task), {"novelty": None if found is None else found.tolist()}
+        labels = [predictor.label_text(row) for row in scores]
+        if task.real:
+            ends: dict[str, Any] = {}
+            if limits is not None:
+                values = scores[:, 0].astype(np.float64)
+                ends = {"low": (values - limits[0]).tolist(), "high": (values + limits[0]).tolist()}
+            return cls(labels, None, scores, **ends, **given)
+        decided = task.decide(scores, predictor.thresholds)
+        # The probability that all decisions about several labels are right, as if they were independent.
+        each = np.where(decided > 0, scores, 1 - scores).prod(axis=1) if task.several else None
+        sure = scores[np.arange(len(scores)), decided] if each is None else each
+        sets = None
+        if limits is not None:
+            sets = [[spec.classes[c] for c in np.flatnonzero(row)] for row in in_set(scores, limits)]
+        return cls(labels, sure.astype(np.float64).tolist(), scores, sets, **given)
+
+
+def prediction_table(predictor: Predictor, query: Query, options: PredictOptions | None = None) -> AnswerTable:
+    """A row for each subgraph, with the columns that this module describes."""
+    options, spec = options or PredictOptions(), predictor.spec
+    task, limits = task_of(spec.task), set_limits(predictor, options)
+    classes, top = list(task.columns(spec.classes)), options.top
+    if top is not None and task.real:
+        raise UserError("the labels are values, not classes", where="--top", hint="leave it out")
+    shown = len(classes) if top is None else min(top, len(classes))
+    own: list[Prefixed] = [(Column("label"), "")] + [(Column("probability", float), "")] * (not task.real)
+    if top is None:
+        own += [(Column(title, float), CLASS) for title in classes]
+    else:
+        pairs = [(Column(f"class_{k + 1}"), Column(f"probability_{k + 1}", float)) for k in range(shown)]
+        own += [(column, "") for pair in pairs for column in pair]
+    if limits is not None:
+        own += [(Column(end, float), "") for end in ("low", "high")] if task.real else [(Column("labels"), "")]
+    own += [(Column("novelty", float), "")] * (spec.novelty is not None)
+    joiner, key = label_separator(spec.classes), _sort_key(options.sort, predictor)
+
+    def answer(nodes: Ragged) -> list[Sequence[Any]]:
+        scores = predictor.probabilities(nodes)
+        found = Predictions.of(predictor, nodes, scores, limits)
+        columns: list[Any] = [found.labels, found.probabilities]
+        if top is None:
+            columns += scores.T.tolist()
+        else:
+            order = np.argsort(-scores, axis=1, kind="stable")[:, :shown]
+            ranked = np.take_along_axis(scores, order, axis=1)
+            for k in range(shown):
+                columns += [[classes[c] for c in order[:, k]], ranked[:, k].tolist()]
+        sets = None if found.sets is None else [joiner.join(one) for one in found.sets]
+        columns += [sets, found.low, found.high, found.novelty]
+        if key is not None:
+            columns.append({"novelty": found.novelty, "": found.probabilities}.get(key) or scores[:, int(key)].tolist())
+        return [column for column in columns if column is not None]
+
+    hidden: list[Prefixed] = [] if key is None else [(Column("sort", float), "")]
+    table = AnswerTable.of(
+        query,
+        [*own, *hidden],
+        answer,
+        chunk_size(spec),
+        min_known=options.min_known,
+        members=options.members,
+    )
+    return table if key is None else _sorted(table, len(own) + 1)
+
+
+def _sort_key(sort: str | None, predictor: Predictor) -> str | None:
+    """What rows are sorted by: empty for the probability of the label, ``novelty``, or the number of a column."""
+    spec = predictor.spec
+    kind, _, name = (sort or "").partition(":")
+    accepted = ["value"] if not spec.classes else ["probability", *(f"probability:{one}" for one in spec.classes)]
+    accepted += ["novelty"] * (spec.novelty is not None)
+    if sort is None:
+        return None
+    if sort not in accepted:
+        raise UserError(f"cannot sort by '{sort}'", where="--sort", hint=choices(sort, accepted))
+    if kind == "value":
+        return "0"
+    return "novelty" if kind == "novelty" else str(spec.classes.index(name)) if name else ""
+
+
+def _sorted(table: AnswerTable, hidden: int) -> AnswerTable:
+    """The table in falling order of the column ``hidden``, which is taken out; rows without a value come last."""
+
+    def parts() -> Iterator[Part]:
+        rows = [row for part in table.parts for row in zip(*part, strict=True)]
+        rows.sort(key=lambda row: -np.inf if row[hidden] is None else row[hidden], reverse=True)
+        if rows:
+            yield [column for i, column in enumerate(zip(*rows, strict=True)) if i != hidden]
+
+    return AnswerTable([column for i, column in enumerate(table.columns) if i != hidden], parts())
+
+
+def write_predictions(
+    run: Path, files: Files, options: PredictOptions, *, engine: LocalEngine | RayEngine | None = None
+) -> int:
+    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
+
+    Outputs come from the workers of the engine, if one is given.
+    """
+    form = files.output_format(default="tsv")
+    opened = open_run(run, files.data)
+    query = files.read(opened.predictor.graph)
+    same = run.is_dir() and opened.result.edges_until is None
+    bundle = dataset_path(run, opened.result, files.data) if same else None
+    with pooled(opened.predictor, engine, bundle=bundle) as predictor:
+        files.write(form or "tsv", prediction_table(predictor, query, options))
+    if options.coverage is not None and (note := coverage_note(opened.predictor)):
+        files.reading.on_note(note)
+    return len(query)

@@ -1,0 +1,135 @@
+"""How unlike the training subgraphs a subgraph is, without labels: the share of them that are less unusual.
+
+The row of a subgraph has a 1 for each of its nodes, and 1/d for each neighbour of a node with d neighbours; rows are
+scaled to length one, and the mean of the training subgraphs is subtracted. The distance of a subgraph is one less the
+largest cosine with a training subgraph: small if part of the graph that it covers is also covered by one of them. The
+distances of the training subgraphs, each from all others, are kept, and the novelty of a subgraph is the share of them
+that are smaller than its own. Of subgraphs like those of training it is uniform between 0 and 1.
+
+At most 2,048 training subgraphs are compared with, fewer if their rows would be large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from subgnn.data.graph import Graph
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+
+_REFERENCES = 2048
+_ENTRIES = 2**23  # of the rows of all references: 100 MB
+_MOST_NEIGHBOURS = 1000  # nodes with more do not spread: the squares of their parts sum to less than a thousandth
+_BLOCK = 256
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Novelty:
+    """Training subgraphs, and how far each is from the others.
+
+    Shapes:
+        references: m rows of nodes. distances: (m,) float64, rising.
+    """
+
+    references: Ragged
+    distances: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, graph: Graph, subgraphs: Ragged, seed: int) -> Novelty:
+        """Choose training subgraphs to compare with; ``graph`` is undirected."""
+        order = stream(seed, "novelty/references").permutation(len(subgraphs))[:_REFERENCES]
+        degrees = _degrees(graph, subgraphs.values)
+        entries = 1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0)
+        sizes = np.bincount(subgraphs.row_ids, entries, minlength=len(subgraphs))[order]
+        kept = max(1, int(np.searchsorted(np.cumsum(sizes), _ENTRIES, side="right")))
+        references = subgraphs.take(np.sort(order[:kept]))
+        return cls(references, np.sort(Comparison(graph, references).distances(references, to_others=True)))
+
+    def problems(self, num_nodes: int) -> Iterator[str]:
+        """Descriptions of anything wrong with the arrays of a file."""
+        rows, distances = self.references, self.distances
+        kinds = [f"{array.dtype}/{array.ndim}" for array in (rows.values, rows.offsets, distances)]
+        if kinds != ["int32/1", "int64/1", "float64/1"]:
+            yield "the subgraphs that novelty is measured by have the wrong type"
+        elif not rows.is_valid or not rows.lengths.all() or not 0 < len(rows) == len(distances) <= _REFERENCES:
+            yield "the subgraphs that novelty is measured by do not fit their distances"
+        elif not 0 <= rows.values.min() <= rows.values.max() < num_nodes:
+            yield "the subgraphs that novelty is measured by hold a node that is not in the graph"
+        elif not ((distances >= -_ROUNDING) & (distances <= 2 + _ROUNDING)).all() or (np.diff(distances) < 0).any():
+            yield "the distances that novelty is measured by are not from 0 to 2, or do not rise"
+
+
+class Comparison:
+    """Distances of subgraphs from references, whose rows are computed once."""
+
+    def __init__(self, graph: Graph, references: Ragged) -> None:
+        self._graph = graph
+        rows = _unit_rows(graph, references)
+        self._columns, places = np.unique(rows.indices, return_inverse=True)
+        narrow = scipy.sparse.csr_array((rows.data, places, rows.indptr), shape=(len(references), len(self._columns)))
+        self._mean = np.asarray(narrow.mean(axis=0)).ravel()
+        self._with_mean = narrow @ self._mean
+        self._inverse = self._inverse_lengths(self._with_mean)
+        self._references = narrow.T.tocsr()
+
+    def novelty(self, subgraphs: Ragged, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of the references' distances that are smaller (n,)."""
+        return np.searchsorted(distances, self.distances(subgraphs) - _ROUNDING) / len(distances)
+
+    def distances(self, subgraphs: Ragged, *, to_others: bool = False) -> NDArray[np.float64]:
+        """The distance of each from the nearest reference (n,); ``to_others``: of each reference from the others."""
+        found = np.ones(len(subgraphs))
+        for begin in range(0, len(subgraphs), _BLOCK):
+            some = np.arange(begin, min(begin + _BLOCK, len(subgraphs)))
+            cosines = self._cosines(subgraphs.take(some))
+            if to_others:
+                cosines[some - begin, some] = -1.0 if len(subgraphs) > 1 else 0.0
+            found[some] = 1 - cosines.max(axis=1)
+        return found.clip(0, 2)
+
+    def _cosines(self, subgraphs: Ragged) -> NDArray[np.float64]:
+        """Cosines with the references (n, m), all less the references' mean; 0 where a row is the mean."""
+        rows = _unit_rows(self._graph, subgraphs)
+        places = np.searchsorted(self._columns, rows.indices).clip(max=len(self._columns) - 1)
+        shared = self._columns[places] == rows.indices
+        kept = np.append(0, np.cumsum(shared))[rows.indptr]
+        shape = (len(subgraphs), len(self._columns))
+        narrow = scipy.sparse.csr_array((rows.data[shared], places[shared], kept), shape=shape)
+        own, of_mean = narrow @ self._mean, self._mean @ self._mean
+        products = (narrow @ self._references).toarray() - own[:, None] - self._with_mean + of_mean
+        cosines: NDArray[np.float64] = products * self._inverse_lengths(own)[:, None] * self._inverse
+        return cosines
+
+    def _inverse_lengths(self, with_mean: NDArray[Any]) -> NDArray[np.float64]:
+        """1 / |v - m| of rows of length one, from v . m; 0 for what is rounding."""
+        squared = np.asarray(1 - 2 * with_mean + self._mean @ self._mean)
+        found: NDArray[np.float64] = np.where(squared > _ROUNDING, 1 / np.sqrt(squared.clip(_ROUNDING)), 0.0)
+        return found
+
+
+def _degrees(graph: Graph, nodes: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of neighbours, without a look at the rest of the graph."""
+    return np.asarray(graph.offsets[nodes + 1] - graph.offsets[nodes])
+
+
+def _unit_rows(graph: Graph, subgraphs: Ragged) -> scipy.sparse.csr_array:
+    """The bags of subgraphs, spread one hop, of length one (n, N)."""
+    degrees = _degrees(graph, subgraphs.values)
+    spreads = np.flatnonzero((degrees > 0) & (degrees <= _MOST_NEIGHBOURS))
+    near = Ragged(graph.neighbors, graph.offsets).take(subgraphs.values[spreads])
+    owner = subgraphs.row_ids
+    rows = np.concatenate([owner, owner[spreads][near.row_ids]])
+    columns = np.concatenate([subgraphs.values, near.values])
+    values = np.concatenate([np.ones(len(owner)), (1 / degrees[spreads])[near.row_ids]])
+    found = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(subgraphs), graph.num_nodes))
+    found.sum_duplicates()
+    lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(subgraphs)), np.diff(found.indptr)), found.data**2))
+    found.data /= np.repeat(lengths, np.diff(found.indptr))
+    return found
