@@ -32,7 +32,8 @@ from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
-from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
+from subgnn.models.kernel_machines.newton import Floats
+from subgnn.models.kernel_machines.regression import fit_label_scale, minimise_in_box, softmax_loss
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
 from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.spec import Checkpoint, Weights
