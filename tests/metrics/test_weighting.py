@@ -13,7 +13,8 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import EVEN, Weighting, class_weights
 from subgnn.models.baselines.trees import grow_trees, tree_outputs
-from subgnn.models.kernel_machines.regression import fit_linear, fit_outputs, fit_ridge
+from subgnn.models.kernel_machines.newton import fit_linear
+from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
 from subgnn.models.peers.support_vectors import Fit
 from subgnn.ragged import Ragged
 from subgnn.task import task_of

@@ -52,7 +52,7 @@ from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Files, Query
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.kernels.diffusion import COLUMNS, chebyshev_series
-from subgnn.models.kernel_machines.regression import fit_linear
+from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.arrays import Format

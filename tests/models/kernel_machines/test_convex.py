@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from subgnn.models.kernel_machines.regression import Path, fit_linear, minimise_in_box
+from subgnn.models.kernel_machines.newton import Path, fit_linear
+from subgnn.models.kernel_machines.regression import minimise_in_box
 
 LOSSES = ("softmax", "logistic", "squared")
 
@@ -57,7 +58,7 @@ def test_the_order_of_rows_and_columns_and_single_precision_do_not_show(loss):
 
 
 def test_a_solution_that_is_not_reached_is_reported(monkeypatch):
-    monkeypatch.setattr("subgnn.models.kernel_machines.regression._STEPS", 1)
+    monkeypatch.setattr("subgnn.models.kernel_machines.newton.STEPS", 1)
     rows, y = problem(2, "softmax")
     with pytest.warns(RuntimeWarning, match="softmax regression of 4 outputs on 60 rows did not converge in 1 step"):
         fit_linear(rows, y, 100.0, loss="softmax")

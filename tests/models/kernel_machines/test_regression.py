@@ -8,7 +8,8 @@ import scipy
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from subgnn.models.kernel_machines.regression import Gram, fit_balanced, fit_linear, fit_outputs, fit_ridge
+from subgnn.models.kernel_machines.newton import Gram, fit_linear
+from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs, fit_ridge
 
 
 def components(seed, n=60, r=8):

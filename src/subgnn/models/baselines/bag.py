@@ -30,7 +30,8 @@ from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
-from subgnn.models.kernel_machines.regression import Floats, Gram, Path, fit_balanced, fit_linear, fit_outputs
+from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
+from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights

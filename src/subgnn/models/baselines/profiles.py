@@ -33,7 +33,7 @@ from subgnn.models.baselines.scores import draw_inner_folds, fit_scales
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
-from subgnn.models.kernel_machines.regression import Floats
+from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
 from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.spec import Checkpoint, Weights

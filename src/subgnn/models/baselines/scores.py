@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
+from subgnn.models.kernel_machines.newton import Floats
+from subgnn.models.kernel_machines.regression import fit_label_scale, minimise_in_box, softmax_loss
 from subgnn.rng import stream
 from subgnn.task import TaskName, task_of
 

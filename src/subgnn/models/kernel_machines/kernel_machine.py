@@ -43,7 +43,8 @@ from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, View
-from subgnn.models.kernel_machines.regression import Floats, Gram, fit_outputs
+from subgnn.models.kernel_machines.newton import Floats, Gram
+from subgnn.models.kernel_machines.regression import fit_outputs
 from subgnn.models.kernel_machines.rows import (
     PRODUCT_ROWS,
     Piece,

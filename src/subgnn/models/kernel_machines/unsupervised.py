@@ -41,7 +41,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     inverse_penalties,
     wrong_node_sets,
 )
-from subgnn.models.kernel_machines.regression import Floats
+from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.rows import Rows, multiply, view_of
 from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
