@@ -129,7 +129,8 @@ def as_arguments(text: str) -> str:
 
     def written(match: re.Match[str]) -> str:
         option, value = match[1], match[2]
-        if "subgnn " in re.split("[;,(]", text[: match.start()])[-1]:  # a command to type
+        of_suite = option == "data" and "=" in (value or "")
+        if of_suite or "subgnn " in re.split("[;,(]", text[: match.start()])[-1]:  # a command to type
             return match[0]
         if option in _WITHOUT:
             return f"{_WITHOUT[option]}=True{'' if value is None else f' {value}'}"

@@ -179,7 +179,7 @@ def test_names_that_the_suite_does_not_have(ran, tmp_path):
         (
             lambda: runs.run_suite(tiny(), x),
             UserError,
-            "no dataset is given; give at least one folder, such as data='cliq",
+            "no dataset is given; give at least one folder, such as --data cliq",
         ),
         (lambda: run(tiny(), tmp_path / "gone", x), DataError, "no such folder; give the dataset with --data cliques="),
         (lambda: run(tiny(), data, x, overrides=("training.epoch=2",)), UserError, r"setting 'training\.epoch'"),
