@@ -228,6 +228,8 @@ def test_a_table_comes_back_with_its_predictions(page, tmp_path):
     given = tmp_path / "my sets.csv"
     given.write_text('set,genes,remark\n"a, <b>b</b>",GENE0 GENE1 GENE2,-1.5\nsecond,GENE9 HLA-A NOBODY,"=1+1"\n')
     page.page.set_input_files("#file", given)
+    assert not page.page.is_checked("#drop")  # unknown names are refused by default, as everywhere
+    page.page.check("#drop")
     page.page.click("#upload-form button[type=submit]")
     page.page.wait_for_selector("#uploaded tbody tr")
     rows = [line.locator("td").all_inner_texts() for line in page.page.locator("#uploaded tbody tr").all()]
@@ -237,7 +239,7 @@ def test_a_table_comes_back_with_its_predictions(page, tmp_path):
     name, content = page.download("#upload-save")
     assert name == "my_sets_predictions.csv"
     table = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
-    assert list(table[0])[:2] == ["subgraph", "label"]
+    assert list(table[0])[:3] == ["name", "label", "probability"]
     assert [row["name"] for row in table] == ["a, <b>b</b>", "second"]
     assert [row["remark"] for row in table] == ["-1.5", "'=1+1"]
     assert table[1]["dropped"] == "NOBODY"

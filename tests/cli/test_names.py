@@ -56,13 +56,13 @@ def test_predict_reads_ids_as_names_and_marked_numbers_as_rows(made):
     by_name = answers(folder, ["-".join(map(str, nodes)) for nodes in SETS], "by_name")
     rows = [rows_of(folder / "data", nodes) for nodes in SETS]
     by_row = answers(folder, ["-".join(f"#{row}" for row in nodes) for nodes in rows], "by_row")
-    assert [line[1:] for line in by_name] == [line[1:] for line in by_row]
-    assert by_name[0] == ["subgraph", "label", *LABELS]
+    assert [line[:-1] for line in by_name] == [line[:-1] for line in by_row]  # all but the members
+    assert by_name[0] == ["name", "label", "probability", *LABELS, "novelty", "nodes", "known", "new", "members"]
     assert {line[1] for line in by_name[1:]} <= set(LABELS)
     data = read_dataset(folder / "data")
     by_name = answers(folder, ["-".join(data.graph.names[v] for v in row) for row in data.subgraphs.nodes], "all")
     own = answers(folder, (folder / "data/subgraphs.tsv").read_text().splitlines(), "data/subgraphs")
-    assert [line[1:] for line in own] == [line[1:] for line in by_name]  # the dataset's own file holds ids
+    assert [line[:-1] for line in own] == [line[:-1] for line in by_name]  # the dataset's own file holds ids
 
 
 def test_ids_of_a_dataset_whose_nodes_are_named_otherwise_are_refused(made, tmp_path):

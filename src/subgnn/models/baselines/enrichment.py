@@ -29,7 +29,7 @@ from subgnn.data.graph import Graph
 from subgnn.models.baselines.scores import fit_scales, held_out_scores, indicators
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Settings, TrainingData, View
-from subgnn.models.kernel_machines.regression import Floats
+from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
