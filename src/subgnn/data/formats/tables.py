@@ -8,6 +8,7 @@ two ids, and ids may have any number of digits.
 from __future__ import annotations
 
 import csv as plain_csv
+import io
 import json
 import zipfile
 import zlib
@@ -426,11 +427,6 @@ def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | 
     titles = [f"f{i}" for i in range(len(header))]
     convert = csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.string()), strings_can_be_null=False)
     known = "utf8" if encoding == "utf-8-sig" else encoding
-    unequal: list[Any] = []
-
-    def skip(row: Any) -> str:
-        unequal.append(row)
-        return "skip"
 
     def read(*, use_threads: bool) -> pa.Table:
         # pyarrow itself would unpack a compressed file without limit.
@@ -440,19 +436,21 @@ def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | 
             options = csv.ReadOptions(
                 use_threads=use_threads, skip_rows=skipped, autogenerate_column_names=True, encoding=known
             )
-            handler = None if use_threads else skip
-            parse = csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=not use_threads, invalid_row_handler=handler
-            )
+            parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=not use_threads)
             return csv.read_csv(file, read_options=options, parse_options=parse, convert_options=convert)
 
     try:
         data = read(use_threads=True)
     except pa.ArrowInvalid:
-        data = read(use_threads=False)  # which reports the numbers of bad rows, and accepts line ends in quotes
-    for row in unequal:
-        place = f"{path}:{row.number + skipped}"
-        _refuse_row(place, row.actual_columns, row.expected_columns, row.text, refuse, more=len(unequal) - 1)
+        try:
+            data = read(use_threads=False)  # which accepts line ends in quotes
+        except pa.ArrowInvalid as error:
+            if "Expected" not in str(error):
+                raise
+            text = read_bytes(path).decode(encoding).split("\n", skipped)[skipped]
+            reader = plain_csv.reader(io.StringIO(text), delimiter=delimiter)
+            rows = [(reader.line_num + skipped, cells) for cells in reader if cells]
+            return _from_rows(str(path), _equal_rows(path, rows, refuse), delimiter)
     first = [str(column[0]).removeprefix("\ufeff") for column in data.columns]
     names = [cell.strip() for cell in first]
     names[0] = names[0].removeprefix("#").strip() if len(first) > 1 and not names[0][1:].isdigit() else names[0]
@@ -487,22 +485,24 @@ def find_delimiter(lines: Sequence[str], path: Path) -> str:
     return " " if len(spaced) == 1 and spaced.pop() > 1 else "\t"
 
 
-def _refuse_row(place: str, width: int, first: int, text: str, refuse: Refuse | None, *, more: int) -> None:
-    """Refuse a row that has another number of columns than the first; alone, with the number of others like it."""
-    others = f", as {more:,} more" if more and refuse is None else ""
-    what = f"this row has {width} column{'s' * (width != 1)}{others}, but the first has {first} ({excerpt(text)})"
-    error = UnequalRows(what, where=place, hint="give every row as many; quote cells that contain the separator")
-    if refuse is None:
-        raise error
-    refuse(error)
+def _equal_rows(path: Path, rows: list[tuple[int, list[str]]], refuse: Refuse | None) -> list[list[str]]:
+    """Rows, given with their lines, that have as many columns as the first; the first other one is an error, or all."""
+    width = len(rows[0][1])
+    unequal = [(number, cells) for number, cells in rows if len(cells) != width]
+    for number, cells in unequal:
+        more = f", as {len(unequal) - 1:,} more" if len(unequal) > 1 and refuse is None else ""
+        count = f"{len(cells)} column{'s' * (len(cells) != 1)}{more}"
+        what = f"this row has {count}, but the first has {width} ({excerpt(' '.join(cells))})"
+        hint = "give every row as many; quote cells that contain the separator"
+        error = UnequalRows(what, where=f"{path}:{number}", hint=hint)
+        if refuse is None:
+            raise error
+        refuse(error)
+    return [cells for _, cells in rows if len(cells) == width]
 
 
 def _read_spaced(path: Path, skipped: int, encoding: str, refuse: Refuse | None) -> Table:
     """A table whose columns are separated by spaces."""
     lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
     rows = [(number, cells) for number, line in enumerate(lines, skipped + 1) if (cells := line.split())]
-    width = len(rows[0][1])
-    unequal = [(number, cells) for number, cells in rows if len(cells) != width]
-    for number, cells in unequal:
-        _refuse_row(f"{path}:{number}", len(cells), width, " ".join(cells), refuse, more=len(unequal) - 1)
-    return _from_rows(str(path), [cells for _, cells in rows if len(cells) == width], " ")
+    return _from_rows(str(path), _equal_rows(path, rows, refuse), " ")
