@@ -22,8 +22,8 @@ from subgnn.data.formats import read_dataset
 from subgnn.models.recipes import find_recipe, portfolio
 from subgnn.models.registry import trainable_model_of
 from subgnn.task import task_of
-from subgnn.training.fit import HELD_OUT
-from subgnn.training.portfolio import CrossValidation, FoldFits
+from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.fit import HELD_OUT, fit
 
 
 def main() -> None:
@@ -38,8 +38,7 @@ def main() -> None:
     print(f"{'set':16} {'candidate':20} shared  fold final total  score log-loss")
     for folder in options.folder:
         pool = CrossValidation.of(read_dataset(folder), auto, 0)
-        fits = FoldFits(pool, device="cpu", cache=False)
-        walks_of(fits.graph)
+        walks_of(pool.dataset.graph)
         everything = 0.0
         for name, recipe in portfolio(chosen, pool.dataset.graph.attributes).items():
             wanted = options.only is None or name in options.only
@@ -49,10 +48,10 @@ def main() -> None:
             seconds = []
             for splits in [*pool.folds(0, auto.folds), pool.whole()]:
                 begin = time.process_time()
-                fitted = fits.fit(recipe, splits)
+                fitted = fit(recipe, pool.dataset, splits, device="cpu", cache=False, join=True, outputs=("test",))
                 seconds.append(time.process_time() - begin)
-                held_out = np.flatnonzero(splits == HELD_OUT)
-                if len(held_out):
+                held_out = np.isin(pool.judged, np.flatnonzero(splits == HELD_OUT))
+                if held_out.any():
                     found[held_out] = fitted.predictions
             fold, total = float(np.median(seconds[1:-1])), sum(seconds)
             saved[f"{folder.name}/{name}"] = found

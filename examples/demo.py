@@ -17,7 +17,7 @@ from pathlib import Path
 
 from subgnn.cli.app import main
 
-QUICK = '["bag", "bag-1hop", "diffusion", "topology", "diffusion-topology"]'
+QUICK = '["bag", "profiles", "diffusion", "topology", "diffusion-topology"]'
 
 
 def step(*arguments: str) -> None:

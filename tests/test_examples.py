@@ -76,7 +76,7 @@ def test_tables_of_payments_and_alerts(examples, tmp_path):
 def test_the_bare_command_finds_fraud_that_is_rare(examples, tmp_path):
     """Accounts are drawn in the same way for all alerts, so that their shape alone shows which are fraud."""
     tables = runpy.run_path(str(examples / "fraud.py"))["write_fraud"](tmp_path, accounts=1500, alerts=1500)
-    only = ("--set", 'auto.only=["bag", "bag-1hop", "topology"]', "--device", "cpu")
+    only = ("--set", 'auto.only=["bag", "profiles", "topology"]', "--device", "cpu")
     done = call("train", *tables, "--out", tmp_path / "run", *only)
     assert "\ncompared by AUPRC: 2.2 % of the subgraphs are fraud; set training.select_by to choose" in done.out
     found = read_result(tmp_path / "run")

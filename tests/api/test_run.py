@@ -41,7 +41,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def portfolio():
-    return subgnn.train(DATA, settings={"auto.only": ["bag", "bag-1hop"]}, device="cpu")
+    return subgnn.train(DATA, settings={"auto.only": ["bag", "profiles"]}, device="cpu")
 
 
 def same(one, other):
@@ -189,7 +189,7 @@ def test_a_training_that_fails_leaves_no_folder(monkeypatch, tmp_path):
 
 def test_leaderboard(portfolio, run):
     board = portfolio.leaderboard
-    assert {"bag", "bag-1hop"} <= set(board["name"])
+    assert {"bag", "profiles"} <= set(board["name"])
     assert {"score", "low", "high", "seconds", "weight"} <= set(board)
     assert "chosen" in portfolio._repr_html_()
     with pytest.raises(UserError, match="leaderboard: this run trained a single recipe"):

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data, runs = found / "genes", found / "runs"
     for arguments in (
         ("data", "convert", GENES / "edges.csv", "--subgraphs", GENES / "members.csv", "--out", data),
-        ("train", data, "--set", 'auto.only=["bag", "bag-1hop", "diffusion"]', "--out", runs / "genes"),
+        ("train", data, "--set", 'auto.only=["bag", "profiles", "diffusion"]', "--out", runs / "genes"),
         ("train", data, "--recipe", "bag", "--out", runs / "bag"),
         ("train", data, "--recipe", "topology", "--out", runs / "topology"),
         ("runs", runs, "--page", found / "compare.html"),

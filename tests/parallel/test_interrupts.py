@@ -156,7 +156,7 @@ portfolio_run.save_candidate = save
 @pytest.mark.slow
 def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     write_folder(dataset(), tmp_path / "data")
-    settings = ("auto.only=['bag', 'bag-1hop', 'topology']", "auto.folds=2", "auto.repeats=1")
+    settings = ("auto.only=['bag', 'profiles', 'topology']", "auto.folds=2", "auto.repeats=1")
     options = [word for setting in settings for word in ("--set", setting)]
     arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", *options, "--no-cache"]
     process = start(PORTFOLIO, *arguments)

@@ -54,7 +54,7 @@ def test_the_table_has_the_final_answer_first_and_then_every_scored_candidate():
     assert found["chosen"].startswith("an ensemble")
 
 
-FAST = ("auto.only=['bag', 'bag-1hop']", "auto.folds=2", "auto.repeats=2", "auto.time=600", "bag.inverse_penalty=1")
+FAST = ("auto.only=['bag', 'profiles']", "auto.folds=2", "auto.repeats=2", "auto.time=600", "bag.inverse_penalty=1")
 
 
 @pytest.mark.quick(1)
@@ -73,7 +73,7 @@ def test_the_page_of_a_portfolio(tmp_path, task):
     assert results.signal in board.text
     names = [row.children[0].text for row in board.one("tbody").children]
     assert names[0] == "final answer"
-    assert {"bag", "bag-1hop", "constant"} == set(names[1:])
+    assert {"bag", "profiles", "constant"} == set(names[1:])
     assert board.all("svg")[0].attributes["aria-label"].startswith("Dot-and-bar chart")
     found = evaluate_run(run, data)
     if task == "regression":
