@@ -47,10 +47,11 @@ def test_predict_answers_line_by_line(run):
     (folder / "new.tsv").write_text("0-1-2\tignored\n9-8\n17\n")
     assert call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "p.tsv").code == 0
     lines = [line.split("\t") for line in (folder / "p.tsv").read_text().splitlines()]
-    assert lines[0] == ["subgraph", "label", "clique0", "clique1", "clique2"]
-    assert [line[0] for line in lines[1:]] == ["0-1-2", "9-8", "17"]
+    classes = ["clique0", "clique1", "clique2"]
+    assert lines[0] == ["name", "label", "probability", *classes, "novelty", "nodes", "known", "new", "members"]
+    assert [(line[0], line[-1]) for line in lines[1:]] == [("0", "0-1-2"), ("1", "9-8"), ("2", "17")]
     for line in lines[1:]:
-        scores = np.array(line[2:], float)
+        scores = np.array(line[3:6], float)
         assert scores.sum() == pytest.approx(1, abs=1e-4)
         assert line[1] == f"clique{scores.argmax()}"
 

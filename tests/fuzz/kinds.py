@@ -22,9 +22,11 @@ from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import read_vectors, write_vectors
 from subgnn.errors import UserError
-from subgnn.inference.answers import Files, write_predictions
+from subgnn.inference.answers import Files
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
+from subgnn.inference.options import PredictOptions
+from subgnn.inference.predictions import write_predictions
 from subgnn.lab.datasets.archives import unpack_dataset
 from subgnn.lab.datasets.hpo import read_hpo
 from subgnn.lab.datasets.obo import read_obo
@@ -256,7 +258,7 @@ def archive(path: Path) -> str:
 
 
 def predict(path: Path) -> str:
-    write_predictions(trained() / "run", Files(path, path.parent / "out.tsv", overwrite=True))
+    write_predictions(trained() / "run", Files(path, path.parent / "out.tsv", overwrite=True), PredictOptions())
     return (path.parent / "out.tsv").read_text()
 
 

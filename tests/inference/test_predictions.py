@@ -120,7 +120,7 @@ def test_sets_and_intervals(sets):
             "cannot sort by 'probability:cliqe1'.*did you mean 'probability:clique1'",
         ),
         ("multi-class", {"min_known": 2}, "the share is 2; accepted: 0 to 1"),
-        ("multi-class", {"top": 0}, "--top: 0 classes; accepted: 1 or more"),
+        ("multi-class", {"top": 0}, "top: 0 classes; accepted: 1 or more"),
         ("regression", {"coverage": 0.5, "coverage_by_class": True}, "the labels are values, not classes"),
         ("regression", {"sort": "probability"}, "cannot sort by 'probability'"),
     ],

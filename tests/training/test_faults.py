@@ -256,6 +256,7 @@ def with_labels(labels, splits=None):
     return replace(data, subgraphs=subgraphs)
 
 
+@pytest.mark.filterwarnings("ignore:.* one subgraph")
 @pytest.mark.parametrize("class_weights", [False, True])
 def test_labels_that_training_never_sees(tmp_path, class_weights):
     labels = ["a", "b"] * 10 + ["a", "b", "x", "x", "b"] + ["a", "y", "b", "x", "a"]

@@ -36,6 +36,7 @@ def all_are_judged(monkeypatch):
     """Networks are judged to the end, however well or badly they do; the data are too easy for them to be."""
     monkeypatch.setattr(portfolio_run, "NEARLY_PERFECT", 0.0)
     monkeypatch.setattr(portfolio_run, "clearly_behind", lambda *_: "")
+    monkeypatch.setattr(portfolio_run, "learning_curve", lambda *_, **__: None)
 
 
 def small(*only: str, **auto: object):
@@ -348,6 +349,7 @@ def labelled(labels, splits=None, task=None, **options) -> Dataset:
     "labels",
     [list("aabbcc"), list("ab" * 10), list("ababababababc"), [["a"], ["b"], ["a", "b"]] * 4, [0.5, 1.5, 2.25] * 3],
 )
+@pytest.mark.filterwarnings("ignore:.* one subgraph")
 def test_few_subgraphs_without_splits(tmp_path, labels):
     data = labelled(labels)
     found = fit(data, tmp_path / "run", small("bag", "topology", folds=5))
@@ -356,6 +358,7 @@ def test_few_subgraphs_without_splits(tmp_path, labels):
     assert np.isfinite(found.leaderboard[0].score)
 
 
+@pytest.mark.filterwarnings("ignore:.* one subgraph")
 def test_too_few_subgraphs_are_refused(tmp_path):
     with pytest.raises(DataError, match="at least 3 are needed"):
         fit(labelled(list("ab")), tmp_path / "run")
@@ -367,9 +370,9 @@ def test_too_few_subgraphs_are_refused(tmp_path):
 def test_a_graph_without_edges(tmp_path):
     data = dataset()
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
-    found = fit(bare, tmp_path / "run", small("bag", "topology", "bag-1hop"))
+    found = fit(bare, tmp_path / "run", small("bag", "topology", "surroundings"))
     notes = {row.name: row.note for row in found.leaderboard}
-    assert notes["bag-1hop"] == "bag-1hop needs edges, but the graph has none"
+    assert notes["surroundings"] == "subgnn needs edges, but the graph has none"
     assert notes["bag"] == ""
 
 

@@ -169,7 +169,7 @@ def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
             )
     except Stopped as why:
         return Fold(None, time.monotonic() - begin, str(why))
-    predictions, found = found.predictions, replace(found, vectors=None)
+    found = replace(found, vectors=None)
     if job.fold < 0:
         return found
     kept: FitResult | Path | None = None
@@ -177,7 +177,7 @@ def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
         kept = found if common.folder is None else common.folder / f"first-{job.name}"
         if isinstance(kept, Path):
             joblib.dump(found, kept)
-    return Fold(predictions.astype(np.float32), time.monotonic() - begin, fitted=kept)
+    return Fold(found.predictions.astype(np.float32), time.monotonic() - begin, fitted=kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ Candidates that are finished are kept in RUN/candidates, and are not judged agai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,6 @@ class CandidateScores:
 
     pool: CrossValidation
     metric: str
-    _ranked: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     @classmethod
     def by(cls, select_by: str, pool: CrossValidation) -> CandidateScores:
@@ -153,15 +152,11 @@ class CandidateScores:
         if row.predictions is None or self.metric == HEADLINE:
             terms = self.terms(row)
             return {"score": None, "low": None, "high": None} if terms is None else self._with_interval(terms)
-        if row.name in self._ranked:  # a leaderboard is drawn after every step
-            return self._ranked[row.name]
         found, subgraphs = row.predictions.astype(np.float64), self.pool.subgraphs
         targets = np.asarray(subgraphs.targets, np.float64)
         samples = score_samples(found, OutOfFold(found[None], targets, subgraphs.task, self.pool.units, self.metric))
         low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
-        score = score_of(found, targets, subgraphs.task, self.metric)
-        self._ranked[row.name] = {"score": score, "low": low, "high": high}
-        return self._ranked[row.name]
+        return {"score": score_of(found, targets, subgraphs.task, self.metric), "low": low, "high": high}
 
     def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
         low, high = score_interval(terms.joined(self.pool.units))
