@@ -370,9 +370,9 @@ def test_too_few_subgraphs_are_refused(tmp_path):
 def test_a_graph_without_edges(tmp_path):
     data = dataset()
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
-    found = fit(bare, tmp_path / "run", small("bag", "topology", "surroundings"))
+    found = fit(bare, tmp_path / "run", small("bag", "topology", "surroundings-gin"))
     notes = {row.name: row.note for row in found.leaderboard}
-    assert notes["surroundings"] == "subgnn needs edges, but the graph has none"
+    assert notes["surroundings-gin"] == "pretraining needs edges, but the graph has none"
     assert notes["bag"] == ""
 
 
