@@ -23,7 +23,7 @@ from subgnn.data.graph import Graph
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
-_REFERENCES = 2048
+_REFERENCES = 1024
 _ENTRIES = 2**23  # of the rows of all references: 100 MB
 _MOST_NEIGHBOURS = 1000  # nodes with more do not spread: the squares of their parts sum to less than a thousandth
 _BLOCK = 256

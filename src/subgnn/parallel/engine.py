@@ -260,8 +260,8 @@ class LocalEngine:
 
     def close(self) -> None:
         """End the workers, and remove what they shared."""
-        while self._idle:
-            self._idle.pop().end()
+        _end_all(self._idle, grace=0.0)
+        self._idle.clear()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -45,7 +45,7 @@ class Evaluation:
 
     Shapes:
         rows: (n,) subgraphs of the split.
-        mapped: (m, width), vectors of the whole model for the map, of ``thin(n, MAX_POINTS)``.
+        mapped: (m, width), vectors for the map, of ``thin(n, MAX_POINTS)``; outputs, if the run is a portfolio.
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
         out_of_fold: calibrated probabilities of a portfolio, and their targets, of all repeats.
     """
@@ -177,7 +177,12 @@ def evaluate(
         flat = torch.from_numpy(folds[0].reshape(-1, folds[0].shape[-1]))
         probabilities = task_of(checkpoint.spec.task).probabilities(flat).numpy()
         joined = probabilities, targets[np.tile(folds[1], len(folds[0]))]
-    drawn, whole = rows[thin(len(rows), MAX_POINTS)], source is predictor and run.vectors is not None
+    shown, whole = thin(len(rows), MAX_POINTS), source is predictor and run.vectors is not None
+    if run.result.is_portfolio:  # its vectors take as long as its training
+        mapped = outputs[shown].numpy()
+    else:
+        drawn = rows[shown]
+        mapped = run.vectors[drawn] if whole else predictor.embeddings(subgraphs.nodes.take(drawn))  # type: ignore[index]
     return Evaluation(
         result=run.result,
         records=[] if run.result.is_portfolio else selected_records(run.records, run.result, where),
@@ -193,7 +198,7 @@ def evaluate(
         thresholds=predictor.thresholds,
         out_of_fold=joined,
         member=predictor.member_with_channels,
-        mapped=run.vectors[drawn] if whole else predictor.embeddings(subgraphs.nodes.take(drawn)),  # type: ignore[index]
+        mapped=mapped,
     )
 
 

@@ -265,7 +265,7 @@ class _Training:
         corrects = baseline_of(row.recipe) is not None and corrected in judged
         if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
             return f"left out: it corrects {corrected}, which is clearly behind {best}"
-        if 1 - score < NEARLY_PERFECT * (1 - cast(float, self.scores.constant()["score"])):
+        if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._score(None)["score"])):
             return f"left out: {best} has {score:.3f}, and no network could measurably improve on it"
         for one in self.rows:
             if one.behind and self._recipe[one.name] == self._recipe[row.name]:
@@ -382,7 +382,7 @@ class _Training:
         constant = Candidate(
             name=_CONSTANT,
             recipe="",
-            **self.scores.constant(),
+            **self._score(None),
             seconds=0.0,
             weight=weights.get(_CONSTANT, 0.0),
             note="ignores the subgraph",
@@ -410,11 +410,11 @@ class _Training:
             self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
             self._shown = time.monotonic()
 
-    def _score(self, row: Entry) -> dict[str, float | None]:
-        """The score of a candidate with its interval, computed once for each of its repeats."""
-        key = row.name, 0 if row.predictions is None else len(row.predictions)
+    def _score(self, row: Entry | None) -> dict[str, float | None]:
+        """The score of a candidate with its interval, computed once for each of its repeats; None is the constant."""
+        key = ("", 0) if row is None else (row.name, 0 if row.predictions is None else len(row.predictions))
         if key not in self._scored:
-            self._scored[key] = self.scores.of(row)
+            self._scored[key] = self.scores.constant() if row is None else self.scores.of(row)
         return self._scored[key]
 
     def outputs(self, answer: _Ensemble, spec: ModelSpec) -> list[NDArray[np.float64]]:

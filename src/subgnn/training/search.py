@@ -6,8 +6,8 @@ candidate depend on the predictions of others, never on the time at which they a
 
 1. *First folds.* Every candidate that is fitted in one go predicts the first fold. That measures its cost, and what it
    gains over always predicting the most frequent class.
-2. *Other folds.* If there is time for all, the slowest come first, which ends soonest. If not, those of the highest
-   gain for their cost come first, and candidates that would not be finished are left out.
+2. *Other folds.* If there is time for all, all are fitted. If not, those of the highest gain for their cost come first,
+   and candidates that would not be finished are left out.
 3. *Networks*, one after the other, as what the candidates before have scored decides whether a network may still win.
    A network that would take too long is stopped as soon as its first epochs show it.
 4. *Repeats.* Small sets are dealt into folds several times, for candidates that are fitted in one go.
@@ -91,11 +91,11 @@ class Search:
         networks = [entry for entry in self._open() if not entry.is_simple]
         self.on_change("work that candidates share")
         self.fits.prepare(simple)
-        self._fit_folds([(entry, 0, 0) for entry in simple])
-        planned = self._plan([entry for entry in simple if (0, 0) in entry.folds and not entry.dropped])
         # On a GPU, the first network trains beside the others; whether it is left out is decided as if it came later.
         early = [entry for entry in networks[:1] if self.fits.device == "cuda" and not vectors_key(entry.recipe)]
-        self._fit_folds([*planned, *((entry, 0, fold) for entry in early for fold in range(len(self._of(0))))])
+        wanted = [(entry, 0, fold) for fold in range(len(self._of(0))) for entry in simple]
+        self._fit_folds([*wanted, *((entry, 0, fold) for entry in early for fold in range(len(self._of(0))))], simple)
+        self._fit_folds(self._plan([entry for entry in simple if (0, 0) in entry.folds and entry in self._open()]))
         for entry in networks:
             if not entry.dropped:
                 self._judge_network(entry)
@@ -126,26 +126,36 @@ class Search:
             self._splits[repeat] = self.fits.pool.folds(repeat, self.num_folds)
         return self._splits[repeat]
 
+    def _missing(self, entry: Entry) -> list[int]:
+        return [fold for fold in range(len(self._of(0))) if (0, fold) not in entry.folds]
+
+    def _cost(self, entry: Entry) -> float:
+        """Seconds of the fits of a candidate that are missing, the final one among them."""
+        return len(self._missing(entry)) * entry.fit_seconds + self.refit_seconds(entry)
+
+    def _has_time(self, entries: Sequence[Entry]) -> bool:
+        """Whether there is time for all folds of candidates, as far as their first folds tell."""
+        if not all((0, 0) in entry.folds or entry.dropped for entry in entries):
+            return True
+        return sum(map(self._cost, entries)) <= (self.budget.left - self.reserve()) * self.fits.slots
+
     def _plan(self, entries: Sequence[Entry]) -> list[tuple[Entry, int, int]]:
-        """The other folds of the first repeat, in the order in which they are fitted."""
-        rest = range(1, len(self._of(0)))
+        """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
         left = (self.budget.left - self.reserve()) * self.fits.slots
-        cost = {entry.name: len(rest) * entry.fit_seconds + self.refit_seconds(entry) for entry in entries}
-        if sum(cost.values()) <= left:
-            ordered = sorted(entries, key=lambda entry: -entry.fit_seconds) if self.fits.slots > 1 else entries
-            return [(entry, 0, fold) for entry in ordered for fold in rest]
+        cost = {entry.name: self._cost(entry) for entry in entries}
         gains = {entry.name: self.rules.gain(*self.predicted(entry, 1)) for entry in entries}
-        planned = []
+        planned: list[tuple[Entry, int, int]] = []
         for entry in sorted(entries, key=lambda entry: -gains[entry.name] / max(1e-3, cost[entry.name])):
             if cost[entry.name] <= left:
                 left -= cost[entry.name]
-                planned += [(entry, 0, fold) for fold in rest]
+                planned += [(entry, 0, fold) for fold in self._missing(entry)]
             else:
                 needs, has = cost[entry.name] / self.fits.slots, max(0.0, left) / self.fits.slots
                 entry.leave_out(f"left out: needs about {needs:.0f} s more, and {has:.0f} s were left")
         return planned
 
-    def _fit_folds(self, wanted: Sequence[tuple[Entry, int, int]]) -> None:
+    def _fit_folds(self, wanted: Sequence[tuple[Entry, int, int]], while_time: Sequence[Entry] = ()) -> None:
+        """Fit candidates to folds; with ``while_time``, as long as there is time for all folds of these candidates."""
         by_name = {entry.name: entry for entry, _, _ in wanted}
         jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
         # One that takes more than this could not be finished on all folds.
@@ -153,6 +163,8 @@ class Search:
         for job, found in self.fits.map(jobs, seconds=longest):
             self._receive(by_name[job.name], job, found)
             self._show()
+            if not self._has_time(while_time):
+                break
 
     def _receive(self, entry: Entry, job: FitJob, found: Fold | Failure) -> None:
         if isinstance(found, Failure):
