@@ -308,13 +308,21 @@ def train(
     return run
 
 
-def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
+def load(path: str | Path, data: Dataset | str | Path | None = None, *, graph: Any = None) -> Run:
     """Open a finished run: its folder, or a file that :meth:`Run.export` or ``subgnn export`` wrote.
 
     Args:
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
+        graph: another graph to answer on, such as one that has grown: of this library or another one, a dataset, a
+            table of edges, or the path of any of them. A warning says how it differs.
     """
-    return Run(Path(path), open_run(Path(path), Path(data) if isinstance(data, str) else data))
+    if graph is not None and not isinstance(graph, (str, Path)):
+        graph = graph.graph if isinstance(graph, Dataset) else as_graph(graph)
+    given = Path(graph) if isinstance(graph, str) else graph
+    opened = open_run(Path(path), Path(data) if isinstance(data, str) else data, graph=given)
+    if opened.match is not None:
+        warnings.warn("; ".join(opened.match.lines), DataWarning, stacklevel=2)
+    return Run(Path(path), opened)
 
 
 def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:

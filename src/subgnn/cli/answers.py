@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, check_paths
+from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, MemoryLimit, RunPath, Settings, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
 from subgnn.storage.files import STANDARD_STREAM
@@ -31,6 +31,7 @@ class AnswerOptions:
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     data: DataPath = None
+    graph: GraphPath = None
     force: ForceFlag = False
     excel_safe: Annotated[bool, Option("--excel-safe", help="Quote texts that Excel would take for formulas.")] = False
     memory: MemoryLimit = None
@@ -51,7 +52,7 @@ class AnswerOptions:
 
         columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
         reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=self.notes.append)
-        return Files(self.subgraphs, out, reading, self.data, self.force, self.excel_safe)
+        return Files(self.subgraphs, out, reading, self.data, self.force, self.excel_safe, self.graph)
 
     def report(self, run: Path, out: Path, words: str, **numbers: int) -> None:
         """Print what was written and the notes; on stderr if the answers are on the standard output."""
@@ -112,7 +113,7 @@ def embed_subgraphs(
         refused = {"--set": settings, "--seed": seed, "--model": model}
     else:
         given, hint = "--recipe computes vectors from a graph", "leave it out"
-        refused = {"--data": options.data}
+        refused = {"--data": options.data, "--graph": options.graph}
     if option := next((option for option, value in refused.items() if value), ""):
         raise UserError(f"this option does not apply here: {given}", where=option, hint=hint)
     options.check(run if recipe is None else None, out)

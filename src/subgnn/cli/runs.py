@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, RunPath, check_paths
-from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
+from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RunPath, check_paths
+from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.train import print_result
 from subgnn.errors import UserError
 from subgnn.storage.files import finite
@@ -19,6 +19,7 @@ def evaluate_run(
     run: RunPath,
     split: Annotated[Literal["train", "val", "test"], Option(help="The split to score.")] = "test",
     data: DataPath = None,
+    graph: GraphPath = None,
     json: JsonFlag = False,
 ) -> None:
     """Score a run on a split of its dataset.
@@ -28,10 +29,12 @@ def evaluate_run(
     check_paths(run)
     from subgnn.inference.open import evaluate_split
 
-    result = evaluate_split(run, split, data)
+    notes: list[str] = []
+    result = evaluate_split(run, split, data, graph=graph, on_note=notes.append)
     if json:
-        print_json(finite(result.to_json()))
+        print_json(finite(result.to_json() | ({"notes": notes} if notes else {})))
     else:
+        print_notes(notes)
         print_result(result)
 
 

@@ -82,7 +82,7 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     raise DataError(what, where=str(path), hint="give only the dataset, or give a table of edges here")
 
 
-def read_graph_of(source: Source) -> Graph:
+def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     """:func:`read_graph`, or the graph of a dataset: of a folder, which need not have subgraphs, or of a bundle."""
     if isinstance(source, str | Path):
         path = Path(source)
@@ -90,7 +90,7 @@ def read_graph_of(source: Source) -> Graph:
             return read_folder_graph(path)
         if BUNDLE.accepts(path):
             return read_dataset(path).graph
-    return read_graph(source)
+    return read_graph(source, options)
 
 
 def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:

@@ -23,7 +23,7 @@ from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import Matched, match_nodes
 from subgnn.errors import DataError, UserError
-from subgnn.inference.open import fit_without_labels, open_run
+from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
@@ -224,6 +224,7 @@ class Files:
     Args:
         reading: how the subgraphs are read.
         data: the dataset of the run; by default its own.
+        graph: another graph to answer on.
         overwrite: replace an existing output.
         excel_safe: write CSV and TSV without cells that a spreadsheet would take for formulas.
     """
@@ -234,6 +235,14 @@ class Files:
     data: Path | None = None
     overwrite: bool = False
     excel_safe: bool = False
+    graph: Path | None = None
+
+    def open(self, run: Path) -> OpenedRun:
+        """Open a run on its own graph or on the given one; notes say how that differs."""
+        opened = open_run(run, self.data, graph=self.graph)
+        for line in opened.match.lines if opened.match else ():
+            self.reading.on_note(line)
+        return opened
 
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
         """The output format, from the file ending; TSV for the standard output, None if the ending is in ``others``.
@@ -272,7 +281,7 @@ class Files:
 def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:
     """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs."""
     form = files.output_format(default="tsv")
-    predictor = open_run(run, files.data).predictor
+    predictor = files.open(run).predictor
     query = files.read(predictor.graph)
     files.write(form or "tsv", prediction_table(predictor, query, top=top))
     return len(query)
@@ -281,7 +290,7 @@ def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int
 def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
     form = files.output_format(others=[_NPY])
-    predictor = open_run(run, files.data).predictor
+    predictor = files.open(run).predictor
     return _write_vectors(predictor, files.read(predictor.graph), files, form)
 
 

@@ -41,7 +41,7 @@ from subgnn.training.run_dir import (
     claim_run,
     is_finished,
     keep_dataset,
-    keep_subgraph_keys,
+    keep_subgraphs,
     result_fields,
 )
 
@@ -61,7 +61,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     if resume and is_finished(out):
         if first:
             can_resume(options)
-            keep_subgraph_keys(dataset.subgraphs, out)
+            keep_subgraphs(dataset, out)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -76,7 +76,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         if first and options.keep_data:
             keep_dataset(dataset, out)
         if first:
-            keep_subgraph_keys(dataset.subgraphs, out)
+            keep_subgraphs(dataset, out)
         with RunLoggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
             portfolio = recipe.is_portfolio

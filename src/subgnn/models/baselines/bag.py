@@ -28,8 +28,9 @@ from torch.nn import functional
 from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.regression import Path, fit_balanced, fit_linear, fit_outputs
 from subgnn.models.kernel_machines.views import WAYS, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
@@ -68,6 +69,8 @@ class BagModel(TensorModel):
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
+        through = "takes part through its neighbours alone" if one_hop else "counts for nothing"
+        self.on_new_graph = f"a new node has no weight of its own, and {through}"
 
     def sees(self, settings: Settings) -> View:
         return "surroundings" if self.one_hop else "nodes"
@@ -99,6 +102,19 @@ class BagModel(TensorModel):
         ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.of(BagSettings).weighted
         values, unit = features(graph, nodes, ways=ways, weighted=weighted)
         return Bags(values[:, columns], unit[:, columns])
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Renumber the columns; those of nodes that are gone are dropped."""
+        weights, number = checkpoint.weights, match.graph.num_nodes
+        part, node = np.divmod(weights["columns"].numpy(), match.num_old)
+        place = match.rows(node)
+        gone = np.unique(node[(place < 0) & (part == 0)])
+        match.tell_gone(len(gone), "nodes with a weight of their own are gone")
+        kept = np.flatnonzero(place >= 0)
+        columns = part[kept] * number + place[kept]
+        order = np.argsort(columns)
+        chosen = {"columns": torch.from_numpy(columns[order]), "weight": weights["weight"][kept[order]]}
+        return replace(checkpoint, weights=weights | chosen)
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
         settings, columns = checkpoint.spec.of(BagSettings), checkpoint.weights["columns"]

@@ -11,7 +11,8 @@ each from profiles of the other four. A label of several has the score with the 
 scale and an offset of its own. For real values the two profiles are of subgraphs above and below the mean, and scale
 and offset are those of least squares.
 
-Scores are linear in p_S: a checkpoint holds a weight for each class and node, where some training walk ends.
+Scores are linear in p_S: a checkpoint holds a weight for each class and node, where some training walk ends. Beside
+them are the nodes and the classes of the training subgraphs, from which the profiles of another graph follow.
 """
 
 from __future__ import annotations
@@ -27,9 +28,15 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, View
-from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
+from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.kernel_machines.kernel_machine import (
+    ViewSource,
+    moved_landmarks,
+    resolve_algorithm,
+    wrong_node_sets,
+)
 from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
 from subgnn.models.kernel_machines.views import DiffusionSettings, Matrix, multiply
 from subgnn.models.spec import Checkpoint, Weights
@@ -48,6 +55,7 @@ class ProfileModel(TensorModel):
     """PROFILES."""
 
     is_fitted_in_one_go = True
+    on_new_graph = "the walks of the training subgraphs, and with them the profiles, are computed on the new graph"
     needs_edges = False
     settings = (DiffusionSettings,)
 
@@ -62,14 +70,30 @@ class ProfileModel(TensorModel):
         """``columns``: the nodes where some training walk ends."""
         source = ViewSource(data.graph, data.subgraphs.nodes, recipe.of(DiffusionSettings), keep=True)
         walks = source.views(recipe.of(DiffusionSettings).damping, on_progress=data.on_prepare)["walk"]
-        ends = _mean(walks.values[data.subgraphs.indices("train")]) > 0
-        return {"columns": torch.from_numpy(np.flatnonzero(ends))}
+        train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
+        nodes, ends = data.subgraphs.nodes.take(train), _mean(walks.values[train]) > 0
+        arrays = {"columns": np.flatnonzero(ends), "nodes": nodes.values, "offsets": nodes.offsets}
+        arrays["classes"] = np.zeros((len(train), outputs), np.uint8)
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
 
     def network(self, checkpoint: Checkpoint) -> ProfileNetwork:
         return ProfileNetwork(checkpoint)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Walk from the training subgraphs on the new graph; one that has lost all nodes is dropped."""
+        weights, settings = checkpoint.weights, checkpoint.spec.of(DiffusionSettings)
+        nodes, kept = moved_landmarks(weights, match)
+        walks = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)["walk"].values
+        columns = np.flatnonzero(_mean(walks) > 0)
+        classes = weights["classes"][kept]
+        one_class = task_of(checkpoint.spec.task).one_class
+        found = class_weights(walks[:, columns], classes.numpy().astype(np.float64), one_class=one_class)
+        arrays = {"columns": columns, "nodes": nodes.values, "offsets": nodes.offsets}
+        moved = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()} | {"classes": classes}
+        return replace(checkpoint, weights=weights | moved | {"weight": torch.from_numpy(found) * weights["scale"]})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return frozenset({"weights"})
@@ -80,6 +104,11 @@ class ProfileModel(TensorModel):
             yield "its view, or the way that it is computed, is left open or unknown"
         if not is_sorted_below(columns, graph.num_nodes, np.int64):
             yield "the columns of its profiles are not in order, or are not nodes of the graph"
+        yield from wrong_node_sets(checkpoint.weights, graph)
+        classes = checkpoint.weights["classes"]
+        shape = len(checkpoint.weights["offsets"]) - 1, checkpoint.spec.num_outputs
+        if classes.dtype != torch.uint8 or tuple(classes.shape) != shape or bool((classes > 1).any()):
+            yield "the classes of its training subgraphs have the wrong shape or type"
 
 
 def _mean(rows: Matrix) -> Floats:
@@ -106,11 +135,19 @@ def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
 
 def profile_weights(rows: Matrix, targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
     """The weights of scores (N, outputs) from the walks p (n, N): one column a class, label or value."""
+    return class_weights(rows, _classes(targets, task, outputs), one_class=task_of(task).one_class)
+
+
+def _classes(targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
+    """1 where a subgraph has a class or a label, or is above the mean (n, outputs)."""
     kind = task_of(task)
-    high = kind.indicators(targets > targets.mean() if kind.real else targets, outputs)
-    if kind.one_class:
-        return log_ratios(rows, high)
-    return np.subtract(log_ratios(rows, high), log_ratios(rows, 1 - high))
+    return kind.indicators(targets > targets.mean() if kind.real else targets, outputs)
+
+
+def class_weights(rows: Matrix, classes: Floats, *, one_class: bool) -> Floats:
+    """The weights of scores (N, outputs) from the walks p (n, N) and indicators of classes (n, outputs)."""
+    own = log_ratios(rows, classes)
+    return own if one_class else np.subtract(own, log_ratios(rows, 1 - classes))
 
 
 class ProfileNetwork(nn.Module):
@@ -118,6 +155,7 @@ class ProfileNetwork(nn.Module):
 
     Shapes:
         columns: (F,) the nodes that have weights. weight: (F, outputs) float64. bias: (outputs,).
+        nodes, offsets: the training subgraphs. classes: (n, outputs) uint8, theirs. scale: (outputs,) float64.
     """
 
     columns: Tensor
@@ -128,7 +166,9 @@ class ProfileNetwork(nn.Module):
         super().__init__()
         spec, columns = checkpoint.spec, checkpoint.weights["columns"]
         self.damping, self.seed = spec.of(DiffusionSettings).damping, spec.seed
-        self.register_buffer("columns", columns)
+        for name in ("columns", "nodes", "offsets", "classes"):
+            self.register_buffer(name, checkpoint.weights[name])
+        self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
@@ -146,8 +186,11 @@ class ProfileNetwork(nn.Module):
             if rest.any():
                 scores[held] = _product(rows[held], profile_weights(rows[rest], targets[rest], task, outputs))
         scale, bias = _scale(scores, targets, task, examples.train_weights)
-        weight = profile_weights(rows, targets, task, outputs) * scale
+        classes, nodes = _classes(targets, task, outputs), source.nodes.take(examples.train)
+        weight = class_weights(rows, classes, one_class=task_of(task).one_class) * scale
         state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
+        state |= {"nodes": nodes.values, "offsets": nodes.offsets, "classes": classes.astype(np.uint8)}
+        state["scale"] = np.broadcast_to(scale, outputs).astype(np.float64)
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 

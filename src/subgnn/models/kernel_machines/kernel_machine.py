@@ -40,9 +40,10 @@ from torch import Tensor, nn
 from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
+from subgnn.data.node_match import NodeMatch
+from subgnn.errors import DataError, UserError
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, View
+from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.regression import Floats, fit_outputs
 from subgnn.models.kernel_machines.views import (
     ALL_TYPES,
@@ -78,6 +79,7 @@ class KernelMachine(TensorModel):
     """A kernel machine on the views that ``diffusion.views`` lists."""
 
     is_fitted_in_one_go = True
+    on_new_graph = "the training subgraphs are measured again on the new graph; their weights stay as they are"
     needs_edges = False
     settings = (DiffusionSettings,)
 
@@ -118,6 +120,27 @@ class KernelMachine(TensorModel):
         """Say where the training subgraphs are: their views are computed when they are needed."""
         nodes = Ragged(network.nodes.numpy(), network.offsets.numpy())
         network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=context.cache), slice(None)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Measure the landmarks on the new graph; a landmark that has lost all nodes is dropped."""
+        settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
+        check_views(settings.views, match.graph)
+        if settings.damping == 0:
+            raise ValueError("its damping is left open")
+        nodes, kept = moved_landmarks(weights, match)
+        views = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)
+        found = measured_landmarks([view for name, view in views.items() if name != TOPOLOGY], settings.kernel)
+        state = {
+            "nodes": nodes.values,
+            "offsets": nodes.offsets,
+            "with_mean": found.with_mean,
+            "lengths": found.lengths,
+        }
+        if TOPOLOGY in views:
+            standard = Standard.of(views[TOPOLOGY].values)
+            state |= {"mean": standard.mean, "deviation": standard.deviation}
+        moved = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+        return replace(checkpoint, weights=weights | moved | {"weight": weights["weight"][kept]})
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
@@ -177,6 +200,25 @@ def fit_regression(
 def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
     """C of the regression: the one that is set, or those that are tried."""
     return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
+
+
+def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray[np.int64]]:
+    """The subgraphs ``nodes`` and ``offsets`` of a checkpoint on another graph, and the places of those with nodes."""
+    before = Ragged(weights["nodes"].numpy(), weights["offsets"].numpy())
+    nodes = match.node_sets(before)
+    kept = np.flatnonzero(nodes.lengths > 0)
+    match.tell_gone(int((nodes.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
+    if not len(kept):
+        raise DataError("no training subgraph has a node left", where="--graph", hint="train again on this graph")
+    return nodes.take(kept), kept
+
+
+def measured_landmarks(views: list[Rows], kernel: str) -> Reference:
+    """The reference of subgraphs, all of which are landmarks, from their views."""
+    every = np.arange(len(views[0].squared))
+    return Reference.of(
+        [view.squared for view in views], [view.products(every, every) for view in views], kernel=kernel
+    )
 
 
 def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
