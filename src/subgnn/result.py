@@ -101,6 +101,19 @@ class ThresholdReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedFrom:
+    """The run that another was updated from, how the graph had changed, and scores of both on the same subgraphs."""
+
+    run: str
+    date: str
+    graph: str
+    subgraphs: int = 0
+    before: Scores = field(default_factory=dict)
+    after: Scores = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``interrupted``."""
 
@@ -139,6 +152,7 @@ class RunResult:
     signal: str = ""
     signals: tuple[str, ...] = ()
     interrupted: bool = False
+    updated_from: UpdatedFrom | None = None
     seconds: Seconds
     peak_memory_mb: float
     device: str

@@ -24,6 +24,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
@@ -166,6 +167,18 @@ class Run:
         if isinstance(subgraphs, str):
             subgraphs = self._opened.split(subgraphs, str(self.path))
         return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path))[0]
+
+    def update(self, graph: Any, out: str | Path, *, subgraphs: Source | None = None) -> Run:
+        """Fit the chosen models again on a graph that has grown, as ``subgnn update`` does, and open the new run.
+
+        Args:
+            graph: as in :func:`load`.
+            subgraphs: a table with further labelled subgraphs.
+        """
+        from subgnn.api.update import update_run
+
+        update_run(self.path, _as_given(graph), Path(out), subgraphs=subgraphs)
+        return load(out)
 
     @property
     def leaderboard(self) -> pd.DataFrame:
@@ -316,13 +329,18 @@ def load(path: str | Path, data: Dataset | str | Path | None = None, *, graph: A
         graph: another graph to answer on, such as one that has grown: of this library or another one, a dataset, a
             table of edges, or the path of any of them. A warning says how it differs.
     """
-    if graph is not None and not isinstance(graph, (str, Path)):
-        graph = graph.graph if isinstance(graph, Dataset) else as_graph(graph)
-    given = Path(graph) if isinstance(graph, str) else graph
+    given = None if graph is None else _as_given(graph)
     opened = open_run(Path(path), Path(data) if isinstance(data, str) else data, graph=given)
     if opened.match is not None:
         warnings.warn("; ".join(opened.match.lines), DataWarning, stacklevel=2)
     return Run(Path(path), opened)
+
+
+def _as_given(graph: Any) -> Path | Graph:
+    """A graph, or the path of one."""
+    if isinstance(graph, (str, Path)):
+        return Path(graph)
+    return graph.graph if isinstance(graph, Dataset) else as_graph(graph)
 
 
 def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:

@@ -153,6 +153,7 @@ def serve_runs(
     timeout: Annotated[float, Option(min=0.1, help="Timeout for answering a request, in seconds.")] = 30.0,
     body_timeout: Annotated[float, Option(min=0.1, help="Timeout for receiving a request, in seconds.")] = 10.0,
     data: DataPath = None,
+    graph: GraphPath = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve runs over HTTP: predictions and explanations as JSON, and a page to explore them.
@@ -175,5 +176,5 @@ def serve_runs(
         "seconds": timeout,
         "body_seconds": body_timeout,
     }
-    names = allowed_host or ()
-    serve(runs, host=host, port=port, token_file=token_file, names=names, data=data, limits=limits, on_ready=on_ready)
+    given: dict[str, Any] = {"names": allowed_host or (), "data": data, "graph": graph, "limits": limits}
+    serve(runs, host=host, port=port, token_file=token_file, on_ready=on_ready, **given)

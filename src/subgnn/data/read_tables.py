@@ -93,8 +93,10 @@ def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     return read_graph(source, options)
 
 
-def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:
-    """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed.
+def read_subgraphs(
+    source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0, draw_split: bool = True
+) -> SubgraphSet:
+    """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed, if one is to be drawn.
 
     A subgraph of which no node is in the graph, or that has no label, is left out, with a warning. A label is whole
     unless ``options.labels`` states that the task is multi-label.
@@ -120,8 +122,10 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
     try:
         task, targets, classes = _labels(members, options.labels or LabelFormat())
         names = Strings.of(members.names) if members.named else None
-        subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
-        drawn = subgraphs.splits is None
+        subgraphs = SubgraphSet(
+            nodes, task, targets, classes, _splits(members, whole=draw_split), names, times=members.times
+        )
+        drawn = draw_split and subgraphs.splits is None
         if drawn:
             subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:
@@ -155,8 +159,8 @@ def _labels(members: Members, form: LabelFormat) -> Any:
         raise DataError(error.what, where=where, hint=error.hint) from None
 
 
-def _splits(members: Members) -> Any:
-    """The places of the splits in :data:`SPLITS`; None if the file has no splits."""
+def _splits(members: Members, *, whole: bool = True) -> Any:
+    """The places of the splits in :data:`SPLITS`; None if the file has no splits. A ``whole`` set needs all three."""
     if members.splits is None:
         return None
     found = [_SPLIT_NAMES.get(text.casefold(), text.casefold()) for text in members.splits]
@@ -165,7 +169,7 @@ def _splits(members: Members) -> Any:
             raise DataError("the split is missing", where=members.place(i), hint="fill or drop empty cells")
         if split not in SPLITS:
             raise DataError(f"unknown split {excerpt(text)}", where=members.place(i), hint=choices(text, SPLITS))
-    for split in SPLITS:
+    for split in SPLITS if whole else ():
         if split not in found:
             hint = "train, val and test each need at least one; without the column, a split is drawn"
             raise DataError(f"no subgraph in split '{split}'", where=members.where, hint=hint)

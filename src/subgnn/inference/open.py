@@ -267,7 +267,7 @@ def score(
         which = f"{excerpt(unseen[0])}" if unseen else f"they are {subgraphs.task}"
         what, hint = f"the dataset has different labels from the run: {which}", "give subgraphs with its labels"
         raise DataError(what, where=where, hint=hint)
-    subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=_renumbered(subgraphs, spec.classes))
+    subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=renumbered(subgraphs, spec.classes))
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
@@ -277,7 +277,7 @@ def score(
     return scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes)
 
 
-def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
+def renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
     """Targets, renumbered by the order of the given classes."""
     targets = np.asarray(subgraphs.targets)
     places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)

@@ -30,6 +30,7 @@ from subgnn.reports.drawing import draw_with_anchors
 from subgnn.result import RunResult
 from subgnn.serve import named_runs
 from subgnn.serve.limits import Limits, check_deadline
+from subgnn.serve.monitoring import log
 from subgnn.serve.nodes import NodeIndex
 from subgnn.task import task_of
 from subgnn.versions import __version__
@@ -91,7 +92,7 @@ class LazyCompleter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
-    """A run and its answers to requests, as plain values."""
+    """A run and its answers to requests, as plain values; ``differs`` says how its graph differs from its own."""
 
     name: str
     predictor: Predictor
@@ -102,6 +103,7 @@ class ServedRun:
     explainer: Explainer
     completer: LazyCompleter
     limits: Limits
+    differs: tuple[str, ...] = ()
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""
@@ -134,6 +136,7 @@ class ServedRun:
             "num_known": len(self.known.places()),
             "examples": self.examples(),
             "graph_hash": graph.content_hash,
+            "differs": list(self.differs),
             "trained_with": self.result.versions,
             "served_by": {"subgnn": __version__},
             "limits": self.limits.to_json(),
@@ -257,22 +260,27 @@ def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
     return task_of(subgraphs.task).names(subgraphs.targets[place], subgraphs.classes)
 
 
-def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None) -> dict[str, ServedRun]:
+def open_runs(
+    given: Sequence[str], *, limits: Limits, data: Path | None = None, graph: Path | None = None
+) -> dict[str, ServedRun]:
     """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph.
 
     Args:
         given: folders of runs, or files that ``subgnn export`` wrote.
         data: the dataset of all of them; by default each run's own.
+        graph: another graph for all of them to answer on.
     """
     read = cache(_read)
     indexes: dict[int, NodeIndex] = {}
     found: dict[str, ServedRun] = {}
     for name, run in named_runs(given):
-        opened = open_run(run, data, read=read, predictor=_predictor)
-        graph = opened.predictor.graph
-        shared = id(graph.offsets)
+        opened = open_run(run, data, graph=graph, read=read, predictor=_predictor)
+        if opened.match is not None:
+            log("another graph", run=name, differs="; ".join(opened.match.lines))
+        graph_of_run = opened.predictor.graph
+        shared = id(graph_of_run.offsets)
         if shared not in indexes:
-            indexes[shared] = NodeIndex(graph)
+            indexes[shared] = NodeIndex(graph_of_run)
         found[name] = ServedRun(
             name=name,
             predictor=opened.predictor,
@@ -283,6 +291,7 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
             explainer=Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
             completer=LazyCompleter(opened, name),
             limits=limits,
+            differs=() if opened.match is None else tuple(opened.match.lines),
         )
     return found
 
