@@ -123,6 +123,8 @@ class RunResult:
     split: str
     edges_until: AnyNumber | None = None
     look_ahead: bool = False
+    as_of: str = ""
+    as_of_step: AnyNumber = 0.0
     recipe: str
     method: str
     seed: Seed

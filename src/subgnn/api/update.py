@@ -21,6 +21,7 @@ from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import timed
 from subgnn.data.read_tables import read_graph_of, read_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
@@ -91,6 +92,7 @@ def update_run(
         seed=before.seed,
         device=device,
         allow_look_ahead=before.look_ahead,
+        as_of="subgraph" if before.as_of else "now",
     )
     found = replace(found, updated_from=_compared(run, before, match, known, new, out))
     found.save(out)
@@ -162,7 +164,10 @@ def settled(recipe: Recipe, spec: ModelSpec, members: dict[str, ModelSpec]) -> R
 def selected_settings(recipe: Recipe, spec: ModelSpec) -> list[str]:
     """Overrides that turn a recipe into the one whose model was selected, as after ``--set``."""
     found = []
-    sections = {"embeddings": (recipe.embeddings, spec.embeddings), "model": (recipe.model, spec.model)}
+    sections: dict[str, tuple[Any, Any]] = {
+        "embeddings": (recipe.embeddings, spec.embeddings),
+        "model": (recipe.model, spec.model),
+    }
     sections |= {name: (recipe.of(type(chosen)), chosen) for name, chosen in spec.methods.items() if name != "baseline"}
     for section, (given, chosen) in sections.items():
         for one in fields(chosen):
@@ -177,7 +182,8 @@ def _compared(
 ) -> UpdatedFrom:
     """What the new run came from, with scores of both on the held-out subgraphs whose classes the old run knows."""
     about: dict[str, Any] = {"run": str(run.resolve()), "date": before.date, "graph": match.line}
-    held = known.take(np.empty(0, np.int64)) if known.splits is None else known.take(known.indices("test"))
+    known = timed(known, before.as_of_step) if before.as_of else known
+    held = known.take(np.empty(0, np.int64) if known.splits is None else known.indices("test"))
     try:
         old = open_run(run, graph=graph).predictor
     except DataError as error:  # a model that cannot answer on another graph

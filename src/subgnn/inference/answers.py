@@ -21,7 +21,9 @@ from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.tables import Source
 from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import as_rows
 from subgnn.data.read_tables import Matched, match_nodes
+from subgnn.data.values import check_times
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
@@ -72,6 +74,13 @@ class Query:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def as_of(self, step: float | None) -> Query:
+        """The subgraphs, each as of its time if the run measures them so and the table has times; else as of now."""
+        if step is None or self.members.times is None:
+            return self
+        nodes = as_rows(self.matched.nodes, check_times(self.members.times, len(self)), step)
+        return replace(self, matched=replace(self.matched, nodes=nodes))
 
     def refuse_empty(self) -> None:
         """Raise :class:`DataError` if no subgraph has a node in the graph."""
@@ -180,7 +189,7 @@ def prediction_table(predictor: Predictor, query: Query, *, top: int | None = No
     Args:
         top: give this many classes, the likeliest first, with their probabilities, instead of one column per class.
     """
-    spec = predictor.spec
+    spec, query = predictor.spec, query.as_of(predictor.as_of_step)
     task = task_of(spec.task)
     classes = task.columns(spec.classes)
     own = [(Column("label"), ""), *((Column(title, float), _CLASS) for title in classes)]
@@ -207,6 +216,7 @@ def prediction_table(predictor: Predictor, query: Query, *, top: int | None = No
 
 def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
     """The vector of each subgraph."""
+    query = query.as_of(predictor.as_of_step)
     query.refuse_empty()
     first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
     width = predictor.embeddings(first).shape[1]

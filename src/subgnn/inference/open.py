@@ -26,6 +26,7 @@ from subgnn.data.formats.bundle import unpack_dataset
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import timed
 from subgnn.data.read_tables import read_graph_of
 from subgnn.data.subgraphs import Keys, SubgraphSet, subgraph_keys
 from subgnn.embeddings.sources import Tables, read_run_tables, vectors_hash
@@ -130,6 +131,7 @@ def open_run(
     result = read_result(path)
     dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
     made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
+    made.as_of_step = result.as_of_step if result.as_of else None
     return OpenedRun(
         made, result, dataset.subgraphs, trained_with=lambda: subgraph_keys(read_trained_on(path).subgraphs)
     )
@@ -154,6 +156,12 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
             raise broken("the checkpoint", error, where=str(path), again=again) from None
     made = predictor(checkpoint, match.graph, tables=tables, cache=True, where=str(path), again=again)
     known = match.subgraphs(own.subgraphs) if len(own.subgraphs) else None
+    if result.as_of and match.graph.times is None:
+        hint = "give a graph with a time for each edge"
+        raise DataError("the run measures subgraphs as of their times, but edges have none", where="--graph", hint=hint)
+    if result.as_of and known is not None:
+        known = timed(known, result.as_of_step)
+    made.as_of_step = result.as_of_step if result.as_of else None
     return OpenedRun(made, result, known, match=match)
 
 
@@ -167,6 +175,7 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
     reference = arrays.get("reference")
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
     made = predictor(checkpoint, graph, tables=tables, cache=True, where=str(path), again=EXPORT.again)
+    made.as_of_step = result.as_of_step if result.as_of else None
     if reference is not None:
         source = made.with_channels()
         networks = [] if source is None else source.networks()

@@ -67,6 +67,8 @@ class Predictor:
         self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
         context = LoadContext(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, context)
+        # The step that times are rounded down to, if subgraphs are measured as of their own times.
+        self.as_of_step: float | None = None
 
     @property
     def draws(self) -> int:

@@ -186,6 +186,7 @@ class Model(ABC):
     - ``extra``: the extra of this package that has to be installed for it; empty if none.
     - ``predicts_new_subgraphs``: it predicts subgraphs that were not in the dataset it was fitted to.
     - ``vectors_need_labels``: its vectors are learned from labels; without, they are known when it is set up.
+    - ``measures_at_own_time``: it can measure each subgraph on the graph as it was at the subgraph's time.
     - ``on_new_graph``: what it does on a graph other than the one it was fitted to, in one line; empty if it cannot.
     """
 
@@ -194,6 +195,7 @@ class Model(ABC):
     extra: str = ""
     predicts_new_subgraphs: bool = True
     vectors_need_labels: bool = True
+    measures_at_own_time: bool = False
     on_new_graph: str = ""
 
     @abstractmethod

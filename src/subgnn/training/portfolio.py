@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds, split_units
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
@@ -53,6 +54,7 @@ _FORMAT = Format(
     make="subgnn train writes them",
     again="remove it, and finish the run with subgnn train --resume",
 )
+_UNUSED = 3  # beside the places of splits
 _PARTS = 8  # one of them serves choices within a fit
 _ENOUGH, _MOST_REPEATS = 1000, 4
 _CHEAP = 0.1  # the part of the budget that a candidate's repeats may take
@@ -63,7 +65,8 @@ class CrossValidation:
     """The labelled subgraphs that candidates are judged on and select on; none is in the test split.
 
     ``rows`` are their places in the dataset that was given; ``judged`` are dealt into folds. With ``has_validation``,
-    the others serve all choices.
+    the others serve all choices. Where subgraphs are measured as of their own times, ``blocks`` (n,) are their places
+    in time: a block is judged by fits to those before it, and the first one is never judged.
     """
 
     dataset: Dataset
@@ -71,6 +74,7 @@ class CrossValidation:
     judged: NDArray[np.int64]
     has_validation: bool
     seed: int
+    blocks: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> CrossValidation:
@@ -81,10 +85,15 @@ class CrossValidation:
         rows = np.flatnonzero(splits != HELD_OUT)
         subgraphs = replace(given, groups=_kept_groups(given, splits)).take(rows)
         has_validation = auto.fit_on == "train" and bool((splits == VAL).any())
+        times = times_of(subgraphs.nodes) if auto.fit_on != "train" else None
+        blocks = None if times is None else _time_blocks(times, auto.folds)
         judged = np.flatnonzero(splits[rows] == TRAIN) if auto.fit_on == "train" else np.arange(len(rows))
         if auto.fit_on == "train" and not has_validation:
             rows, subgraphs, judged = rows[judged], subgraphs.take(judged), np.arange(len(judged))
-        found = cls(replace(dataset, subgraphs=replace(subgraphs, splits=None)), rows, judged, has_validation, seed)
+        if blocks is not None:
+            judged = np.flatnonzero(blocks > 0)
+        pool = replace(dataset, subgraphs=replace(subgraphs, splits=None))
+        found = cls(pool, rows, judged, has_validation, seed, blocks)
         needed = 2 if has_validation else 3
         if len(np.unique(found.units)) < needed:
             groups = "" if subgraphs.groups is None else " (each group counts once)"
@@ -117,7 +126,14 @@ class CrossValidation:
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
     def folds(self, repeat: int, count: int) -> list[NDArray[np.int8]]:
-        """The splits for the fits of one repeat: each holds out one fold."""
+        """The splits for the fits of one repeat: each holds out one fold; in time, later blocks have no part in it."""
+        if self.blocks is not None:
+            in_order = []
+            for block in range(1, int(self.blocks.max()) + 1):
+                splits = np.full(len(self.blocks), _UNUSED, np.int8)
+                splits[self.blocks < block], splits[self.blocks == block] = TRAIN, HELD_OUT
+                in_order.append(self._with_validation(splits, f"auto/validation/{repeat}/{block}"))
+            return in_order
         fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
         found = []
         for i in range(int(fold.max()) + 1):
@@ -132,7 +148,7 @@ class CrossValidation:
 
     def _start(self) -> NDArray[np.int8]:
         splits = np.full(len(self.dataset.subgraphs), VAL, np.int8)
-        splits[self.judged] = TRAIN
+        splits[self.judged if self.blocks is None else slice(None)] = TRAIN
         return splits
 
     def _with_validation(self, splits: NDArray[np.int8], name: str) -> NDArray[np.int8]:
@@ -149,6 +165,15 @@ class CrossValidation:
             chosen = int(np.argmax(left))
         splits[train[parts == chosen]] = VAL
         return splits
+
+
+def _time_blocks(times: NDArray[Any], folds: int) -> NDArray[np.int64]:
+    """The place in time of each subgraph: about equal parts, one more than folds; equal times stay together."""
+    _, place, counts = np.unique(times, return_inverse=True, return_counts=True)
+    middles = np.cumsum(counts) - counts / 2
+    blocks = np.minimum((middles * (folds + 1) / len(times)).astype(np.int64), folds)
+    found: NDArray[np.int64] = np.unique(blocks, return_inverse=True)[1][place]
+    return found
 
 
 def _kept_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Strings | None:
@@ -218,11 +243,14 @@ def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSetting
     rows: list[Entry] = []
     for name, recipe in recipes.items():
         row = Entry(name, recipe, dropped=_problem(recipe, graph))
+        if pool.blocks is not None and not model_of(recipe).measures_at_own_time:
+            row.dropped = row.dropped or "it cannot measure a subgraph as of its own time"
         if not row.dropped:
             row.cost = estimated_cost(recipe, sizes)
             wanted = auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(subgraphs)))
             affordable = int(_CHEAP * auto.time // (auto.folds * row.cost.fit))
             row.repeats = wanted if auto.repeats else max(1, min(wanted, affordable))
+            row.repeats = 1 if pool.blocks is not None else row.repeats  # time has one order
             seconds = row.estimate(auto.folds)
             if seconds > left and any(not one.dropped for one in rows):
                 row.dropped = over_budget(seconds, left)

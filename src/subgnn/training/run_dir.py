@@ -52,6 +52,8 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "split": options.split,
         "edges_until": options.edges_until,
         "look_ahead": options.look_ahead,
+        "as_of": "subgraph" if options.as_of == "subgraph" else "",
+        "as_of_step": options.as_of_step,
         "recipe": options.recipe.name,
         "method": options.recipe.method,
         "seed": options.seed,
@@ -85,7 +87,8 @@ def claim_run(options: RunOptions) -> Iterator[None]:
             if any(path.name != LOCK for path in out.iterdir()):
                 raise _existing(out)
             until = {} if options.edges_until is None else {"edges_until": options.edges_until}
-            given = {"seed": options.seed, "split": options.split, **until}
+            given: dict[str, Any] = {"seed": options.seed, "split": options.split, **until}
+            given |= {"as_of": options.as_of} if options.as_of == "subgraph" else {}
             write_json(options.recipe.plain() | given, out / RECIPE)
         try:
             yield
@@ -101,8 +104,9 @@ def can_resume(options: RunOptions) -> bool:
     if not (options.resume and (out / RECIPE).is_file()):
         return False
     before, kept = _read_run_recipe(out, "give another --out")
-    given = kept.get("seed"), kept.get("split", "stored"), kept.get("edges_until")
-    now = options.seed, options.split, options.edges_until
+    given = kept.get("seed"), kept.get("split", "stored"), kept.get("edges_until"), kept.get("as_of")
+    as_of = options.as_of if options.as_of == "subgraph" else None
+    now = options.seed, options.split, options.edges_until, as_of
     if given != now or _settings(before) != _settings(options.recipe):
         hint = "give the same recipe, settings, seed, split and edges, or another --out"
         raise DataError("the existing run has different settings", where=str(out), hint=hint)
@@ -125,7 +129,7 @@ def _read_run_recipe(out: Path, hint: str) -> tuple[Recipe, dict[str, Any]]:
     content = read_json(out / RECIPE, hint)
     if not isinstance(content, dict):
         raise DataError("a table is needed", where=str(out / RECIPE), hint=hint)
-    options = {name: content.pop(name) for name in ("seed", "split", "edges_until") if name in content}
+    options = {name: content.pop(name) for name in ("seed", "split", "edges_until", "as_of") if name in content}
     return parse_recipe(content, str(out / RECIPE)), options
 
 
@@ -161,8 +165,11 @@ def find_runs(folder: Path) -> list[Path]:
 
 def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
     """The dataset of a run with the edges and the split that it was trained on; one without splits has none."""
+    from subgnn.data.own_times import timed
     from subgnn.data.splits import named_split
 
+    if result.as_of:
+        dataset = replace(dataset, subgraphs=timed(dataset.subgraphs, result.as_of_step))
     if result.edges_until is not None:
         dataset = replace(dataset, graph=dataset.graph.until(result.edges_until))
     if dataset.subgraphs.splits is None:

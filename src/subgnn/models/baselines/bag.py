@@ -29,6 +29,7 @@ from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.regression import Path, fit_balanced, fit_linear, fit_outputs
@@ -64,6 +65,7 @@ class BagModel(TensorModel):
     """BAG; with ``one_hop``, the bag spread one hop stands beside it."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
     settings = (BagSettings,)
     switches = MappingProxyType({"weights": "bag.weighted=true", "direction": "bag.directed=true"})
 
@@ -159,8 +161,16 @@ def features(
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
     """What the linear model sees (n, (1 + ways) N), as it is and with the rows of each part scaled to length one.
 
-    The bag is spread one hop along each of the ``ways`` (``views.spread_one_hop``). Both results have the same places.
+    Each subgraph is seen as of its own time, if it has one. The bag is spread one hop along each of the ``ways``
+    (``views.spread_one_hop``). Both results have the same places.
     """
+    if times_of(nodes) is not None:
+
+        def join(found: list[Any], order: NDArray[np.int64]) -> Any:
+            return tuple(join_rows(list(part), order) for part in zip(*found, strict=True))
+
+        found: tuple[Any, Any] = at_own_times(graph, nodes, partial(features, ways=ways, weighted=weighted), join)
+        return found
     bag = bag_of_nodes(nodes, graph.num_nodes)
     parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
     scaled = []

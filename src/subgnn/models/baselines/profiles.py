@@ -35,6 +35,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     ViewSource,
     moved_landmarks,
     resolve_algorithm,
+    set_arrays,
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.regression import Floats, fit_label_scale, minimise_in_box, softmax_loss
@@ -55,6 +56,7 @@ class ProfileModel(TensorModel):
     """PROFILES."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
     on_new_graph = "the walks of the training subgraphs, and with them the profiles, are computed on the new graph"
     needs_edges = False
     settings = (DiffusionSettings,)
@@ -72,7 +74,7 @@ class ProfileModel(TensorModel):
         walks = source.views(recipe.of(DiffusionSettings).damping, on_progress=data.on_prepare)["walk"]
         train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
         nodes, ends = data.subgraphs.nodes.take(train), _mean(walks.values[train]) > 0
-        arrays = {"columns": np.flatnonzero(ends), "nodes": nodes.values, "offsets": nodes.offsets}
+        arrays = {"columns": np.flatnonzero(ends)} | set_arrays(nodes)
         arrays["classes"] = np.zeros((len(train), outputs), np.uint8)
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
@@ -91,7 +93,7 @@ class ProfileModel(TensorModel):
         classes = weights["classes"][kept]
         one_class = task_of(checkpoint.spec.task).one_class
         found = class_weights(walks[:, columns], classes.numpy().astype(np.float64), one_class=one_class)
-        arrays = {"columns": columns, "nodes": nodes.values, "offsets": nodes.offsets}
+        arrays = {"columns": columns} | set_arrays(nodes)
         moved = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()} | {"classes": classes}
         return replace(checkpoint, weights=weights | moved | {"weight": torch.from_numpy(found) * weights["scale"]})
 
@@ -166,8 +168,9 @@ class ProfileNetwork(nn.Module):
         super().__init__()
         spec, columns = checkpoint.spec, checkpoint.weights["columns"]
         self.damping, self.seed = spec.of(DiffusionSettings).damping, spec.seed
-        for name in ("columns", "nodes", "offsets", "classes"):
-            self.register_buffer(name, checkpoint.weights[name])
+        for name in ("columns", "nodes", "offsets", "times", "classes"):
+            if name in checkpoint.weights:
+                self.register_buffer(name, checkpoint.weights[name])
         self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
@@ -189,7 +192,7 @@ class ProfileNetwork(nn.Module):
         classes, nodes = _classes(targets, task, outputs), source.nodes.take(examples.train)
         weight = class_weights(rows, classes, one_class=task_of(task).one_class) * scale
         state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
-        state |= {"nodes": nodes.values, "offsets": nodes.offsets, "classes": classes.astype(np.uint8)}
+        state |= set_arrays(nodes) | {"classes": classes.astype(np.uint8)}
         state["scale"] = np.broadcast_to(scale, outputs).astype(np.float64)
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))

@@ -57,6 +57,7 @@ class TopologyModel(TensorModel):
     """TOPOLOGY."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
     on_new_graph = "the statistics of a subgraph are computed on the new graph; the trees stay as they are"
     settings = (TopologySettings,)
     switches = MappingProxyType({"weights": "topology.weighted=true", "direction": "topology.directed=true"})

@@ -41,6 +41,7 @@ from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import as_rows, times_of
 from subgnn.errors import DataError, UserError
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Cost, LoadContext, Settings, SetUp, Sizes, TrainingData, Vectors, View
@@ -79,6 +80,7 @@ class KernelMachine(TensorModel):
     """A kernel machine on the views that ``diffusion.views`` lists."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
     on_new_graph = "the training subgraphs are measured again on the new graph; their weights stay as they are"
     needs_edges = False
     settings = (DiffusionSettings,)
@@ -108,7 +110,7 @@ class KernelMachine(TensorModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
         nodes = data.subgraphs.nodes.take(train[draw_landmarks(len(train), _LANDMARKS, data.seed)])
-        return {"nodes": torch.from_numpy(nodes.values), "offsets": torch.from_numpy(nodes.offsets)}
+        return {name: torch.from_numpy(array) for name, array in set_arrays(nodes).items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -118,7 +120,7 @@ class KernelMachine(TensorModel):
 
     def on_open(self, network: KernelNetwork, graph: Graph, context: LoadContext) -> None:
         """Say where the training subgraphs are: their views are computed when they are needed."""
-        nodes = Ragged(network.nodes.numpy(), network.offsets.numpy())
+        nodes = stored_sets(network.state_dict())
         network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=context.cache), slice(None)
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
@@ -130,12 +132,7 @@ class KernelMachine(TensorModel):
         nodes, kept = moved_landmarks(weights, match)
         views = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)
         found = measured_landmarks([view for name, view in views.items() if name != TOPOLOGY], settings.kernel)
-        state = {
-            "nodes": nodes.values,
-            "offsets": nodes.offsets,
-            "with_mean": found.with_mean,
-            "lengths": found.lengths,
-        }
+        state = set_arrays(nodes) | {"with_mean": found.with_mean, "lengths": found.lengths}
         if TOPOLOGY in views:
             standard = Standard.of(views[TOPOLOGY].values)
             state |= {"mean": standard.mean, "deviation": standard.deviation}
@@ -202,10 +199,23 @@ def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
     return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
 
 
+def set_arrays(nodes: Ragged) -> dict[str, NDArray[Any]]:
+    """Subgraphs as a checkpoint holds them: ``nodes``, ``offsets``, and ``times`` if they are measured as of these."""
+    times = times_of(nodes)
+    found: dict[str, NDArray[Any]] = {"nodes": nodes.values, "offsets": nodes.offsets}
+    return found if times is None else found | {"times": np.array(times, np.float64)}
+
+
+def stored_sets(weights: Weights) -> Ragged:
+    """The inverse of :func:`set_arrays`."""
+    nodes = Ragged(weights["nodes"].cpu().numpy(), weights["offsets"].cpu().numpy())
+    return as_rows(nodes, weights["times"].cpu().numpy() if "times" in weights else None)
+
+
 def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray[np.int64]]:
     """The subgraphs ``nodes`` and ``offsets`` of a checkpoint on another graph, and the places of those with nodes."""
-    before = Ragged(weights["nodes"].numpy(), weights["offsets"].numpy())
-    nodes = match.node_sets(before)
+    before = stored_sets(weights)
+    nodes = as_rows(match.node_sets(before), times_of(before))
     kept = np.flatnonzero(nodes.lengths > 0)
     match.tell_gone(int((nodes.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
     if not len(kept):
@@ -234,6 +244,9 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
         yield "its training subgraphs are not sets of nodes"
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
         yield "its training subgraphs hold a node that is not in the graph"
+    times = weights.get("times")
+    if times is not None and (times.dtype != torch.float64 or tuple(times.shape) != (len(rows),)):
+        yield "the times of its training subgraphs have the wrong shape or type"
 
 
 def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
@@ -301,8 +314,9 @@ class KernelNetwork(nn.Module):
         spec, weights = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
         self.statistics = TOPOLOGY in self.settings.views
-        for name in ("nodes", "offsets"):
-            self.register_buffer(name, weights[name])
+        for name in ("nodes", "offsets", "times"):
+            if name in weights:
+                self.register_buffer(name, weights[name])
         size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
         for name in ("with_mean", "lengths"):
             self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
@@ -319,7 +333,7 @@ class KernelNetwork(nn.Module):
         found = source.components(examples.train, self.settings.damping, self.seed)
         weight, bias = fit_regression(found.rows, examples, self.settings, len(self.bias))
         nodes, reference = source.nodes.take(found.landmarks), found.reference
-        state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
+        state = set_arrays(nodes) | {"bias": bias.astype(np.float32)}
         state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
         state["weight"] = found.basis @ weight
         if self.statistics:

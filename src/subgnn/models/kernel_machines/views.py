@@ -42,6 +42,7 @@ from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.files import Count, Damping, Size
 from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
@@ -282,7 +283,16 @@ def compute_view(
     stored: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Rows:
-    """A view of subgraphs; ``stored`` reads diffusions from the cache folder or stores them there, unless few."""
+    """A view of subgraphs, each as of its own time if it has one.
+
+    ``stored`` reads diffusions from the cache folder or stores them there, unless few or of several times.
+    """
+    if times_of(nodes) is not None:
+
+        def compute(now: Graph, some: Ragged) -> Matrix:
+            return compute_view(now, some, view, settings).values
+
+        return Rows.of(at_own_times(graph, nodes, compute, join_rows))
     kind, way, of_type = split_view(view)
     if of_type:
         graph = graph.layers[graph.types.index(of_type)]
