@@ -1,7 +1,8 @@
 """How well runs answer on graphs that have grown: part of the nodes is held out at random, and comes back.
 
 The old graph lacks a share of the nodes, with their edges. A run is trained there, on four fifths of the training
-subgraphs and the whole validation split, as far as their nodes are known. Test subgraphs are then scored
+subgraphs (--later 0: on all) and the whole validation split, as far as their nodes are known. Test subgraphs are then
+scored
 
     drop      on the old graph, without the nodes it does not know
     graph     on the whole graph, by the same run (subgnn predict --graph)
@@ -56,7 +57,7 @@ def without_nodes(graph: Graph, share: float, rng: np.random.Generator) -> Graph
     )
 
 
-def scores(dataset: Dataset, recipe: str, share: float, seed: int) -> dict[str, float]:
+def scores(dataset: Dataset, recipe: str, share: float, seed: int, *, later_share: float = 0.2) -> dict[str, float]:
     """Headline scores on test, in the four ways."""
     rng = np.random.default_rng(seed)
     whole = dataset.graph
@@ -67,8 +68,9 @@ def scores(dataset: Dataset, recipe: str, share: float, seed: int) -> dict[str, 
     match = NodeMatch.of(matchable(Dataset("whole", whole, empty)), old)
     given = dataset.subgraphs
     train = rng.permutation(given.indices("train"))
-    later, test = given.take(np.sort(train[: len(train) // 5])), given.take(given.indices("test"))
-    first = given.take(np.sort(np.concatenate([train[len(train) // 5 :], given.indices("val")])))
+    number = round(later_share * len(train))
+    later, test = given.take(np.sort(train[:number])), given.take(given.indices("test"))
+    first = given.take(np.sort(np.concatenate([train[number:], given.indices("val")])))
     known = match.subgraphs(first)
     held = match.subgraphs(test)
     settings = SMALL.get(recipe, {})
@@ -82,10 +84,11 @@ def scores(dataset: Dataset, recipe: str, share: float, seed: int) -> dict[str, 
         found = {"drop": _score(before.predictor, held, len(test))}
         found["graph"] = _score(open_run(out / "run", graph=whole).predictor, test, len(test))
         path = out / "more.parquet"
-        _write(later, whole, path)
-        update_run(out / "run", whole, out / "updated", subgraphs=path, report=False)
+        if number:
+            _write(later, whole, path)
+        update_run(out / "run", whole, out / "updated", subgraphs=path if number else None, report=False)
         found["update"] = _score(open_run(out / "updated").predictor, test, len(test))
-        labelled = joined(back.subgraphs(some), later)
+        labelled = joined(back.subgraphs(some), later) if number else back.subgraphs(some)
         scratch = subgnn.train(
             Dataset(dataset.name, whole, labelled),
             out / "new",
@@ -125,6 +128,7 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES))
     parser.add_argument("--shares", nargs="+", type=float, default=[0.1, 0.3, 0.5])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--later", type=float, default=0.2, help="share of the training labels that come later")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print("dataset\trecipe\theld out\tseed\tdrop\tgraph\tupdate\tscratch\tCPU s")
@@ -135,7 +139,7 @@ def main() -> None:
                 for seed in range(options.seeds):
                     begin = time.process_time()
                     try:
-                        found = scores(dataset, recipe, share, seed)
+                        found = scores(dataset, recipe, share, seed, later_share=options.later)
                     except Exception as error:
                         print(f"{path.name}\t{recipe}\t{share}\t{seed}\tfailed: {error}", flush=True)
                         continue

@@ -72,6 +72,9 @@ def predict_subgraphs(
     run: RunPath,
     out: TableFile,
     top: Annotated[int | None, Option(min=1, metavar="K", help="List only the K most likely classes.")] = None,
+    record: Annotated[
+        Path | None, Option(metavar="FILE", help="Append a line of JSON about each answer, for subgnn verify.")
+    ] = None,
     options: AnswerOptions,
 ) -> None:
     """Predict labels for subgraphs of the graph that a run was trained on.
@@ -84,7 +87,7 @@ def predict_subgraphs(
     options.check(run, out)
     from subgnn.inference.answers import write_predictions
 
-    count = write_predictions(run, options.files(out), top=top)
+    count = write_predictions(run, options.files(out), top=top, record=record)
     options.report(run, out, f"predictions for {count:,} subgraphs", num_subgraphs=count)
 
 

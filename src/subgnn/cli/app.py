@@ -26,7 +26,7 @@ from subgnn.cli.data import data
 from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
-from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
+from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs, verify_records
 from subgnn.cli.train import train_run, update_trained_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.config.plugins import allow_plugin, is_plugin
@@ -53,6 +53,7 @@ app.command("embed")(embed_subgraphs)
 app.command("search")(search_subgraphs)
 app.command("explain")(explain_subgraphs)
 app.command("complete")(complete_subgraphs)
+app.command("verify")(verify_records)
 app.command("export")(export_run_file)
 app.command("report")(report_run)
 app.command("runs")(list_runs)

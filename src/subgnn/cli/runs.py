@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RunPath, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
@@ -36,6 +37,33 @@ def evaluate_run(
     else:
         print_notes(notes)
         print_result(result)
+
+
+def verify_records(
+    file: Annotated[Path, Argument(metavar="FILE", help="Records of answers, from subgnn predict --record.")],
+    run: Annotated[
+        Path | None, Option(metavar="RUN", help="The run; by default the path that the records name.")
+    ] = None,
+    data: DataPath = None,
+    graph: GraphPath = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compute recorded answers again, and list those that come out differently; exit 2 if there are any.
+
+    Example: subgnn verify answers.jsonl
+    """
+    from subgnn.inference.records import verify
+
+    checked = verify(file, run=run, data=data, graph=graph)
+    wrong = [one for one in checked if one.problem]
+    if json:
+        print_json({"file": str(file), "records": len(checked), "differ": [asdict(one) for one in wrong]})
+    for one in wrong:
+        print_error(f"{file}:{one.line}: {one.problem}")
+    if not json:
+        print_line(f"{file}: {len(checked) - len(wrong):,} of {len(checked):,} answers come out as recorded")
+    if wrong:
+        raise Exit(2)
 
 
 def export_run_file(

@@ -25,11 +25,14 @@ from subgnn.data.own_times import as_rows
 from subgnn.data.read_tables import Matched, match_nodes
 from subgnn.data.values import check_times
 from subgnn.errors import DataError, UserError
+from subgnn.inference.drift import Drift
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.records import append_records, as_records
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.memory import share
+from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
@@ -39,6 +42,7 @@ _NPY = ".npy"
 _DEFAULTS = ReadOptions()
 _OWN, _CLASS, _GIVEN = "subgraph_", "class_", "given_"
 
+OnScores = Callable[[Ragged, NDArray[np.float32]], None]
 Prefixed = tuple[Column, str]
 """A column, and the prefix of its title if an earlier column has the same title."""
 Joined = list[tuple[Column, str, Sequence[Any]]]
@@ -183,11 +187,14 @@ def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
     return found
 
 
-def prediction_table(predictor: Predictor, query: Query, *, top: int | None = None) -> AnswerTable:
+def prediction_table(
+    predictor: Predictor, query: Query, *, top: int | None = None, on_scores: OnScores = ignore
+) -> AnswerTable:
     """Label and probabilities of each subgraph.
 
     Args:
         top: give this many classes, the likeliest first, with their probabilities, instead of one column per class.
+        on_scores: told the nodes and the probabilities of some subgraphs at a time.
     """
     spec, query = predictor.spec, query.as_of(predictor.as_of_step)
     task = task_of(spec.task)
@@ -202,6 +209,7 @@ def prediction_table(predictor: Predictor, query: Query, *, top: int | None = No
 
     def answer(nodes: Ragged) -> list[Sequence[Any]]:
         scores = predictor.probabilities(nodes)
+        on_scores(nodes, scores)
         found: list[Sequence[Any]] = [[predictor.label_text(row) for row in scores]]
         if top is None:
             return [*found, *scores.T.tolist()]
@@ -288,12 +296,30 @@ class Files:
             write_table(file, form, table.columns, table.parts, excel_safe=self.excel_safe)
 
 
-def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:
-    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs."""
+def write_predictions(run: Path, files: Files, *, top: int | None = None, record: Path | None = None) -> int:
+    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
+
+    A note says if the subgraphs differ from those of training. ``record`` is a file to append a line about each to.
+    """
     form = files.output_format(default="tsv")
-    predictor = files.open(run).predictor
+    opened = files.open(run)
+    predictor = opened.predictor
     query = files.read(predictor.graph)
-    files.write(form or "tsv", prediction_table(predictor, query, top=top))
+    drift = None if opened.subgraphs is None else Drift(predictor, opened.subgraphs)
+    answered: list[tuple[Ragged, NDArray[np.float32]]] = []
+
+    def on_scores(nodes: Ragged, scores: NDArray[np.float32]) -> None:
+        if drift is not None:
+            drift.add(nodes, scores)
+        if record is not None:
+            answered.append((nodes, scores))
+
+    files.write(form or "tsv", prediction_table(predictor, query, top=top, on_scores=on_scores))
+    if drift is not None and (line := drift.line(unknown=int(query.matched.dropped.sum()))):
+        files.reading.on_note(line)
+    if record is not None:
+        given = [query.members.nodes_of(int(row)) for row in np.flatnonzero(query.matched.nodes.lengths > 0)]
+        append_records(record, run, opened, given, [row for batch in answered for row in as_records(*batch)])
     return len(query)
 
 

@@ -242,7 +242,15 @@ async def is_healthy(request: Request) -> Any:
 @health.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
     """Metrics for Prometheus."""
-    return Response(state_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
+    state = state_of(request)
+
+    def compare() -> None:
+        for run in state.runs.values():
+            for one in run.drift.differences() if run.drift is not None else ():
+                state.metrics.drift.labels(run=run.name, quantity=one.what).set(one.p_value)
+
+    await asyncio.to_thread(compare)
+    return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 @graphs.post("/api/graph", response_model=schemas.ReplacedGraph)

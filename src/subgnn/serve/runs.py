@@ -19,6 +19,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.inference.complete import GROUPS, Completer
+from subgnn.inference.drift import Drift
 from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
@@ -41,6 +42,7 @@ _MAX_ANCHORS = 50
 _PART_NODES = 2_000  # nodes of the subgraphs that are predicted between two checks of the deadline
 _MIN_NODES = 10  # a smaller subgraph counts as this many
 _CACHED_NUMBERS = 2**28  # a gigabyte: a server gets requests about all of the graph
+_LATEST = 1_000  # subgraphs that are compared with training
 _KNOWN_PART = 64  # known subgraphs whose vectors are computed in one step
 
 
@@ -92,7 +94,7 @@ class LazyCompleter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
-    """A run and its answers to requests, as plain values; ``differs`` says how its graph differs from its own."""
+    """A run and its answers to requests, as plain values; ``differs`` says how its graph differs from the run's own."""
 
     name: str
     predictor: Predictor
@@ -104,6 +106,7 @@ class ServedRun:
     completer: LazyCompleter
     limits: Limits
     differs: tuple[str, ...] = ()
+    drift: Drift | None = None
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""
@@ -196,7 +199,10 @@ class ServedRun:
         checkpoint = self.predictor.checkpoint
         real = task_of(checkpoint.spec.task).real
         found = []
-        for nodes, scores in zip(subgraphs, self.predictor.probabilities(subgraphs), strict=True):
+        probabilities = self.predictor.probabilities(subgraphs)
+        if self.drift is not None:
+            self.drift.add(subgraphs, probabilities)
+        for nodes, scores in zip(subgraphs, probabilities, strict=True):
             numbers = [round(float(p), 6) for p in scores]
             found.append(
                 {
@@ -292,6 +298,7 @@ def open_runs(
             completer=LazyCompleter(opened, name),
             limits=limits,
             differs=() if opened.match is None else tuple(opened.match.lines),
+            drift=None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs, most=_LATEST),
         )
     return found
 
