@@ -69,6 +69,8 @@ class Predictor:
         context = LoadContext(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, context)
         self._comparison: Comparison | None = None
+        # The step that times are rounded down to, if subgraphs are measured as of their own times.
+        self.as_of_step: float | None = None
 
     @property
     def draws(self) -> int:

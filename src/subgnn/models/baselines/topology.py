@@ -59,6 +59,8 @@ class TopologyModel(TensorModel):
     """TOPOLOGY."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
+    on_new_graph = "the statistics of a subgraph are computed on the new graph; the trees stay as they are"
     settings = (TopologySettings,)
     switches = MappingProxyType({"weights": "topology.weighted=true", "direction": "topology.directed=true"})
 
