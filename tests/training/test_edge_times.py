@@ -6,11 +6,13 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import subgnn
 from subgnn.api.train_recipe import train
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.cli.app import app
@@ -29,6 +31,7 @@ from subgnn.models.kernel_machines.rows import view_of
 from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.recipes import find_recipe, unused_line
 from subgnn.training.portfolio import CrossValidation
+from tests.cli.command import call
 from tests.training.examples import dataset
 
 BAG = find_recipe("bag-1hop", ["bag.inverse_penalty=1", "bag.normalize=rows"])
@@ -156,6 +159,36 @@ def test_a_label_that_only_the_future_carries_cannot_be_learned(recipe, tmp_path
     np.testing.assert_allclose(again.predictor.probabilities(again.split("test", "run")), scores, atol=1e-6)
 
 
+def test_predictions_are_as_of_the_times_in_the_table(tmp_path):
+    data = labelled_by_edges(LABEL_AT["before"], count=60)
+    write_folder(data, tmp_path / "data")
+    recipe = find_recipe("topology", ["topology.classifier=forest"])
+    train(read_dataset(tmp_path / "data"), recipe, tmp_path / "run", report=False)
+    run = subgnn.load(tmp_path / "run", tmp_path / "data")
+    held = data.subgraphs.take(data.subgraphs.indices("test"))
+    expected = run.predictor.probabilities(timed(held).nodes)[:, 1]
+    rows = ["alert,node,time\n"]
+    rows += [f"{i},{node},{held.times[i]}\n" for i, nodes in enumerate(held.nodes) for node in nodes]
+    for number, table in enumerate((rows, [row.rpartition(",")[0] + "\n" for row in rows])):
+        (tmp_path / "new.csv").write_text("".join(table))
+        words = (
+            "--subgraphs",
+            tmp_path / "new.csv",
+            "--subgraph-column",
+            "alert",
+            "--out",
+            tmp_path / f"{number}.csv",
+            "--data",
+            tmp_path / "data",
+        )
+        found = call("predict", tmp_path / "run", *words, "--json")
+        assert any("no times" in note for note in found.json["notes"]) == bool(number), found.json
+    now, then = (pd.read_csv(tmp_path / f"{number}.csv")["ring"] for number in (1, 0))
+    np.testing.assert_allclose(then, expected, atol=1e-5)
+    assert not np.allclose(now, expected, atol=1e-3)
+    np.testing.assert_allclose(run.predict(held)["ring"], expected, atol=1e-6)
+
+
 def test_own_times_agree_with_one_graph_for_each_subgraph():
     data = labelled_by_edges(LABEL_AT["after"], count=12)
     own = timed(data.subgraphs)
@@ -183,7 +216,9 @@ def test_folds_of_a_portfolio_learn_from_the_past_alone():
 
 
 def test_train_says_what_times_are_for():
-    assert unused_line(BAG, dated().graph).endswith("edge times (for data split --method time and --edges-until)")
+    assert unused_line(BAG, dated().graph).endswith(
+        "edge times (for data split --method time, --as-of and --edges-until)"
+    )
 
 
 def test_a_time_for_edges_without_times_is_refused(tmp_path):

@@ -151,6 +151,7 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         rows=range(1, len(lists) + 1),
         named=names is not None,
         others=others,
+        times=subgraphs.times if isinstance(subgraphs, SubgraphSet) else None,
     )
 
 

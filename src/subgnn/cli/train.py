@@ -215,6 +215,8 @@ def print_result(result: RunResult) -> None:
         for split, values in shown.items()
         if values
     ]
+    if result.as_of:
+        print_line("each subgraph is measured on the graph as it was at its own time; for one graph, pass --as-of now")
     title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if result.threshold is not None:

@@ -70,11 +70,14 @@ class Query:
     drops: bool = False
 
     @classmethod
-    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Query:
-        """Read a file or a data frame; nodes that are not in the graph are an error unless ``options`` drop them."""
+    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, dated: bool = False) -> Query:
+        """Read a file or a data frame, with times if they are ``dated``.
+
+        Nodes that are not in the graph are an error unless ``options`` drop them.
+        """
         if options.aliases is not None:
             graph = read_aliases(options.aliases, graph, options)
-        members = read_members(source, graph, options, labelled=False)
+        members = read_members(source, graph, options, labelled=False, dated=dated)
         return cls(members, match_nodes(members, graph, options), options.unknown == "drop")
 
     def __len__(self) -> int:
@@ -287,12 +290,12 @@ class Files:
             refuse_existing(self.out, overwrite=self.overwrite)
         return found
 
-    def read(self, graph: Graph) -> Query:
-        """The subgraphs; a warning reports nodes that were dropped."""
+    def read(self, graph: Graph, *, dated: bool = False) -> Query:
+        """The subgraphs, with times if they are ``dated``; a warning reports nodes that were dropped."""
         with input_file(self.subgraphs) as path:
             where = path.name if self.subgraphs == STDOUT else str(path)  # not the temporary file
             reading = replace(self.reading, on_note=lambda note: self.reading.on_note(note.replace(str(path), where)))
-            query = Query.read(path, graph, reading)
+            query = Query.read(path, graph, reading, dated=dated)
         matched = replace(query.matched, where=where)
         matched.warn()
         return replace(query, members=replace(query.members, where=where), matched=matched)
@@ -307,7 +310,8 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
     form = files.output_format(others=[_NPY])
     predictor = files.open(run).predictor
-    return _write_vectors(predictor, files.read(predictor.graph), files, form)
+    query = files.read(predictor.graph, dated=predictor.as_of_step is not None)
+    return _write_vectors(predictor, query, files, form)
 
 
 def write_embeddings_without_labels(

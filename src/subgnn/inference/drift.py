@@ -47,6 +47,7 @@ class Drift:
         self._inside = np.zeros(predictor.graph.num_nodes, np.int64)
         distinct = np.unique(np.stack([known.nodes.row_ids, known.nodes.values.astype(np.int64)]), axis=1)
         np.add.at(self._inside, distinct[1], 1)
+        self._learned = {row.tobytes() for row in known.nodes}
         task = task_of(predictor.spec.task)
         self._classes = predictor.spec.classes if task.one_class else ()
         self._seen: deque[tuple[int, float, int]] = deque(maxlen=most)
@@ -55,13 +56,13 @@ class Drift:
     def add(self, subgraphs: Ragged, scores: NDArray[np.float32]) -> None:
         """Add subgraphs with their class probabilities."""
         found = scores.argmax(axis=1) if self._classes else np.full(len(subgraphs), -1)
-        shares = self._shares(subgraphs, alone=True)
+        shares = self._shares(subgraphs, np.array([row.tobytes() in self._learned for row in subgraphs], bool))
         with self._lock:
             self._seen.extend(zip(subgraphs.lengths.tolist(), shares.tolist(), found.tolist(), strict=True))
 
-    def _shares(self, subgraphs: Ragged, *, alone: bool) -> NDArray[np.float64]:
-        """The share of each subgraph's nodes that occur in a training subgraph, in another one unless ``alone``."""
-        met = self._inside[subgraphs.values] > (0 if alone else 1)
+    def _shares(self, subgraphs: Ragged, learned: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The share of each subgraph's nodes in training subgraphs, in others than itself if it is ``learned``."""
+        met = self._inside[subgraphs.values] > learned[subgraphs.row_ids]
         counts = np.bincount(subgraphs.row_ids, met, len(subgraphs))
         return counts / np.maximum(subgraphs.lengths, 1)
 
@@ -77,7 +78,7 @@ class Drift:
             "nodes of a subgraph": (sizes, known.nodes.lengths, "median {:.0f}, in training {:.0f}"),
             "members known from training": (
                 shares,
-                self._shares(known.nodes, alone=False),
+                self._shares(known.nodes, np.ones(len(known), bool)),
                 "median {:.0%}, in training {:.0%}",
             ),
         }

@@ -213,7 +213,9 @@ def write_predictions(
     """
     form = files.output_format(default="tsv")
     opened = files.open(run)
-    query = files.read(opened.predictor.graph)
+    query = files.read(opened.predictor.graph, dated=opened.predictor.as_of_step is not None)
+    if opened.predictor.as_of_step is not None and query.members.times is None:
+        files.reading.on_note("the table has no times: subgraphs are measured on the graph as it is now")
     drift = None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs)
     answered: list[Row] = []
 
