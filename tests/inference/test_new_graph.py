@@ -26,7 +26,7 @@ NODES = 60
 RECIPES = {
     "bag": {},
     "bag-1hop": {},
-    "topology": {"topology.classifier": "forest"},
+    "topology": {"topology.classifier": "boosting"},
     "profiles": {},
     "diffusion-topology": {},
     "wlks": {"wlks.rounds": [1], "wlks.mix": [0.5], "wlks.inverse_penalty": [0.64], "wlks.normalize": "rows"},
