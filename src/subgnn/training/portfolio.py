@@ -243,7 +243,7 @@ def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSetting
     rows: list[Entry] = []
     for name, recipe in recipes.items():
         row = Entry(name, recipe, dropped=_problem(recipe, graph))
-        if pool.blocks is not None and not model_of(recipe).measures_at_own_time:
+        if times_of(subgraphs.nodes) is not None and not model_of(recipe).measures_at_own_time:
             row.dropped = row.dropped or "it cannot measure a subgraph as of its own time"
         if not row.dropped:
             row.cost = estimated_cost(recipe, sizes)
