@@ -26,7 +26,7 @@ NODES = 60
 RECIPES = {
     "bag": {},
     "bag-1hop": {},
-    "topology": {"topology.classifier": "forest"},
+    "topology": {"topology.classifier": "boosting"},
     "enrichment": {},
     "profiles": {},
     "diffusion-topology": {},

@@ -92,7 +92,7 @@ def update_run(
         seed=before.seed,
         device=device,
         allow_look_ahead=before.look_ahead,
-        as_of="subgraph" if before.as_of else "now",
+        as_of="subgraph" if before.as_of else "now" if before.look_ahead else None,
     )
     found = replace(found, updated_from=_compared(run, before, match, known, new, out))
     found.save(out)

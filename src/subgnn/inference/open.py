@@ -277,7 +277,7 @@ def score(
         raise DataError(what, where=where, hint=hint)
     subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=renumbered(subgraphs, spec.classes))
     targets = target_tensor(subgraphs, spec.standards)
-    outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
+    outputs = torch.from_numpy(predictor.outputs(predictor.rows(subgraphs)))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
     scores = task_of(spec.task).metrics(outputs, targets, unit=label_unit(spec.standards), **options)
     if spec.decision is None:
