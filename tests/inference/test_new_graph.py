@@ -97,7 +97,8 @@ def test_the_same_graph_gives_the_same_answers(recipe, dataset, run_of):
     assert more.match.nodes == (NODES, 3, 0)
     if recipe not in ("glass", "topology", "enrichment", "diffusion-topology", "unsupervised"):  # which count all nodes
         np.testing.assert_allclose(more.predictor.outputs(nodes), before, rtol=2e-4, atol=2e-4)
-    if recipe == "surroundings":  # whose own anchors are drawn by the numbers of nodes
+    # Own anchors are drawn by the numbers of nodes, and trees may split elsewhere where statistics differ in rounding.
+    if recipe in ("surroundings", "topology"):
         return
     other = open_run(run, graph=renumbered(dataset.graph, np.random.default_rng(1).permutation(NODES)))
     assert other.match is not None
