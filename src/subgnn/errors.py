@@ -26,9 +26,9 @@ _WITHOUT = {
     "allow-look-ahead": "allow_look_ahead",
 }
 _OPTION = re.compile(
-    r"--(aliases|data|distance|edge-time|edge-type|edges-until|encoding|id-base|label-column|label-separator|labels|"
-    r"node-column|node-id|nodes|recipe|repeated|seed|set|source|split|split-column|subgraph-column|target|task|threshold|"
-    rf"time|time-column|top|unknown|unlabelled|weight|{'|'.join(_WITHOUT)})(?![\w-])"
+    r"--(aliases|as-of|data|distance|edge-time|edge-type|edges-until|encoding|graph|id-base|label-column|label-separator|"
+    r"labels|node-column|node-id|nodes|recipe|repeated|seed|set|source|split|split-column|subgraph-column|target|task|"
+    rf"threshold|time|time-column|top|unknown|unlabelled|weight|{'|'.join(_WITHOUT)})(?![\w-])"
     r"(?: (?!--)((?:[\w./=-]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?"
 )
 """Options that are arguments of functions, too, with or without a value, and the word that follows."""

@@ -122,6 +122,19 @@ class LearningCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedFrom:
+    """The run that another was updated from, how the graph had changed, and scores of both on the same subgraphs."""
+
+    run: str
+    date: str
+    graph: str
+    subgraphs: int = 0
+    before: Scores = field(default_factory=dict)
+    after: Scores = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``judged``.
 
@@ -135,6 +148,8 @@ class RunResult:
     split: str
     edges_until: AnyNumber | None = None
     look_ahead: bool = False
+    as_of: str = ""
+    as_of_step: AnyNumber = 0.0
     recipe: str
     method: str
     seed: Seed
@@ -167,6 +182,7 @@ class RunResult:
     interrupted: bool = False
     late: tuple[str, ...] = ()
     judged: int = 0
+    updated_from: UpdatedFrom | None = None
     seconds: Seconds
     peak_memory_mb: float
     device: str

@@ -140,7 +140,7 @@ def test_embeddings_of_a_file_travel_with_it(tmp_path):
 
 def test_without_the_graph_the_dataset_is_asked_for(run, tmp_path):
     export_run(run, tmp_path / "it")
-    with pytest.raises(DataError, match="the graph of cliques is not in the file; say where it is with data, or"):
+    with pytest.raises(DataError, match="the graph of cliques is not in the file; say where it is with data, give"):
         open_run(tmp_path / "it")
     same(run, tmp_path / "it", run.parent / "data")
 

@@ -18,7 +18,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.recipes import find_recipe
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.training.run_dir import CHECKPOINT, RECIPE, keep_subgraph_keys
+from subgnn.training.run_dir import CHECKPOINT, RECIPE, keep_subgraphs
 from tests.results import result
 from tests.training.examples import dataset, recipe
 
@@ -77,7 +77,7 @@ def write_run(folder: Path, checkpoint: Checkpoint, task: str = "multi-class") -
     run = folder / "run"
     run.mkdir()
     save_checkpoint(checkpoint, run / CHECKPOINT)
-    keep_subgraph_keys(named_dataset(task).subgraphs, run)
+    keep_subgraphs(named_dataset(task), run)
     result(run=str(run), source=str(folder / "data"), task=task).save(run)
     (run / RECIPE).write_text(json.dumps(find_recipe("auto").plain() | {"seed": 0}))
     return run

@@ -135,7 +135,7 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     _, errors = process.communicate("\n" * 9)
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert (process.returncode, errors) == (143, f"interrupted; continue with: {again}\n")
-    written = ["last.safetensors", "metrics.jsonl", "recipe.json", "subgraphs.safetensors"]
+    written = ["last.safetensors", "metrics.jsonl", "recipe.json", "trained_on.subgnn"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == written
     assert call(*arguments, "--resume").code == 0
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5
@@ -166,7 +166,7 @@ def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert process.communicate() == ("", f"interrupted; continue with: {again}\n")
     assert process.returncode == 143
-    written = ["candidates", "recipe.json", "subgraphs.safetensors"]
+    written = ["candidates", "recipe.json", "trained_on.subgnn"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == written
     assert [path.name for path in (tmp_path / "run" / "candidates").iterdir()] == ["bag.safetensors"]
     resumed = call(*arguments, "--resume", "--json")

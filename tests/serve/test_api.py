@@ -48,7 +48,16 @@ def test_health_cards_and_metrics(asking):
     assert metrics.headers["content-type"].startswith("text/plain")
     assert 'subgnn_requests_total{method="GET",route="/health",status="200"} 1.0' in metrics.text
     families = {family.name for family in text_string_to_metric_families(metrics.text)}
-    documented = {"requests", "request_seconds", "waited_seconds", "inside", "refused", "subgraphs", "run_info"}
+    documented = {
+        "requests",
+        "request_seconds",
+        "waited_seconds",
+        "inside",
+        "refused",
+        "subgraphs",
+        "run_info",
+        "drift_p_value",
+    }
     assert {name for name in families if name.startswith("subgnn_")} == {f"subgnn_{name}" for name in documented}
     assert {"process_resident_memory_bytes", "process_start_time_seconds"} <= families
 

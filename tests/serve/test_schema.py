@@ -28,6 +28,7 @@ QUESTIONS = ("resolve", "predict", "table", "embed", "explain", "complete", "dra
 OPERATIONS = [
     ("/health", "GET"),
     ("/metrics", "GET"),
+    ("/api/graph", "POST"),
     ("/api/runs", "GET"),
     ("/api/runs/{run}", "GET"),
     ("/api/runs/{run}/nodes", "GET"),

@@ -6,22 +6,32 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import subgnn
 from subgnn.api.train_recipe import train
+from subgnn.channels.topology import subgraph_statistics
 from subgnn.cli.app import app
+from subgnn.config.settings import AutoSettings
+from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import timed
 from subgnn.data.splits import first_held_out, split_subgraphs, time_split
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
+from subgnn.models.kernel_machines.rows import view_of
+from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.recipes import find_recipe, unused_line
+from subgnn.training.portfolio import CrossValidation
+from tests.cli.command import call
 from tests.training.examples import dataset
 
 BAG = find_recipe("bag-1hop", ["bag.inverse_penalty=1", "bag.normalize=rows"])
@@ -66,9 +76,11 @@ def test_edges_from_after_the_first_held_out_subgraph_are_refused(tmp_path):
     data = dated()
     first = first_held_out(data.subgraphs)
     later = data.graph.num_edges - 1 - first
-    message = rf"split is by time, but {later:,} edges are newer .*, {first}; drop them with edges_until={first}, or"
+    message = rf"split is by time, but {later:,} edges are newer .*, {first}; .* drop them with edges_until={first}, or"
     with pytest.raises(DataError, match=message):
-        train(data, BAG, tmp_path / "run")
+        train(data, BAG, tmp_path / "run", as_of="now")
+    with pytest.raises(DataError, match=message):  # of a model that cannot measure subgraphs at their own times
+        train(data, find_recipe("avg"), tmp_path / "run")
     with pytest.raises(DataError, match="edges are newer"):
         train(data, BAG, tmp_path / "run", edges_until=first + 1)
     assert not (tmp_path / "run").exists()
@@ -96,8 +108,116 @@ def test_predictions_leave_out_the_edges_that_training_left_out(tmp_path):
         train(data, BAG, tmp_path / "run", edges_until=first - 1, resume=True)
 
 
+LABEL_AT = {"before": -1, "after": 1}
+
+
+def labelled_by_edges(when: int, *, count: int = 150) -> Dataset:
+    """Pairs of subgraphs of own nodes; those of one class are joined within themselves just before or after their time.
+
+    All have edges to the same few nodes before, so that only when edges come tells the classes apart.
+    """
+    rng = np.random.default_rng(0)
+    size, hubs = 5, 10
+    tails, heads, times, sets, labels = [], [], [], [], []
+    for i in range(count):
+        members, time = hubs + size * i + np.arange(size), 10 * i
+        positive = bool(rng.integers(2))
+        inside = [(a, b) for a in members for b in members if a < b]
+        edges = [(int(a), int(rng.integers(hubs)), time - 5) for a in members]
+        edges += [(int(a), int(b), time + when) for a, b in inside if positive]
+        # The others are joined as well, at a time when nobody looks.
+        edges += [(int(a), int(b), 10 * count + 100) for a, b in inside if not positive]
+        for tail, head, at in edges:
+            tails.append(tail), heads.append(head), times.append(at)
+        sets.append(members), labels.append("ring" if positive else "other")
+    number = hubs + size * count
+    graph = Graph.from_edges(tails, heads, num_nodes=number, times=times)
+    subgraphs = SubgraphSet.from_lists(sets, labels=labels, num_nodes=number, times=10 * np.arange(count))
+    return Dataset("rings", graph, split_subgraphs(subgraphs, method="time", seed=0))
+
+
+@pytest.mark.parametrize("recipe", ["topology", "diffusion-topology", "bag-1hop", "auto"])
+@pytest.mark.quick(2)
+def test_a_label_that_only_the_future_carries_cannot_be_learned(recipe, tmp_path):
+    """Each subgraph is measured as of its own time: edges from before tell the class, and edges from after do not."""
+    overrides = {"auto": ['auto.only=["topology"]', "auto.repeats=1"], "topology": ["topology.classifier=boosting"]}
+    chosen = find_recipe(recipe, overrides.get(recipe, []))
+    before = train(labelled_by_edges(LABEL_AT["before"]), chosen, tmp_path / "before", report=False)
+    after = train(labelled_by_edges(LABEL_AT["after"]), chosen, tmp_path / "after", report=False)
+    assert (before.as_of, after.as_of) == ("subgraph", "subgraph")
+    assert 0.25 < after.test["auroc"] < 0.75
+    if recipe != "bag-1hop":  # which knows nodes, and none occurs in two subgraphs
+        assert before.test["auroc"] > 0.95
+        assert before.val["micro_f1"] > 0.9
+    data = labelled_by_edges(LABEL_AT["before"])
+    opened = open_run(tmp_path / "before", data)
+    scores = opened.predictor.probabilities(opened.split("test", "run"))
+    test = data.subgraphs.take(data.subgraphs.indices("test"))
+    np.testing.assert_array_equal(opened.predictor.probabilities(test), scores)
+    again = open_run(tmp_path / "before", graph=data.graph)
+    np.testing.assert_allclose(again.predictor.probabilities(again.split("test", "run")), scores, atol=1e-6)
+
+
+def test_predictions_are_as_of_the_times_in_the_table(tmp_path):
+    data = labelled_by_edges(LABEL_AT["before"], count=60)
+    write_folder(data, tmp_path / "data")
+    recipe = find_recipe("topology", ["topology.classifier=forest"])
+    train(read_dataset(tmp_path / "data"), recipe, tmp_path / "run", report=False)
+    run = subgnn.load(tmp_path / "run", tmp_path / "data")
+    held = data.subgraphs.take(data.subgraphs.indices("test"))
+    expected = run.predictor.probabilities(timed(held).nodes)[:, 1]
+    rows = ["alert,node,time\n"]
+    rows += [f"{i},{node},{held.times[i]}\n" for i, nodes in enumerate(held.nodes) for node in nodes]
+    for number, table in enumerate((rows, [row.rpartition(",")[0] + "\n" for row in rows])):
+        (tmp_path / "new.csv").write_text("".join(table))
+        words = (
+            "--subgraphs",
+            tmp_path / "new.csv",
+            "--subgraph-column",
+            "alert",
+            "--out",
+            tmp_path / f"{number}.csv",
+            "--data",
+            tmp_path / "data",
+        )
+        found = call("predict", tmp_path / "run", *words, "--json")
+        assert any("no times" in note for note in found.json["notes"]) == bool(number), found.json
+    now, then = (pd.read_csv(tmp_path / f"{number}.csv")["ring"] for number in (1, 0))
+    np.testing.assert_allclose(then, expected, atol=1e-5)
+    assert not np.allclose(now, expected, atol=1e-3)
+    np.testing.assert_allclose(run.predict(held)["ring"], expected, atol=1e-6)
+
+
+def test_own_times_agree_with_one_graph_for_each_subgraph():
+    data = labelled_by_edges(LABEL_AT["after"], count=12)
+    own = timed(data.subgraphs)
+    statistics = subgraph_statistics(data.graph, own.nodes)
+    walks = view_of(data.graph, own.nodes, "lift", DiffusionSettings(damping=0.5, algorithm="exact")).values
+    for i, time in enumerate(data.subgraphs.times):
+        then, alone = data.graph.until(time), data.subgraphs.nodes.take([i])
+        np.testing.assert_allclose(statistics[i], subgraph_statistics(then, alone)[0])
+        expected = view_of(then, alone, "lift", DiffusionSettings(damping=0.5, algorithm="exact")).values
+        np.testing.assert_allclose(walks[i], expected[0], rtol=1e-5, atol=1e-6)
+    assert timed(data.subgraphs, 40.0).nodes.times.tolist() == [40.0 * (10 * i // 40) for i in range(12)]
+
+
+def test_folds_of_a_portfolio_learn_from_the_past_alone():
+    data = labelled_by_edges(LABEL_AT["before"], count=40)
+    pool = CrossValidation.of(replace(data, subgraphs=timed(data.subgraphs)), AutoSettings(), seed=0)
+    times, judged = np.asarray(pool.dataset.subgraphs.times), np.zeros(len(pool.dataset.subgraphs), bool)
+    for splits in pool.folds(0, 5):
+        held = splits == 2
+        assert times[splits < 2].max() < times[held].min()
+        assert not judged[held].any()
+        judged |= held
+    np.testing.assert_array_equal(np.flatnonzero(judged), pool.judged)
+    assert set(pool.whole()) == {0, 1, 2}
+
+
 def test_train_says_what_times_are_for():
-    assert unused_line(BAG, dated().graph).endswith("edge times (for data split --method time and --edges-until)")
+    assert unused_line(BAG, dated().graph).endswith(
+        "edge times (for data split --method time, --as-of and --edges-until)"
+    )
 
 
 def test_a_time_for_edges_without_times_is_refused(tmp_path):
@@ -121,7 +241,7 @@ def test_the_command_line_splits_by_time_and_refuses_to_look_ahead(tmp_path):
     subgraphs = read_dataset(tmp_path / "by_time").subgraphs
     np.testing.assert_array_equal(subgraphs.splits, data.subgraphs.splits)
     options = ("--recipe", "bag-1hop", "--set", "bag.inverse_penalty=1", "--out", tmp_path / "run", "--json")
-    refused = call("train", tmp_path / "by_time", *options)
+    refused = call("train", tmp_path / "by_time", *options, "--as-of", "now")
     assert isinstance(refused.exception, DataError)
     first = first_held_out(subgraphs)
     trained = call("train", tmp_path / "by_time", *options, "--edges-until", first)

@@ -48,15 +48,16 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
         allow_plugins(recipe.plain())
         return recipe
     if isinstance(settings, Mapping):
-        settings = [f"{key}={_toml(value)}" for key, value in settings.items()]
+        settings = [f"{key}={toml_text(value)}" for key, value in settings.items()]
     return find_recipe(str(recipe), list(settings))
 
 
-def _toml(value: Any) -> str:
+def toml_text(value: Any) -> str:
+    """A value as an override of a setting has it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(toml_text, value))}]"
     return repr(value) if isinstance(value, str) else str(value)
 
 
@@ -150,6 +151,7 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         rows=range(1, len(lists) + 1),
         named=names is not None,
         others=others,
+        times=subgraphs.times if isinstance(subgraphs, SubgraphSet) else None,
     )
 
 

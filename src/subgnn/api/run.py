@@ -23,6 +23,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
@@ -200,6 +201,18 @@ class Run:
             subgraphs = self._opened.split(subgraphs, str(self.path))
         return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path))[0]
 
+    def update(self, graph: Any, out: str | Path, *, subgraphs: Source | None = None) -> Run:
+        """Fit the chosen models again on a graph that has grown, as ``subgnn update`` does, and open the new run.
+
+        Args:
+            graph: as in :func:`load`.
+            subgraphs: a table with further labelled subgraphs.
+        """
+        from subgnn.api.update import update_run
+
+        update_run(self.path, _as_given(graph), Path(out), subgraphs=subgraphs)
+        return load(out)
+
     @property
     def leaderboard(self) -> pd.DataFrame:
         """The candidates of a portfolio, the best first: out-of-fold score with its interval, seconds, weight, note."""
@@ -343,13 +356,26 @@ def train(
     return run
 
 
-def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
+def load(path: str | Path, data: Dataset | str | Path | None = None, *, graph: Any = None) -> Run:
     """Open a finished run: its folder, or a file that :meth:`Run.export` or ``subgnn export`` wrote.
 
     Args:
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
+        graph: another graph to answer on, such as one that has grown: of this library or another one, a dataset, a
+            table of edges, or the path of any of them. A warning says how it differs.
     """
-    return Run(Path(path), open_run(Path(path), Path(data) if isinstance(data, str) else data))
+    given = None if graph is None else _as_given(graph)
+    opened = open_run(Path(path), Path(data) if isinstance(data, str) else data, graph=given)
+    if opened.match is not None:
+        warn("; ".join(opened.match.lines))
+    return Run(Path(path), opened)
+
+
+def _as_given(graph: Any) -> Path | Graph:
+    """A graph, or the path of one."""
+    if isinstance(graph, (str, Path)):
+        return Path(graph)
+    return graph.graph if isinstance(graph, Dataset) else as_graph(graph)
 
 
 def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:

@@ -13,10 +13,12 @@ from subgnn.api.options import with_options
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
-from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, split_warnings
+from subgnn.data.own_times import snapshot_step, timed
+from subgnn.data.splits import first_held_out, looks_ahead, named_split, refuse_look_ahead, split_warnings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_classes
 from subgnn.data.values import time_text
 from subgnn.errors import UserError, warn
+from subgnn.models.registry import model_of, names_where
 from subgnn.result import RunResult
 from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks
@@ -59,7 +61,10 @@ def train(
     recipe = with_metric(_with_options(recipe, options), dataset.subgraphs)
     if options.edges_until is not None:
         dataset = replace(dataset, graph=_graph_until(dataset.graph, options.edges_until))
-    if not options.allow_look_ahead:
+    options, step = _resolve_as_of(options, recipe, dataset)
+    if options.as_of == "subgraph":
+        dataset = replace(dataset, subgraphs=timed(dataset.subgraphs, step))
+    elif not options.allow_look_ahead:
         refuse_look_ahead(dataset.graph, dataset.subgraphs)
     run = RunOptions(
         recipe,
@@ -69,15 +74,39 @@ def train(
         score_epochs=score_epochs,
         write_page=write_run_page if report else None,
         callbacks=callbacks,
-        look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
+        look_ahead=options.as_of != "subgraph" and looks_ahead(dataset.graph, dataset.subgraphs),
+        as_of_step=step,
         **asdict(options),
     )
     warned = [*split_warnings(dataset.subgraphs, run.fitted_to), *single_classes(dataset.subgraphs)]
-    found = [*label_notes(dataset.subgraphs), *map("; ".join, warned)]
+    rounded = [f"subgraphs are measured at their own times, rounded down to steps of {step:g}"] if step else []
+    found = [*rounded, *label_notes(dataset.subgraphs), *map("; ".join, warned)]
     if ranks is None or not ranks.rank:
         for line in found:
             warn(line)
     return train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
+
+
+def _resolve_as_of(options: TrainOptions, recipe: Recipe, dataset: Dataset) -> tuple[TrainOptions, float]:
+    """Whether each subgraph is measured as of its own time, and the step that times are rounded down to.
+
+    That is the default of a split by time, unless the command says what to do about later edges, or the model cannot.
+    """
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    able = model_of(recipe).measures_at_own_time or recipe.is_portfolio
+    if options.as_of is None:
+        chosen = options.edges_until is None and not options.allow_look_ahead and able
+        chosen = chosen and graph.times is not None and first_held_out(subgraphs) is not None
+        options = replace(options, as_of="subgraph" if chosen else "now")
+    if options.as_of != "subgraph":
+        return options, 0.0
+    if graph.times is None or subgraphs.times is None:
+        lacking = "edges" if graph.times is None else "subgraphs"
+        raise UserError(f"the {lacking} have no times", where="--as-of", hint="leave it out, or add a column of times")
+    if not able:
+        hint = f"methods that can: {', '.join(names_where('measures_at_own_time'))}; or give --as-of now"
+        raise UserError(f"{recipe.method} cannot measure a subgraph as of its time", where="--as-of", hint=hint)
+    return options, snapshot_step(graph, subgraphs.times)
 
 
 def _with_options(recipe: Recipe, options: TrainOptions) -> Recipe:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
+from subgnn.errors import DataError
 from subgnn.kernels.induced import Components
 from subgnn.parallel.progress import OnProgress, ignore, pieces
 from subgnn.ragged import Ragged
@@ -114,6 +115,43 @@ class PatchAnchors:
 
 
 SharedAnchors = NodeAnchors | PatchAnchors
+
+
+def moved_anchors(
+    anchors: SharedAnchors, place: Callable[[NDArray[Any]], NDArray[np.int64]], gone: list[int]
+) -> SharedAnchors:
+    """Anchors in another graph; the next anchor that is still there stands in for one that is gone.
+
+    Args:
+        place: gives the rows of nodes in the other graph, or -1.
+        gone: a number, to which those of anchors that are gone or have lost nodes are added.
+    """
+    if isinstance(anchors, NodeAnchors):
+        found = place(anchors.nodes)
+        gone[0] += int((found < 0).sum())
+        return NodeAnchors(found[_next_there(found >= 0)].astype(np.int32))
+
+    def rows(given: Ragged) -> Ragged:
+        found = place(given.values)
+        kept = found >= 0
+        counts = np.bincount(given.row_ids[kept], minlength=len(given))
+        return Ragged.from_lengths(found[kept].astype(np.int32), counts)
+
+    patches, walks = rows(anchors.patches), rows(anchors.walks)
+    gone[0] += int((patches.lengths < anchors.patches.lengths).sum())
+    each = len(walks) // len(patches)
+    usable = (patches.lengths > 0) & (walks.lengths.reshape(-1, each) > 0).all(axis=1)
+    chosen = _next_there(usable)
+    taken = (chosen[:, None] * each + np.arange(each)).reshape(-1)
+    return PatchAnchors(Ragged.from_rows([np.sort(patches[i]) for i in chosen]), walks.take(taken))
+
+
+def _next_there(there: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each place itself, or the next one that is there, round and round; an error if none is."""
+    known = np.flatnonzero(there)
+    if not len(known):
+        raise DataError("all anchors of a channel are gone", where="--graph", hint="train again on this graph")
+    return known[np.searchsorted(known, np.arange(len(there))) % len(known)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import walks_of
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import at_own_times, join_rows
 from subgnn.kernels.induced import (
     core_numbers,
     induced_clustering,
@@ -87,8 +88,17 @@ def subgraph_statistics(
     number inside; mean and maximum of the core number in G; number of components; share of the largest component.
 
     Shapes:
-        rows: none empty. returns: (sets, 18), (sets, 24), (sets, 27) or (sets, 33) float64.
+        rows: none empty, each as of its own time if it has one. returns: (sets, 18), (sets, 24), (sets, 27) or (sets,
+        33) float64.
     """
+
+    def compute(now: Graph, some: Ragged) -> NDArray[np.float64]:
+        return _subgraph_statistics(now, some, weighted=weighted, directed=directed)
+
+    return at_own_times(graph, rows, compute, join_rows)
+
+
+def _subgraph_statistics(graph: Graph, rows: Ragged, *, weighted: bool, directed: bool) -> NDArray[np.float64]:
     inside, border = inside_degrees(*graph.csr, rows)
     own_cores = induced_core_numbers(*graph.csr, rows)
     cores = Ragged(_graph_cores(graph)[rows.values], rows.offsets)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from subgnn.api.options import Aliases, Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, WorkerOptions, check_paths
+from subgnn.cli.options import (
+    DataPath,
+    ForceFlag,
+    GraphPath,
+    JsonFlag,
+    MemoryLimit,
+    RunPath,
+    Settings,
+    WorkerOptions,
+    check_paths,
+)
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
 from subgnn.inference.options import PredictOptions
@@ -33,6 +43,7 @@ class AnswerOptions:
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     data: DataPath = None
+    graph: GraphPath = None
     force: ForceFlag = False
     excel_safe: Annotated[bool, Option("--excel-safe", help="Quote texts that Excel would take for formulas.")] = False
     memory: MemoryLimit = None
@@ -54,7 +65,7 @@ class AnswerOptions:
         columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
         reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=self.notes.append)
         reading = replace(reading, aliases=self.aliases)
-        return Files(self.subgraphs, out, reading, self.data, self.force, self.excel_safe)
+        return Files(self.subgraphs, out, reading, self.data, self.force, self.excel_safe, self.graph)
 
     def report(self, run: Path, out: Path, words: str, **numbers: int) -> None:
         """Print what was written and the notes; on stderr if the answers are on the standard output."""
@@ -70,7 +81,15 @@ class AnswerOptions:
 
 @with_options(PredictOptions, AnswerOptions, WorkerOptions)
 def predict_subgraphs(
-    *, run: RunPath, out: TableFile, wanted: PredictOptions, workers: WorkerOptions, options: AnswerOptions
+    *,
+    run: RunPath,
+    out: TableFile,
+    record: Annotated[
+        Path | None, Option(metavar="FILE", help="Append a line of JSON about each answer, for subgnn verify.")
+    ] = None,
+    wanted: PredictOptions,
+    workers: WorkerOptions,
+    options: AnswerOptions,
 ) -> None:
     """Predict labels for subgraphs of the graph that a run was trained on.
 
@@ -85,7 +104,7 @@ def predict_subgraphs(
     from subgnn.inference.predictions import write_predictions
 
     with workers.workers() as engine:
-        count = write_predictions(run, options.files(out), wanted, engine=engine)
+        count = write_predictions(run, options.files(out), wanted, engine=engine, record=record)
     options.report(run, out, f"predictions for {count:,} subgraphs", num_subgraphs=count)
 
 
@@ -114,7 +133,7 @@ def embed_subgraphs(
         refused = {"--set": settings, "--seed": seed, "--model": model}
     else:
         given, hint = "--recipe computes vectors from a graph", "leave it out"
-        refused = {"--data": options.data}
+        refused = {"--data": options.data, "--graph": options.graph}
     if option := next((option for option, value in refused.items() if value), ""):
         raise UserError(f"this option does not apply here: {given}", where=option, hint=hint)
     options.check(run if recipe is None else None, out)

@@ -26,8 +26,8 @@ from subgnn.cli.data import data
 from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
-from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
-from subgnn.cli.train import train_run
+from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs, verify_records
+from subgnn.cli.train import train_run, update_trained_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.config.plugins import allow_plugin, is_plugin
 from subgnn.errors import UserError, excerpt
@@ -44,6 +44,7 @@ app.command("info")(info)
 app.command("pretrain")(pretrain_nodes)
 app.command("prepare")(prepare_dataset)
 app.command("train")(train_run)
+app.command("update")(update_trained_run)
 app.command("recipes")(list_recipes)
 app.command("tune")(tune_recipe)
 app.command("evaluate")(evaluate_run)
@@ -52,6 +53,7 @@ app.command("embed")(embed_subgraphs)
 app.command("search")(search_subgraphs)
 app.command("explain")(explain_subgraphs)
 app.command("complete")(complete_subgraphs)
+app.command("verify")(verify_records)
 app.command("export")(export_run_file)
 app.command("report")(report_run)
 app.command("runs")(list_runs)

@@ -41,6 +41,12 @@ DatasetPath = Annotated[Path, Argument(metavar="DIR", help="A dataset folder or 
 RunPath = Annotated[Path, Argument(metavar="RUN", help="The folder of a finished run, or a file from subgnn export.")]
 OutFolder = Annotated[Path, Option("--out", metavar="DIR", help="The folder to write.")]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
+GraphPath = Annotated[
+    Path | None,
+    Option(
+        "--graph", metavar="PATH", help="Another graph to answer on, such as one that has grown: a dataset or edges."
+    ),
+]
 RecipeName = Annotated[
     str, Option("--recipe", help="A recipe by name, a .toml file, or a run.", autocompletion=_recipes_beginning_with)
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, RunPath, check_paths
-from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
+from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RunPath, check_paths
+from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.train import print_result
 from subgnn.errors import UserError
 from subgnn.storage.files import finite
@@ -19,6 +20,7 @@ def evaluate_run(
     run: RunPath,
     split: Annotated[Literal["train", "val", "test"], Option(help="The split to score.")] = "test",
     data: DataPath = None,
+    graph: GraphPath = None,
     json: JsonFlag = False,
 ) -> None:
     """Score a run on a split of its dataset.
@@ -28,11 +30,40 @@ def evaluate_run(
     check_paths(run)
     from subgnn.inference.open import evaluate_split
 
-    result = evaluate_split(run, split, data)
+    notes: list[str] = []
+    result = evaluate_split(run, split, data, graph=graph, on_note=notes.append)
     if json:
-        print_json(finite(result.to_json()))
+        print_json(finite(result.to_json() | ({"notes": notes} if notes else {})))
     else:
+        print_notes(notes)
         print_result(result)
+
+
+def verify_records(
+    file: Annotated[Path, Argument(metavar="FILE", help="Records of answers, from subgnn predict --record.")],
+    run: Annotated[
+        Path | None, Option(metavar="RUN", help="The run; by default the path that the records name.")
+    ] = None,
+    data: DataPath = None,
+    graph: GraphPath = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compute recorded answers again, and list those that come out differently; exit 2 if there are any.
+
+    Example: subgnn verify answers.jsonl
+    """
+    from subgnn.inference.records import verify
+
+    checked = verify(file, run=run, data=data, graph=graph)
+    wrong = [one for one in checked if one.problem]
+    if json:
+        print_json({"file": str(file), "records": len(checked), "differ": [asdict(one) for one in wrong]})
+    for one in wrong:
+        print_error(f"{file}:{one.line}: {one.problem}")
+    if not json:
+        print_line(f"{file}: {len(checked) - len(wrong):,} of {len(checked):,} answers come out as recorded")
+    if wrong:
+        raise Exit(2)
 
 
 def export_run_file(
@@ -150,6 +181,7 @@ def serve_runs(
     timeout: Annotated[float, Option(min=0.1, help="Timeout for answering a request, in seconds.")] = 30.0,
     body_timeout: Annotated[float, Option(min=0.1, help="Timeout for receiving a request, in seconds.")] = 10.0,
     data: DataPath = None,
+    graph: GraphPath = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve runs over HTTP: predictions and explanations as JSON, and a page to explore them.
@@ -172,5 +204,5 @@ def serve_runs(
         "seconds": timeout,
         "body_seconds": body_timeout,
     }
-    names = allowed_host or ()
-    serve(runs, host=host, port=port, token_file=token_file, names=names, data=data, limits=limits, on_ready=on_ready)
+    given: dict[str, Any] = {"names": allowed_host or (), "data": data, "graph": graph, "limits": limits}
+    serve(runs, host=host, port=port, token_file=token_file, on_ready=on_ready, **given)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
-from subgnn.api.options import with_options
+from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
 from subgnn.api.progress import leaderboard_table, progress_bar
 from subgnn.cli.options import (
     DataOptions,
@@ -17,6 +17,7 @@ from subgnn.cli.options import (
     MemoryLimit,
     RecipeName,
     Settings,
+    check_paths,
 )
 from subgnn.cli.output import (
     continuing_command,
@@ -27,7 +28,7 @@ from subgnn.cli.output import (
     print_table,
 )
 from subgnn.storage.files import finite
-from subgnn.training.options import TrainOptions
+from subgnn.training.options import DeviceName, TrainOptions
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
@@ -135,6 +136,56 @@ def _predict_unlabelled(dataset: Dataset, out: Path) -> None:
         Files(path, path, overwrite=True).write("tsv", table)
 
 
+def update_trained_run(
+    run: Annotated[Path, Argument(metavar="RUN", help="The folder of a finished run.")],
+    graph: Annotated[Path, Option(metavar="PATH", help="The graph as it is now: a dataset, or a table of edges.")],
+    out: Annotated[Path, Option(metavar="RUN2", help="The folder of the new run.")],
+    subgraphs: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="More labelled subgraphs; without a column of splits, all are for training."),
+    ] = None,
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    encoding: Encoding = None,
+    unknown: UnknownNodes = "error",
+    device: DeviceName = "auto",
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """Fit a run's chosen models again on a graph that has grown, with its labels and new ones, without a new search.
+
+    Example: subgnn update runs/january --graph february.csv --subgraphs february_labels.csv --out runs/february
+    """
+    check_paths(run, subgraphs)
+    from subgnn.api.update import update_run
+    from subgnn.data.formats.format import Columns, ReadOptions
+    from subgnn.task import metric_text
+    from subgnn.training.devices import quiet_lightning
+    from subgnn.training.run_dir import read_run_recipe
+
+    quiet_lightning()
+    notes: list[str] = []
+    columns = Columns(subgraph=subgraph_column, node=node_column)
+    reading = ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append)
+    recipe = read_run_recipe(run)
+    with progress_bar(recipe.training.epochs, recipe.pretrain.epochs, quiet=json) as bar:
+        options: dict[str, Any] = {"device": device, "callbacks": bar.callbacks(), "on_note": notes.append}
+        result = update_run(run, graph, out, subgraphs=subgraphs, reading=reading, **options)
+    if json:
+        print_json(finite(result.to_json() | {"notes": notes}))
+        return
+    print_notes(notes)
+    print_result(result)
+    if (given := result.updated_from) is not None and given.before:
+        scores = {"before": given.before, "after": given.after}
+        rows = [(name, *(metric_text(m, some.get(m, math.nan)) for m in given.before)) for name, some in scores.items()]
+        title = f"the same {given.subgraphs:,} held-out subgraphs on the new graph"
+        print_table(title, ("run", *(m.replace("_", "-") for m in given.before)), rows)
+    elif given is not None:
+        print_line(f"not compared with {given.run}: {given.note}")
+    print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+
+
 def print_leaderboard(result: RunResult) -> None:
     """Print the candidates of a portfolio with their out-of-fold scores, and what was chosen."""
     title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
@@ -164,6 +215,8 @@ def print_result(result: RunResult) -> None:
         for split, values in shown.items()
         if values
     ]
+    if result.as_of:
+        print_line("each subgraph is measured on the graph as it was at its own time; for one graph, pass --as-of now")
     title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if result.threshold is not None:

@@ -86,7 +86,7 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     raise DataError(what, where=str(path), hint="give only the dataset, or give a table of edges here")
 
 
-def read_graph_of(source: Source) -> Graph:
+def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     """:func:`read_graph`, or the graph of a dataset: of a folder, which need not have subgraphs, or of a bundle."""
     if isinstance(source, str | Path):
         path = Path(source)
@@ -94,20 +94,22 @@ def read_graph_of(source: Source) -> Graph:
             return read_folder_graph(path)
         if BUNDLE.accepts(path):
             return read_dataset(path).graph
-    return read_graph(source)
+    return read_graph(source, options)
 
 
-def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:
-    """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed.
+def read_subgraphs(
+    source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0, draw_split: bool = True
+) -> SubgraphSet:
+    """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed, if one is to be drawn.
 
     A subgraph of which no node is in the graph, or that has no label, is left out, with a warning. A label is whole
     unless ``options.labels`` states that the task is multi-label.
     """
-    return _read_parts(source, graph, options, seed=seed)[0]
+    return _read_parts(source, graph, options, seed=seed, draw_split=draw_split)[0]
 
 
 def _read_parts(
-    source: Source, graph: Graph, options: ReadOptions, *, seed: int
+    source: Source, graph: Graph, options: ReadOptions, *, seed: int, draw_split: bool = True
 ) -> tuple[SubgraphSet, SubgraphSet | None]:
     """The subgraphs with a label, and those without one, where they are kept."""
     members = read_members(source, graph, options)
@@ -133,10 +135,11 @@ def _read_parts(
     members, nodes = members.take(kept), nodes.take(kept)
     try:
         task, targets, classes = _labels(members, options)
-        labelled = {"task": task, "targets": targets, "classes": classes, "splits": _splits(members, options)}
+        splits = _splits(members, options, whole=draw_split)
+        labelled = {"task": task, "targets": targets, "classes": classes, "splits": splits}
         subgraphs = replace(_subgraph_set(members, nodes), **labelled)
         single_classes(subgraphs)
-        drawn = subgraphs.splits is None
+        drawn = draw_split and subgraphs.splits is None
         if drawn:
             subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:
@@ -180,8 +183,8 @@ def _labels(members: Members, options: ReadOptions) -> Any:
         raise DataError(error.what, where=where, hint=error.hint) from None
 
 
-def _splits(members: Members, options: ReadOptions) -> Any:
-    """The places of the splits in :data:`SPLITS`; None if the file has no splits."""
+def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> Any:
+    """The places of the splits in :data:`SPLITS`; None if the file has no splits. A ``whole`` set needs all three."""
     if members.splits is None:
         return None
     found = [_SPLIT_NAMES.get(text.casefold(), text.casefold()) for text in members.splits]
@@ -191,7 +194,7 @@ def _splits(members: Members, options: ReadOptions) -> Any:
             what, hint = f"unknown split {excerpt(text)}", choices(text, SPLITS)
             what, hint = (what, hint) if text else ("the split is missing", "fill or drop empty cells")
             options.refuse(DataError(what, where=members.place(i), hint=hint))
-    for split in SPLITS:
+    for split in SPLITS if whole else ():
         if split not in found:
             hint = "train, val and test each need at least one; without the column, a split is drawn"
             raise DataError(f"no subgraph in split '{split}'", where=members.where, hint=hint)

@@ -246,7 +246,8 @@ def refuse_look_ahead(graph: Graph, subgraphs: SubgraphSet) -> None:
     first = first_held_out(subgraphs) or 0
     later = int(np.count_nonzero(graph.times > first)) // (1 if graph.directed else 2)
     what = f"the split is by time, but {later:,} edges are newer than the first held-out subgraph"
-    hint = f"drop them with --edges-until {first!r}, or keep them with --allow-look-ahead"
+    hint = f"measure each subgraph at its own time with --as-of subgraph, drop them with --edges-until {first!r}, or"
+    hint += " keep them with --allow-look-ahead"
     raise DataError(f"{what}, {time_text(first)}", where="train", hint=hint)
 
 

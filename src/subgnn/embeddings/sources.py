@@ -30,9 +30,11 @@ from subgnn.config.settings import EmbeddingSettings, PretrainSettings, Recipe
 from subgnn.data.formats.text import read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.data.strings import find_node, is_id
-from subgnn.errors import DataError, excerpt
+from subgnn.errors import DataError, UserError, excerpt
 from subgnn.kernels.draws import normal_rows
+from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream, stream_key
 from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, write_parts
@@ -66,6 +68,14 @@ class VectorSettings(Protocol):
         """Their pretraining."""
 
 
+class SeededSettings(VectorSettings, Protocol):
+    """Settings of node embeddings, and the seed of random ones."""
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+
+
 def run_file(i: int) -> str:
     """The file name of a run's table by its number: ``embeddings.safetensors``, ``embeddings-1.safetensors``..."""
     return f"embeddings-{i}.safetensors" if i else RUN_FILE
@@ -90,6 +100,31 @@ def node_vectors(
         what, hint = "the table of node embeddings is missing", "pretrain or give the file again"
         raise DataError(what, where=settings.source, hint=hint)
     return np.array(table[nodes], np.float32)
+
+
+def moved_vectors(
+    spec: SeededSettings,
+    match: NodeMatch,
+    *,
+    table: NDArray[np.float32] | None,
+    known: tuple[NDArray[Any], NDArray[np.float32]] | None = None,
+) -> NDArray[np.float32]:
+    """Embeddings of all nodes of another graph (:meth:`NodeMatch.vectors`), from those of the graph before.
+
+    Args:
+        table: as in :func:`node_vectors`, of the graph before.
+        known: nodes of the graph before, and their learned vectors.
+    """
+    size = 8 * max(match.num_old, match.graph.num_nodes) * spec.embeddings.dim
+    if size > share(0.5):
+        what = f"vectors of {match.graph.num_nodes:,} nodes x {spec.embeddings.dim} numbers take {size / 1e9:,.1f} GB"
+        raise UserError(what, where="--graph", hint="raise --memory, or train again on this graph")
+    nodes = np.arange(match.num_old, dtype=np.int32)
+    rows = node_vectors(spec.embeddings, nodes, num_nodes=match.num_old, seed=spec.seed, table=table)
+    if known is not None:
+        match.rows(known[0])  # which refuses nodes that are not there
+        rows[known[0]] = known[1]
+    return match.vectors(rows)
 
 
 def check_source(recipe: VectorSettings) -> None:
@@ -190,6 +225,16 @@ def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Gra
             what = "the node embeddings are no longer those the run was trained with"
             raise DataError(what, where=where, hint="restore the original file, or train again")
         found[expected] = table
+    return {expected: found[expected] for expected in needed}
+
+
+def read_run_tables(run: Path, needed: Mapping[str, VectorSettings]) -> Tables:
+    """The tables a run started from, by their hash, whatever graph they belong to: those in its folder."""
+    copies = [run / run_file(i) for i in range(len(needed)) if (run / run_file(i)).is_file()]
+    found = {vectors_hash(table): table for table, _ in map(read_stored, copies)}
+    if needed.keys() - found.keys():
+        hint = "train again on this graph, or give the graph that the run was trained on with --data"
+        raise DataError("the run's folder does not have its node embeddings", where=str(run), hint=hint)
     return {expected: found[expected] for expected in needed}
 
 

@@ -23,9 +23,11 @@ from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.tables import Source
 from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import as_rows
 from subgnn.data.read_tables import Matched, match_nodes
+from subgnn.data.values import check_times
 from subgnn.errors import DataError
-from subgnn.inference.open import fit_without_labels, open_run
+from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
@@ -68,15 +70,25 @@ class Query:
     drops: bool = False
 
     @classmethod
-    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Query:
-        """Read a file or a data frame; nodes that are not in the graph are an error unless ``options`` drop them."""
+    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, dated: bool = False) -> Query:
+        """Read a file or a data frame, with times if they are ``dated``.
+
+        Nodes that are not in the graph are an error unless ``options`` drop them.
+        """
         if options.aliases is not None:
             graph = read_aliases(options.aliases, graph, options)
-        members = read_members(source, graph, options, labelled=False)
+        members = read_members(source, graph, options, labelled=False, dated=dated)
         return cls(members, match_nodes(members, graph, options), options.unknown == "drop")
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def as_of(self, step: float | None) -> Query:
+        """The subgraphs, each as of its time if the run measures them so and the table has times; else as of now."""
+        if step is None or self.members.times is None:
+            return self
+        nodes = as_rows(self.matched.nodes, check_times(self.members.times, len(self)), step)
+        return replace(self, matched=replace(self.matched, nodes=nodes))
 
     def refuse_empty(self) -> None:
         """Raise :class:`DataError` if no subgraph has a node in the graph."""
@@ -222,6 +234,7 @@ def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
 
 def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
     """The vector of each subgraph."""
+    query = query.as_of(predictor.as_of_step)
     query.refuse_empty()
     first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
     width = predictor.embeddings(first).shape[1]
@@ -239,6 +252,7 @@ class Files:
     Args:
         reading: how the subgraphs are read.
         data: the dataset of the run; by default its own.
+        graph: another graph to answer on.
         overwrite: replace an existing output.
         excel_safe: write CSV and TSV without cells that a spreadsheet would take for formulas.
     """
@@ -249,6 +263,14 @@ class Files:
     data: Path | None = None
     overwrite: bool = False
     excel_safe: bool = False
+    graph: Path | None = None
+
+    def open(self, run: Path) -> OpenedRun:
+        """Open a run on its own graph or on the given one; notes say how that differs."""
+        opened = open_run(run, self.data, graph=self.graph)
+        for line in opened.match.lines if opened.match else ():
+            self.reading.on_note(line)
+        return opened
 
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
         """The output format, from the file ending; TSV for the standard output, None if the ending is in ``others``.
@@ -268,12 +290,12 @@ class Files:
             refuse_existing(self.out, overwrite=self.overwrite)
         return found
 
-    def read(self, graph: Graph) -> Query:
-        """The subgraphs; a warning reports nodes that were dropped."""
+    def read(self, graph: Graph, *, dated: bool = False) -> Query:
+        """The subgraphs, with times if they are ``dated``; a warning reports nodes that were dropped."""
         with input_file(self.subgraphs) as path:
             where = path.name if self.subgraphs == STDOUT else str(path)  # not the temporary file
             reading = replace(self.reading, on_note=lambda note: self.reading.on_note(note.replace(str(path), where)))
-            query = Query.read(path, graph, reading)
+            query = Query.read(path, graph, reading, dated=dated)
         matched = replace(query.matched, where=where)
         matched.warn()
         return replace(query, members=replace(query.members, where=where), matched=matched)
@@ -287,8 +309,9 @@ class Files:
 def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
     form = files.output_format(others=[_NPY])
-    predictor = open_run(run, files.data).predictor
-    return _write_vectors(predictor, files.read(predictor.graph), files, form)
+    predictor = files.open(run).predictor
+    query = files.read(predictor.graph, dated=predictor.as_of_step is not None)
+    return _write_vectors(predictor, query, files, form)
 
 
 def write_embeddings_without_labels(

@@ -50,7 +50,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.read_tables import match_nodes
 from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Files, Query
-from subgnn.inference.open import OpenedRun, open_run
+from subgnn.inference.open import OpenedRun
 from subgnn.kernels.diffusion import COLUMNS, chebyshev_series
 from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.ragged import Ragged
@@ -420,7 +420,7 @@ def completion_table(
 
 def complete_file(run: Path, files: Files, *, top: int, among: Path | None = None) -> tuple[AnswerTable, int]:
     """:func:`completion_table` for a file of subgraphs, and their number."""
-    opened = open_run(run, files.data)
+    opened = files.open(run)
     graph = opened.predictor.graph
     query = files.read(graph)
     candidates = None if among is None else read_candidates(among, graph, files.reading)

@@ -35,7 +35,7 @@ from subgnn.inference.explanation import (
 )
 from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
-from subgnn.inference.open import OpenedRun, open_run
+from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
@@ -258,7 +258,7 @@ def write_explanations(
     its contribution to every class. A subgraph without nodes in the graph has no explanation.
     """
     form = files.output_format(others=[".json"])
-    explainer = Explainer.of_run(open_run(run, files.data), max_nodes=max_nodes, max_anchors=max_anchors)
+    explainer = Explainer.of_run(files.open(run), max_nodes=max_nodes, max_anchors=max_anchors)
     query, spec = files.read(explainer.predictor.graph), explainer.predictor.spec
     query.refuse_empty()
 

@@ -24,6 +24,7 @@ from subgnn.channels.channel import Distances, Measured
 from subgnn.channels.table import channel_of
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import pack_dataset
+from subgnn.data.node_match import matchable
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.inference.open import EXPORT, OpenedRun, open_run
@@ -67,20 +68,19 @@ def export_run(
     if reference is not None:
         arrays["reference"] = reference
     if opened.trained_with is not None:
-        arrays["subgraphs"] = opened.trained_with
+        arrays["subgraphs"] = opened.trained_with()
     about: dict[str, Any] = {
         "checkpoint": content,
         "result": replace(opened.result, run="", source="").to_json(),  # paths mean nothing elsewhere
         "versions": versions(),
-        "graph": None,
     }
-    if with_graph:
-        graph = predictor.graph
-        if any(one.spec.prepare.directed for one in checkpoint.each()) and graph.oriented is not None:
-            graph = graph.oriented  # the undirected graph follows from it, but not the other way round
-        alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
-        of_graph, about["graph"] = pack_dataset(Dataset(opened.result.dataset, graph, alone))
-        arrays |= {f"graph.{name}": array for name, array in of_graph.items()}
+    graph = predictor.graph
+    if any(one.spec.prepare.directed for one in checkpoint.each()) and graph.oriented is not None:
+        graph = graph.oriented  # the undirected graph follows from it, but not the other way round
+    alone = Dataset(opened.result.dataset, graph, SubgraphSet.from_lists([], num_nodes=graph.num_nodes))
+    kind = "graph" if with_graph else "matchable"
+    of_graph, about[kind] = pack_dataset(alone if with_graph else matchable(alone))
+    arrays |= {f"{kind}.{name}": array for name, array in of_graph.items()}
     write_parts(out, encode_arrays(arrays, EXPORT, about), overwrite=overwrite)
     return {"bytes": out.stat().st_size, "graph_hash": checkpoint.spec.graph_hash, "with_graph": with_graph}
 

@@ -22,23 +22,27 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import unpack_dataset
+from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Keys, SubgraphSet
-from subgnn.embeddings.sources import Tables, vectors_hash
+from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import timed
+from subgnn.data.read_tables import read_graph_of
+from subgnn.data.subgraphs import Keys, SubgraphSet, subgraph_keys
+from subgnn.embeddings.sources import Tables, read_run_tables, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import WRONG, broken, unpack
+from subgnn.models.checkpoint import WRONG, broken, load_checkpoint, unpack
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.interface import TrainingData
 from subgnn.models.recipes import check_recipe, find_recipe
-from subgnn.models.registry import check_edges, model_of, set_up_model
+from subgnn.models.registry import check_edges, model_of, move_checkpoint, set_up_model
 from subgnn.models.spec import Checkpoint
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.result import Alerts, RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, read_arrays
 from subgnn.task import task_of
-from subgnn.training.run_dir import CHECKPOINT, as_trained, check_subgraphs, dataset_path, read_subgraph_keys
+from subgnn.training.run_dir import CHECKPOINT, as_trained, check_subgraphs, dataset_path, read_trained_on
 from subgnn.versions import versions
 
 EXPORT = Format(
@@ -56,21 +60,26 @@ class OpenedRun:
 
     Shapes:
         reference: (networks x draws, width), the mean vectors of the training split, if an exported file holds them.
+
+    ``trained_with`` gives the keys of the subgraphs that it was trained with. On a graph other than its own, ``match``
+    says how they differ, and the subgraphs are those it was trained with, as nodes of that graph.
     """
 
     predictor: Predictor
     result: RunResult
     subgraphs: SubgraphSet | None = None
     reference: NDArray[np.float32] | None = None
-    trained_with: Keys | None = None
+    trained_with: Callable[[], Keys] | None = None
+    match: NodeMatch | None = None
 
     def split(self, name: str, where: str) -> SubgraphSet:
         """The subgraphs of a split to score; refused if they have changed, or if the run was fitted to them."""
-        if self.subgraphs is None or self.trained_with is None:
+        if self.subgraphs is None or (self.trained_with is None and self.match is None):
             hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
-        check_subgraphs(self.trained_with, self.subgraphs, where, hint)
+        if self.trained_with is not None:
+            check_subgraphs(self.trained_with(), self.subgraphs, where, hint)
         if name == "val" and "val" in self.result.fitted_to:
             hint = "score test, which it has not seen; the out-of-fold score is in run.json, under val"
             raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
@@ -81,7 +90,7 @@ class OpenedRun:
         if self.subgraphs is not None and self.trained_with is not None:
             hint = "the subgraphs now in the dataset are shown"
             try:
-                check_subgraphs(self.trained_with, self.subgraphs, self.result.dataset, hint)
+                check_subgraphs(self.trained_with(), self.subgraphs, self.result.dataset, hint)
             except DataError as error:
                 warn(str(error))
         return self.subgraphs
@@ -97,6 +106,7 @@ def open_run(
     path: Path,
     data: Path | Dataset | None = None,
     *,
+    graph: Path | Graph | None = None,
     read: Callable[[Path], Dataset] = read_dataset,
     predictor: Callable[..., Predictor] = Predictor,
 ) -> OpenedRun:
@@ -105,27 +115,66 @@ def open_run(
     Args:
         path: the folder of a run, or a file that ``subgnn export`` wrote.
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
+        graph: another graph to answer on, such as one that has grown (:class:`~subgnn.data.node_match.NodeMatch`): a
+            dataset's folder or bundle, or a table of edges. ``data`` is not needed then.
         read: how to read a dataset.
         predictor: how to make a predictor from a checkpoint and a graph.
     """
+    if graph is not None:
+        if data is not None:
+            hint = "give the run's own dataset with --data, or another graph with --graph, not both"
+            raise UserError("another graph is given, too", where="--data", hint=hint)
+        return _open_on(path, graph, predictor)
     if path.is_file():
         return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
     result = read_result(path)
     dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
     made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
-    return OpenedRun(made, result, dataset.subgraphs, trained_with=read_subgraph_keys(path))
+    made.as_of_step = result.as_of_step if result.as_of else None
+    return OpenedRun(
+        made, result, dataset.subgraphs, trained_with=lambda: subgraph_keys(read_trained_on(path).subgraphs)
+    )
+
+
+def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor]) -> OpenedRun:
+    """Open a run, or an exported file, on another graph than its own."""
+    again = "train again"
+    if path.is_file():
+        checkpoint, result, own, arrays = _read_export(path)
+        tables, again = _tables(arrays, checkpoint, own.graph.num_nodes, path), EXPORT.again
+    else:
+        result, own, checkpoint = read_result(path), read_trained_on(path), load_checkpoint(path / CHECKPOINT)
+        tables = read_run_tables(path, checkpoint.tables())
+    new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
+    match = NodeMatch.of(own, new)
+    spec = checkpoint.spec
+    if (seen_hash(match.graph, spec.prepare), match.graph.names_hash) != (spec.graph_hash, spec.names_hash):
+        try:
+            checkpoint, tables = move_checkpoint(checkpoint, match, tables)
+        except (*WRONG, RuntimeError) as error:
+            raise broken("the checkpoint", error, where=str(path), again=again) from None
+    made = predictor(checkpoint, match.graph, tables=tables, cache=True, where=str(path), again=again)
+    known = match.subgraphs(own.subgraphs) if len(own.subgraphs) else None
+    if result.as_of and match.graph.times is None:
+        hint = "give a graph with a time for each edge"
+        raise DataError("the run measures subgraphs as of their times, but edges have none", where="--graph", hint=hint)
+    if result.as_of and known is not None:
+        known = timed(known, result.as_of_step)
+    made.as_of_step = result.as_of_step if result.as_of else None
+    return OpenedRun(made, result, known, match=match)
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
-    checkpoint, result, graph, arrays = _read_export(path)
+    checkpoint, result, own, arrays = _read_export(path)
     dataset = None if dataset is None else as_trained(dataset, result)
-    graph = graph if dataset is None else dataset.graph.undirected()
-    if graph is None:
-        hint = "say where it is with --data, or export the run with --with-graph"
+    graph = (own if dataset is None else dataset).graph.undirected()
+    if dataset is None and not _has_graph(arrays):
+        hint = "say where it is with --data, give another one with --graph, or export the run with --with-graph"
         raise DataError(f"the graph of {result.dataset} is not in the file", where=str(path), hint=hint)
     reference = arrays.get("reference")
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
     made = predictor(checkpoint, graph, tables=tables, cache=True, where=str(path), again=EXPORT.again)
+    made.as_of_step = result.as_of_step if result.as_of else None
     if reference is not None:
         source = made.with_channels()
         networks = [] if source is None else source.networks()
@@ -134,33 +183,38 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
     subgraphs = None if dataset is None else dataset.subgraphs
-    return OpenedRun(made, result, subgraphs, reference, arrays.get("subgraphs"))
+    keys = arrays.get("subgraphs")
+    return OpenedRun(made, result, subgraphs, reference, None if keys is None else lambda: keys)
 
 
-def _read_export(path: Path) -> tuple[Checkpoint, RunResult, Graph | None, Arrays]:
-    """Checkpoint, result, the graph if the file has it, and the arrays of an exported run."""
+def _has_graph(arrays: Arrays) -> bool:
+    return any(name.startswith("graph.") for name in arrays)
+
+
+def _read_export(path: Path) -> tuple[Checkpoint, RunResult, Dataset, Arrays]:
+    """Checkpoint, result, the graph or what is kept of it, and the arrays of an exported run."""
     where = str(path)
     file = read_arrays(path, EXPORT)
     arrays = file.arrays
     unknown = [
-        name for name in arrays if not re.fullmatch(r"(checkpoint|graph)\..*|vectors(\.\d+)?|reference|subgraphs", name)
+        name
+        for name in arrays
+        if not re.fullmatch(r"(checkpoint|graph|matchable)\..*|vectors(\.\d+)?|reference|subgraphs", name)
     ]
     try:
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}")
         content = file.content()
         packed, about = content["checkpoint"], content["result"]
-        graph = None
-        if content["graph"] is not None:
-            of_graph = _under(arrays, "graph.")
-            graph = unpack_dataset(of_graph, content["graph"], where, again=EXPORT.again).graph.undirected()
+        kind = "graph" if _has_graph(arrays) else "matchable"
+        own = unpack_dataset(_under(arrays, f"{kind}."), content[kind], where, again=EXPORT.again)
     except WRONG as error:
         raise broken(_NOUN, error, where=where, again=EXPORT.again) from None
     result = parse_result(about, where, EXPORT.again)
     checkpoint = unpack(_under(arrays, "checkpoint."), packed, where=where, noun=_NOUN, again=EXPORT.again)
-    if graph is not None and seen_hash(graph, checkpoint.spec.prepare) != checkpoint.spec.graph_hash:
+    if kind == "graph" and seen_hash(own.graph.undirected(), checkpoint.spec.prepare) != checkpoint.spec.graph_hash:
         raise DataError("its graph is not the one the run was trained on", where=where, hint=EXPORT.again)
-    return checkpoint, result, graph, arrays
+    return checkpoint, result, own, arrays
 
 
 def _under(arrays: Arrays, prefix: str) -> Arrays:
@@ -180,9 +234,22 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
     return tables
 
 
-def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult:
-    """Score a finished run on a split of its dataset, and return its result with these metrics."""
-    whole = open_run(out, data)
+def evaluate_split(
+    out: Path,
+    split: str,
+    data: Path | None = None,
+    *,
+    graph: Path | None = None,
+    on_note: Callable[[str], None] = lambda note: None,
+) -> RunResult:
+    """Score a finished run on a split of its dataset, and return its result with these metrics.
+
+    Args:
+        graph: another graph to score it on; ``on_note`` is told how it differs.
+    """
+    whole = open_run(out, data, graph=graph)
+    for line in whole.match.lines if whole.match else ():
+        on_note(line)
     subgraphs = whole.split(split, str(data or out))
     metrics, counts = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
     found: dict[str, Any] = {"run": whole.result.run or str(out), split: metrics}
@@ -208,9 +275,9 @@ def score(
         which = f"{excerpt(unseen[0])}" if unseen else f"they are {subgraphs.task}"
         what, hint = f"the dataset has different labels from the run: {which}", "give subgraphs with its labels"
         raise DataError(what, where=where, hint=hint)
-    subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=_renumbered(subgraphs, spec.classes))
+    subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=renumbered(subgraphs, spec.classes))
     targets = target_tensor(subgraphs, spec.standards)
-    outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
+    outputs = torch.from_numpy(predictor.outputs(predictor.rows(subgraphs)))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
     scores = task_of(spec.task).metrics(outputs, targets, unit=label_unit(spec.standards), **options)
     if spec.decision is None:
@@ -218,7 +285,7 @@ def score(
     return scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes)
 
 
-def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
+def renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
     """Targets, renumbered by the order of the given classes."""
     targets = np.asarray(subgraphs.targets)
     places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)

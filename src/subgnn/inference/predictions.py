@@ -19,7 +19,7 @@ members         the nodes
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,19 +31,22 @@ from subgnn.config.settings import PORTFOLIO
 from subgnn.data.subgraphs import label_separator
 from subgnn.errors import DataWarning, UserError, choices
 from subgnn.inference.answers import CLASS, AnswerTable, Files, Prefixed, Query, chunk_size
-from subgnn.inference.open import open_run
+from subgnn.inference.drift import Drift
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.records import Row, append_records, as_records
 from subgnn.metrics.coverage import in_set
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part
 from subgnn.task import task_of
 from subgnn.training.run_dir import dataset_path
 
 _WHERE = "--coverage"
+OnScores = Callable[[Ragged, NDArray[np.float32]], None]
 
 
 def coverage_note(predictor: Predictor) -> str:
@@ -113,9 +116,15 @@ class Predictions:
         return cls(labels, sure.astype(np.float64).tolist(), scores, sets, **given)
 
 
-def prediction_table(predictor: Predictor, query: Query, options: PredictOptions | None = None) -> AnswerTable:
-    """A row for each subgraph, with the columns that this module describes."""
-    options, spec = options or PredictOptions(), predictor.spec
+def prediction_table(
+    predictor: Predictor, query: Query, options: PredictOptions | None = None, *, on_scores: OnScores = ignore
+) -> AnswerTable:
+    """A row for each subgraph, with the columns that this module describes.
+
+    Args:
+        on_scores: told the nodes and the scores of some subgraphs at a time.
+    """
+    options, spec, query = options or PredictOptions(), predictor.spec, query.as_of(predictor.as_of_step)
     task, limits = task_of(spec.task), set_limits(predictor, options)
     classes, top = list(task.columns(spec.classes)), options.top
     if top is not None and task.real:
@@ -134,6 +143,7 @@ def prediction_table(predictor: Predictor, query: Query, options: PredictOptions
 
     def answer(nodes: Ragged) -> list[Sequence[Any]]:
         scores = predictor.probabilities(nodes)
+        on_scores(nodes, scores)
         found = Predictions.of(predictor, nodes, scores, limits)
         columns: list[Any] = [found.labels, found.probabilities]
         if top is None:
@@ -189,19 +199,44 @@ def _sorted(table: AnswerTable, hidden: int) -> AnswerTable:
 
 
 def write_predictions(
-    run: Path, files: Files, options: PredictOptions, *, engine: LocalEngine | RayEngine | None = None
+    run: Path,
+    files: Files,
+    options: PredictOptions,
+    *,
+    engine: LocalEngine | RayEngine | None = None,
+    record: Path | None = None,
 ) -> int:
     """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
 
-    Outputs come from the workers of the engine, if one is given.
+    Outputs come from the workers of the engine, if one is given. A note says if the subgraphs differ from those of
+    training. ``record`` is a file to append a line about each answer to.
     """
     form = files.output_format(default="tsv")
-    opened = open_run(run, files.data)
-    query = files.read(opened.predictor.graph)
-    same = run.is_dir() and opened.result.edges_until is None
+    opened = files.open(run)
+    query = files.read(opened.predictor.graph, dated=opened.predictor.as_of_step is not None)
+    if opened.predictor.as_of_step is not None and query.members.times is None:
+        files.reading.on_note("the table has no times: subgraphs are measured on the graph as it is now")
+    drift = None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs)
+    answered: list[Row] = []
+
+    def on_scores(nodes: Ragged, scores: NDArray[np.float32]) -> None:
+        if drift is not None:
+            drift.add(nodes, scores)
+        if record is not None:
+            answered.extend(as_records(nodes, scores))
+
+    same = run.is_dir() and opened.result.edges_until is None and opened.match is None
     bundle = dataset_path(run, opened.result, files.data) if same else None
     with pooled(opened.predictor, engine, bundle=bundle) as predictor:
-        files.write(form or "tsv", prediction_table(predictor, query, options))
+        files.write(form or "tsv", prediction_table(predictor, query, options, on_scores=on_scores))
+    if drift is not None and (line := drift.line(unknown=int(query.matched.dropped.sum()))):
+        files.reading.on_note(line)
+    if record is not None:
+        there = np.concatenate(
+            [rows.start + some for rows, some, _ in query.parts(len(query), min_known=options.min_known)]
+        )
+        given = [query.members.nodes_of(int(row)) for row in there]
+        append_records(record, run, opened, given, answered)
     if options.coverage is not None and (note := coverage_note(opened.predictor)):
         files.reading.on_note(note)
     return len(query)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import as_rows, times_of
 from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
 from subgnn.errors import UserError
@@ -69,6 +70,8 @@ class Predictor:
         context = LoadContext(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, context)
         self._comparison: Comparison | None = None
+        # The step that times are rounded down to, if subgraphs are measured as of their own times.
+        self.as_of_step: float | None = None
 
     @property
     def draws(self) -> int:
@@ -88,9 +91,11 @@ class Predictor:
         return self.fitted.outputs(subgraphs)
 
     def rows(self, subgraphs: Subgraphs) -> Ragged:
-        """Subgraphs as rows of node ids; nodes may be given by id or by name."""
+        """Subgraphs as rows of node ids, nodes by id or by name; with times, as of these if the run measures so."""
         if isinstance(subgraphs, SubgraphSet):
-            return subgraphs.nodes
+            if self.as_of_step is None or times_of(subgraphs.nodes) is not None:
+                return subgraphs.nodes
+            return as_rows(subgraphs.nodes, subgraphs.times, self.as_of_step)
         if isinstance(subgraphs, Ragged):
             return subgraphs
         graph = self.graph

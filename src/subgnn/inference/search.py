@@ -22,7 +22,6 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, warn
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
 from subgnn.inference.nearest import Distance, Found, Method, Nearest
-from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
 from subgnn.models.interface import BATCH
@@ -252,13 +251,17 @@ def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[Sea
         if not is_vector_file(files.subgraphs):
             hint = f"accepted: another file of vectors ({', '.join(VECTOR_FILES)}); or search a run instead"
             raise DataError("not a file of vectors", where=str(files.subgraphs), hint=hint)
-        for option, given in (("--data", files.data is not None), ("--include-test", options.test)):
+        for option, given in (
+            ("--data", files.data is not None),
+            ("--graph", files.graph is not None),
+            ("--include-test", options.test),
+        ):
             if given:
                 hint = "leave it out; all vectors in the file are searched, whatever their split"
                 raise DataError(f"{known} is a file of vectors", where=option, hint=hint)
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
         return SearchAnswers.of_vectors(table, queries, options), len(queries.vectors)
-    opened = open_run(known, files.data)
+    opened = files.open(known)
     subgraphs = KnownSubgraphs(opened.predictor, opened.known())
     query = files.read(opened.predictor.graph)
     return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)

@@ -215,7 +215,7 @@ def _of_type(content: Mapping[str, Any], name: str, kind: type) -> Any:
     return value
 
 
-_OF_RUN = "give the original graph"
+_OF_RUN = "give the original graph; to answer on this one, give it with --graph"
 
 
 def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again: str) -> Model:

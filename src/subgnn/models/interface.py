@@ -27,6 +27,7 @@ from torch import nn
 
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.models.examples import Examples, Source
@@ -165,6 +166,8 @@ class Model(ABC):
     - ``extra``: the extra of this package that has to be installed for it; empty if none.
     - ``predicts_new_subgraphs``: it predicts subgraphs that were not in the dataset it was fitted to.
     - ``vectors_need_labels``: its vectors are learned from labels; without, they are known when it is set up.
+    - ``measures_at_own_time``: it can measure each subgraph on the graph as it was at the subgraph's time.
+    - ``on_new_graph``: what it does on a graph other than the one it was fitted to, in one line; empty if it cannot.
     """
 
     settings: tuple[type[MethodSettings], ...] = ()
@@ -172,6 +175,8 @@ class Model(ABC):
     extra: str = ""
     predicts_new_subgraphs: bool = True
     vectors_need_labels: bool = True
+    measures_at_own_time: bool = False
+    on_new_graph: str = ""
 
     @abstractmethod
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
@@ -190,6 +195,17 @@ class Model(ABC):
         Compiled code trusts node ids and offsets, so all of them have to be checked.
         """
         yield from ()
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """The checkpoint with the nodes of another graph in place of those it was fitted to (``on_new_graph``).
+
+        Whatever names a node has to be renumbered, and what was measured on the old graph is measured on the new one.
+        The hashes of the specification, and its parts, are renewed by the caller.
+
+        Args:
+            vectors: the node embeddings that the model started from, of the old graph; None if they are random.
+        """
+        return checkpoint
 
     def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
         """Widths of the means and deviations that a specification should have, by name, besides those of targets."""

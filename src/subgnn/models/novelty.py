@@ -20,6 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -49,8 +50,18 @@ class Novelty:
         entries = 1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0)
         sizes = np.bincount(subgraphs.row_ids, entries, minlength=len(subgraphs))[order]
         kept = max(1, int(np.searchsorted(np.cumsum(sizes), _ENTRIES, side="right")))
-        references = subgraphs.take(np.sort(order[:kept]))
+        return cls.measured(graph, subgraphs.take(np.sort(order[:kept])))
+
+    @classmethod
+    def measured(cls, graph: Graph, references: Ragged) -> Novelty:
+        """Compare training subgraphs with each other."""
         return cls(references, np.sort(Comparison(graph, references).distances(references, to_others=True)))
+
+    def moved(self, match: NodeMatch) -> Novelty | None:
+        """The same training subgraphs on another graph, at their distances there; None if no node of them is left."""
+        nodes = match.node_sets(self.references)
+        references = nodes.take(np.flatnonzero(nodes.lengths > 0))
+        return Novelty.measured(match.graph, references) if len(references) else None
 
     def problems(self, num_nodes: int) -> Iterator[str]:
         """Descriptions of anything wrong with the arrays of a file."""

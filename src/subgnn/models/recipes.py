@@ -209,7 +209,7 @@ def unused_line(recipe: Recipe, graph: Graph) -> str:
         others = [other for other in names if _would_use(find_recipe(other), name, graph)]
         ways = [f"--set {switch}"] * bool(switch)
         ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
-        ways += ["for data split --method time and --edges-until"] * (name == "times")
+        ways += ["for data split --method time, --as-of and --edges-until"] * (name == "times")
         parts.append(f"{words} ({'; '.join(ways)})" if ways else words)
     return f"not used by recipe {recipe.name}: {'; '.join(parts)}" if parts else ""
 

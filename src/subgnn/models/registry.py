@@ -8,10 +8,13 @@ task (docs/peers.md). unsupervised gives vectors without labels; auto is a portf
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from subgnn.config.plugins import load_plugin
 from subgnn.config.settings import PORTFOLIO, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
+from subgnn.embeddings.sources import Tables, vectors_hash
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
 from subgnn.models.baselines.bag import BagModel
@@ -41,6 +44,7 @@ from subgnn.models.peers.ssnp import SSNPModel
 from subgnn.models.peers.wlks import WLKSModel
 from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.subgnn.fitted import SubGNNModel
+from subgnn.prepare.measure import seen_hash
 
 MODELS: dict[str, Model] = {
     "subgnn": SubGNNModel(),
@@ -130,6 +134,36 @@ def open_checkpoint(checkpoint: Checkpoint, graph: Graph, context: LoadContext) 
     if (decision := checkpoint.spec.decision) is not None:
         fitted.thresholds = decision.thresholds(checkpoint.spec.classes)
     return fitted
+
+
+def move_checkpoint(checkpoint: Checkpoint, match: NodeMatch, tables: Tables) -> tuple[Checkpoint, Tables]:
+    """A checkpoint for another graph, and the tables of node embeddings it needs there; parts are moved first.
+
+    Args:
+        tables: the node embeddings of the old graph, by their hash.
+    """
+    found = {name: match.vectors(table) for name, table in tables.items()}
+    hashes = {name: vectors_hash(table) for name, table in found.items()}
+
+    def move(one: Checkpoint) -> Checkpoint:
+        spec, model = one.spec, model_of(one.spec)
+        if not model.on_new_graph:
+            able = ", ".join(name for name, other in MODELS.items() if other.on_new_graph)
+            what = f"{spec.method} cannot answer on a graph other than the one it was trained on"
+            raise DataError(what, where="--graph", hint=f"train again on this graph; methods that can: {able}")
+        match.notes.append(f"{spec.method}: {model.on_new_graph}")
+        parts = {name: move(part) for name, part in one.parts.items()}
+        moved = model.moved(replace(one, parts=parts), match, tables.get(spec.vectors_hash))
+        seen, named = seen_hash(match.graph, spec.prepare), match.graph.names_hash
+        of_graph: dict[str, Any] = {
+            "graph_hash": seen,
+            "names_hash": named,
+            "vectors_hash": hashes.get(spec.vectors_hash, ""),
+        }
+        of_graph["novelty"] = None if spec.novelty is None else spec.novelty.moved(match)
+        return replace(moved, spec=replace(moved.spec, **of_graph))
+
+    return move(checkpoint), {hashes[name]: table for name, table in found.items()}
 
 
 def check_edges(recipe: Recipe, graph: Graph) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.subgraphs import subgraph_keys
 from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
 from subgnn.metrics.significance import headline_interval
@@ -27,7 +28,7 @@ from subgnn.storage.files import parse_json
 from subgnn.task import Task, Thresholds, task_of
 from subgnn.training.options import TrainedRun
 from subgnn.training.portfolio import CANDIDATES, read_candidate
-from subgnn.training.run_dir import CHECKPOINT, METRICS, check_subgraphs, read_run_recipe, read_subgraph_keys
+from subgnn.training.run_dir import CHECKPOINT, METRICS, check_subgraphs, read_run_recipe, read_trained_on
 
 SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 FOLDS = "folds"
@@ -130,7 +131,7 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
     result = read_result(run)
     records = [] if result.is_portfolio else read_records(run / METRICS)
     hint = "give the dataset as it was, or train again"
-    check_subgraphs(read_subgraph_keys(run), dataset.subgraphs, dataset.name, hint)
+    check_subgraphs(subgraph_keys(read_trained_on(run).subgraphs), dataset.subgraphs, dataset.name, hint)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     same = (subgraphs.task, subgraphs.classes) == (checkpoint.spec.task, checkpoint.spec.classes)

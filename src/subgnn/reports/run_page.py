@@ -34,7 +34,7 @@ from subgnn.reports.scores import (
     leaderboard_values,
     threshold_table,
 )
-from subgnn.result import read_result
+from subgnn.result import RunResult, read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
@@ -192,12 +192,25 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
         ("Recipe", found.recipe.name),
         ("Seed", str(result.seed)),
         ("Date", date_text(result.date)),
+        *_update_facts(result),
         *_model_facts(found),
         *(epochs if len(found.records) > 1 else []),
         ("Time", f"{seconds.prepare:.1f} s to prepare, {seconds.train:.1f} s to train"),
         ("Device", result.device),
         ("Peak memory", f"{result.peak_memory_mb:,.0f} MB"),
     ]
+
+
+def _update_facts(result: RunResult) -> list[tuple[str, str]]:
+    """The run that this one was updated from, and scores of both on the same held-out subgraphs."""
+    given = result.updated_from
+    if given is None:
+        return []
+    name, facts = result.headline, [("Updated from", given.run), ("Graph", given.graph)]
+    if given.note:
+        return [*facts, ("Before and after", given.note)]
+    scores = f"{score_text(given.before.get(name), name)} before, {score_text(given.after.get(name), name)} now"
+    return [*facts, (metric_name(name), f"{scores}, on the same {given.subgraphs:,} held-out subgraphs")]
 
 
 def _model_facts(found: Evaluation) -> list[tuple[str, str]]:

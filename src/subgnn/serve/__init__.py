@@ -28,6 +28,7 @@ def serve(
     token_file: Path | None = None,
     names: Sequence[str] = (),
     data: Path | None = None,
+    graph: Path | None = None,
     limits: dict[str, float] | None = None,
     on_ready: Callable[[dict[str, Any]], None] = ignore,
 ) -> None:
@@ -39,6 +40,7 @@ def serve(
         token_file: holds the token that requests must carry; by default the token is SUBGNN_TOKEN, if that is set.
         names: further host names to accept.
         data: the dataset of all runs; by default each run's own.
+        graph: another graph for all runs to answer on; it is read again when a request asks for that.
         limits: changes to the defaults of :class:`~subgnn.serve.limits.Limits`.
         on_ready: called with the address and the runs when the server accepts requests.
     """
@@ -54,7 +56,7 @@ def serve(
         raise MissingExtra(error.name or "fastapi", extra="serve", feature="subgnn serve") from None
     from subgnn.serve.app import create_app
     from subgnn.serve.limits import Limits
-    from subgnn.serve.runs import open_runs
+    from subgnn.serve.runs import ServedRun, open_runs
     from subgnn.serve.security import AccessRules, read_token
     from subgnn.serve.server import bind_socket, run_server
 
@@ -62,10 +64,15 @@ def serve(
     access = AccessRules(host, read_token(token_file), frozenset(name.lower() for name in names))
     listening = bind_socket(host, port)
     try:
-        opened = open_runs(runs, limits=accepted, data=data)
-        for run in opened.values():
-            run.warm_up()
-        app = create_app(opened, access=access, limits=accepted)
+
+        def open_all() -> dict[str, ServedRun]:
+            found = open_runs(runs, limits=accepted, data=data, graph=graph)
+            for run in found.values():
+                run.warm_up()
+            return found
+
+        opened = open_all()
+        app = create_app(opened, access=access, limits=accepted, open_again=None if graph is None else open_all)
         address = f"[{host}]" if ":" in host else host
         found = {"url": f"http://{address}:{listening.getsockname()[1]}/", "runs": list(opened)}
         run_server(app, listening, limits=accepted, on_ready=lambda: on_ready(found))

@@ -18,7 +18,7 @@ from subgnn.errors import UserError
 from subgnn.serve.limits import JSON, Limits, Refusal, failed
 from subgnn.serve.middleware import RequestMiddleware
 from subgnn.serve.monitoring import Metrics
-from subgnn.serve.routes import AppState, health, invalid, not_json, router
+from subgnn.serve.routes import AppState, OpenRuns, graphs, health, invalid, not_json, router
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.security import STATIC, AccessRules
 from subgnn.versions import __version__
@@ -30,16 +30,21 @@ Errors are JSON with `error`, `hint` and `nodes`."""
 
 
 def create_app(
-    runs: dict[str, ServedRun], *, access: AccessRules | None = None, limits: Limits | None = None
+    runs: dict[str, ServedRun],
+    *,
+    access: AccessRules | None = None,
+    limits: Limits | None = None,
+    open_again: OpenRuns | None = None,
 ) -> RequestMiddleware:
     """An ASGI application that serves runs.
 
     Args:
         runs: by name, from :func:`~subgnn.serve.runs.open_runs`.
         access: who may send requests; by default those on this machine.
+        open_again: opens the runs on the graph as it is now, if they answer on one that may change.
     """
     limits, metrics = limits or Limits(), Metrics()
-    state = AppState(runs, limits=limits, metrics=metrics)
+    state = AppState(runs, limits=limits, metrics=metrics, open_again=open_again)
     for run in runs.values():
         metrics.run_info.labels(run=run.name, method=run.result.method).set(1)
 
@@ -60,7 +65,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.serving = state
-    for part in (health, router, page):
+    for part in (health, graphs, router, page):
         app.include_router(part)
     for kind in (Refusal, UserError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _error_response)

@@ -47,6 +47,8 @@ class Metrics:
         self.refused = Counter("refused_total", what, ("lane",), **ours)
         what = "Subgraphs in answers, by run and question."
         self.subgraphs = Counter("subgraphs_total", what, ("run", "question"), **ours)
+        what = "P-value of the latest predictions against training, by run and quantity; low where they differ."
+        self.drift = Gauge("drift_p_value", what, ("run", "quantity"), **ours)
         self.run_info = Gauge("run_info", "1 for each run that is served.", ("run", "method"), **ours)
 
     def text(self) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine
@@ -40,6 +41,7 @@ _ERRORS = {
     401: "The token is missing or wrong.",
     403: "The request comes from another origin.",
     404: "There is no such run.",
+    409: "The runs answer on their own graphs, which do not change.",
     408: "The body took too long to arrive.",
     413: "The body is too large.",
     414: "The path and the query are too long.",
@@ -122,16 +124,40 @@ def invalid(found: Any) -> Refusal:
 
 
 health = APIRouter(tags=["server"])
+graphs = APIRouter(tags=["server"], responses=_RESPONSES)
 router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_RESPONSES, route_class=BodyRoute)
+
+
+OpenRuns = Callable[[], dict[str, ServedRun]]
 
 
 class AppState:
     """What routes share: the runs, the limits, the lanes and the metrics."""
 
-    def __init__(self, runs: dict[str, ServedRun], *, limits: Limits, metrics: Metrics) -> None:
-        self.runs, self.limits, self.metrics = runs, limits, metrics
+    def __init__(
+        self, runs: dict[str, ServedRun], *, limits: Limits, metrics: Metrics, open_again: OpenRuns | None = None
+    ) -> None:
+        self.limits, self.metrics, self.open_again = limits, metrics, open_again
         self.lanes = Lanes(limits, metrics)
-        self.batchers = {name: PredictionBatcher(run, limits) for name, run in runs.items()}
+        self._replacing = asyncio.Lock()
+        self.use(runs)
+
+    def use(self, runs: dict[str, ServedRun]) -> None:
+        """Answer with these runs from now on; a request that has begun goes on with the run that it has."""
+        self.runs = runs
+        self.batchers = {name: PredictionBatcher(run, self.limits) for name, run in runs.items()}
+
+    async def replace_graph(self) -> dict[str, ServedRun]:
+        """Read the graph again, and answer on it once all runs are open; if that fails, the old one stays."""
+        if self.open_again is None:
+            hint = "start the server with --graph PATH, and replace what is there"
+            raise Refusal(409, "the runs answer on their own graphs, which do not change", hint=hint)
+        if self._replacing.locked():
+            raise Refusal(503, "the graph is being replaced already", hint="try again later", retry=5)
+        async with self._replacing:
+            found = await asyncio.to_thread(self.open_again)
+        self.use(found)
+        return found
 
     async def warm_up(self) -> None:
         """Compute what explanations and comparisons need, in small steps between requests."""
@@ -217,7 +243,25 @@ async def is_healthy(request: Request) -> Any:
 @health.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
     """Metrics for Prometheus."""
-    return Response(state_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
+    state = state_of(request)
+
+    def compare() -> None:
+        for run in state.runs.values():
+            for one in run.drift.differences() if run.drift is not None else ():
+                state.metrics.drift.labels(run=run.name, quantity=one.what).set(one.p_value)
+
+    await asyncio.to_thread(compare)
+    return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+@graphs.post("/api/graph", response_model=schemas.ReplacedGraph)
+async def replace_graph(request: Request) -> Any:
+    """Read the graph of --graph again, and answer on it; requests that have begun finish on the graph before."""
+    found = await state_of(request).replace_graph()
+    runs = {
+        name: {"graph_hash": run.predictor.graph.content_hash, "differs": run.differs} for name, run in found.items()
+    }
+    return Response(encode({"runs": runs}), media_type=JSON)
 
 
 @router.get("", response_model=schemas.Cards)

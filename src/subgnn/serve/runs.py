@@ -20,6 +20,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.inference.answers import why_empty
 from subgnn.inference.complete import GROUPS, Completer
+from subgnn.inference.drift import Drift
 from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.options import PredictOptions
@@ -33,6 +34,7 @@ from subgnn.reports.drawing import draw_with_anchors
 from subgnn.result import RunResult
 from subgnn.serve import named_runs
 from subgnn.serve.limits import Limits, check_deadline
+from subgnn.serve.monitoring import log
 from subgnn.serve.nodes import NodeIndex
 from subgnn.task import task_of
 from subgnn.versions import __version__
@@ -43,6 +45,7 @@ _MAX_ANCHORS = 50
 _PART_NODES = 2_000  # nodes of the subgraphs that are predicted between two checks of the deadline
 _MIN_NODES = 10  # a smaller subgraph counts as this many
 _CACHED_NUMBERS = 2**28  # a gigabyte: a server gets requests about all of the graph
+_LATEST = 1_000  # subgraphs that are compared with training
 _KNOWN_PART = 64  # known subgraphs whose vectors are computed in one step
 
 
@@ -94,7 +97,7 @@ class LazyCompleter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
-    """A run and its answers to requests, as plain values."""
+    """A run and its answers to requests, as plain values; ``differs`` says how its graph differs from the run's own."""
 
     name: str
     predictor: Predictor
@@ -105,6 +108,8 @@ class ServedRun:
     explainer: Explainer
     completer: LazyCompleter
     limits: Limits
+    differs: tuple[str, ...] = ()
+    drift: Drift | None = None
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""
@@ -138,6 +143,7 @@ class ServedRun:
             "num_known": len(self.known.places()),
             "examples": self.examples(),
             "graph_hash": graph.content_hash,
+            "differs": list(self.differs),
             "trained_with": self.result.versions,
             "served_by": {"subgnn": __version__},
             "limits": self.limits.to_json(),
@@ -202,6 +208,8 @@ class ServedRun:
         """Labels and probabilities, or values, from the scores of the subgraphs, if these are known."""
         spec = self.predictor.spec
         scores = self.predictor.probabilities(subgraphs) if scores is None else scores
+        if self.drift is not None:
+            self.drift.add(subgraphs, scores)
         found = Predictions.of(self.predictor, subgraphs, scores, set_limits(self.predictor, options))
         numbers = {name: getattr(found, name) for name in ("probabilities", "low", "high", "novelty")}
         predictions = []
@@ -276,22 +284,27 @@ def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
     return task_of(subgraphs.task).names(subgraphs.targets[place], subgraphs.classes)
 
 
-def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None) -> dict[str, ServedRun]:
+def open_runs(
+    given: Sequence[str], *, limits: Limits, data: Path | None = None, graph: Path | None = None
+) -> dict[str, ServedRun]:
     """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph.
 
     Args:
         given: folders of runs, or files that ``subgnn export`` wrote.
         data: the dataset of all of them; by default each run's own.
+        graph: another graph for all of them to answer on.
     """
     read = cache(_read)
     indexes: dict[int, NodeIndex] = {}
     found: dict[str, ServedRun] = {}
     for name, run in named_runs(given):
-        opened = open_run(run, data, read=read, predictor=_predictor)
-        graph = opened.predictor.graph
-        shared = id(graph.offsets)
+        opened = open_run(run, data, graph=graph, read=read, predictor=_predictor)
+        if opened.match is not None:
+            log("another graph", run=name, differs="; ".join(opened.match.lines))
+        graph_of_run = opened.predictor.graph
+        shared = id(graph_of_run.offsets)
         if shared not in indexes:
-            indexes[shared] = NodeIndex(graph)
+            indexes[shared] = NodeIndex(graph_of_run)
         found[name] = ServedRun(
             name=name,
             predictor=opened.predictor,
@@ -302,6 +315,8 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
             explainer=Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
             completer=LazyCompleter(opened, name),
             limits=limits,
+            differs=() if opened.match is None else tuple(opened.match.lines),
+            drift=None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs, most=_LATEST),
         )
     return found
 

@@ -291,3 +291,12 @@ class Card(BaseModel):
 
 class Cards(BaseModel):
     runs: list[Card]
+
+
+class GraphOfRun(BaseModel):
+    graph_hash: str
+    differs: list[str] = Field(description="How the graph differs from the one the run was trained on.")
+
+
+class ReplacedGraph(BaseModel):
+    runs: dict[str, GraphOfRun]

@@ -6,18 +6,23 @@ of the subgraphs to learn from serves the choices that a recipe leaves open and 
 fitted in one go is then solved again on all of them. With ``auto.fit_on = "train"`` the training split is dealt into
 folds, and the validation split has that part, as in published protocols. Small sets are dealt several times, and of
 large ones a sample is dealt.
+
+Where subgraphs are measured as of their own times, they are divided into blocks of time in place of folds: a block is
+predicted by fits to those before it, and the first one by none.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.config.settings import AutoSettings
 from subgnn.data.dataset import Dataset
+from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds, split_units
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
@@ -39,7 +44,8 @@ class CrossValidation:
 
     ``given`` is the whole dataset, ``dataset`` the part of it that folds are drawn from, ``rows`` the places of that
     part in ``given``: all of them, unless the set is large. ``judged`` are the places in ``dataset`` that are dealt
-    into folds. With ``has_validation``, those in ``val`` serve all choices. Other subgraphs are not used.
+    into folds. With ``has_validation``, those in ``val`` serve all choices. Other subgraphs are not used. ``blocks``
+    (n,) are the places in time of those in ``dataset``, where they have times; -1 for the test split.
     """
 
     given: Dataset
@@ -48,6 +54,7 @@ class CrossValidation:
     judged: NDArray[np.int64]
     val: NDArray[np.int64]
     seed: int
+    blocks: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> CrossValidation:
@@ -60,7 +67,10 @@ class CrossValidation:
         by_train = auto.fit_on == "train"
         judged = np.flatnonzero(splits == TRAIN if by_train else splits != HELD_OUT)
         val = np.flatnonzero(splits == VAL) if by_train else np.empty(0, np.int64)
-        found = cls(given, given, np.arange(len(subgraphs)), judged, val, seed)
+        times = None if by_train else times_of(subgraphs.nodes)
+        blocks = None if times is None else _time_blocks(times, judged, auto.folds)
+        judged = judged if blocks is None else np.flatnonzero(blocks > 0)
+        found = cls(given, given, np.arange(len(subgraphs)), judged, val, seed, blocks)
         needed, count = (2 if found.has_validation else 3), len(np.unique(found.units))
         if count < needed:
             groups = "" if subgraphs.groups is None else " (each group counts once)"
@@ -70,12 +80,14 @@ class CrossValidation:
         return found if max(len(judged), len(val)) <= MOST_JUDGED else found._sampled()
 
     def _sampled(self) -> CrossValidation:
-        judged, val = (self._sample(rows, name) for rows, name in ((self.judged, "judged"), (self.val, "validation")))
+        known = self.judged if self.blocks is None else np.flatnonzero(self.blocks >= 0)
+        judged, val = (self._sample(rows, name) for rows, name in ((known, "judged"), (self.val, "validation")))
         rows = np.union1d(judged, val)
         part = replace(self.given, subgraphs=self.given.subgraphs.take(rows))
-        return replace(
-            self, dataset=part, rows=rows, judged=np.searchsorted(rows, judged), val=np.searchsorted(rows, val)
-        )
+        found = replace(self, dataset=part, rows=rows, val=np.searchsorted(rows, val))
+        if self.blocks is None:
+            return replace(found, judged=np.searchsorted(rows, judged))
+        return replace(found, judged=np.flatnonzero(self.blocks[rows] > 0), blocks=self.blocks[rows])
 
     def _sample(self, rows: NDArray[np.int64], name: str) -> NDArray[np.int64]:
         """About :data:`MOST_JUDGED` of many subgraphs, with equal shares of each class."""
@@ -113,7 +125,9 @@ class CrossValidation:
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
     def folds(self, repeat: int, count: int) -> list[NDArray[np.int8]]:
-        """The splits for the fits of one repeat: each holds out one fold."""
+        """The splits for the fits of one repeat: each holds out one fold; in time, later blocks have no part in it."""
+        if (blocks := self.blocks) is not None:
+            return [self._until(i, blocks, f"auto/validation/{repeat}/{i}") for i in np.unique(blocks[self.judged])]
         fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
         found = []
         for i in range(int(fold.max()) + 1):
@@ -121,6 +135,13 @@ class CrossValidation:
             splits[self.judged[fold == i]] = HELD_OUT
             found.append(self._with_validation(splits, self.dataset.subgraphs, f"auto/validation/{repeat}/{i}"))
         return found
+
+    def _until(self, block: int, blocks: NDArray[np.int64], name: str) -> NDArray[np.int8]:
+        """The splits of a fit to the blocks of time before one, which it predicts."""
+        splits = np.full(len(blocks), UNUSED, np.int8)
+        splits[(blocks >= 0) & (blocks < block)] = TRAIN
+        splits[blocks == block] = HELD_OUT
+        return self._with_validation(splits, self.dataset.subgraphs, name)
 
     def whole(self) -> NDArray[np.int8]:
         """The splits of a fit to all labelled subgraphs of ``given`` that may be learned from; test is held out."""
@@ -149,6 +170,16 @@ class CrossValidation:
             chosen = int(np.argmax(left))
         splits[train[parts == chosen]] = VAL
         return splits
+
+
+def _time_blocks(times: NDArray[Any], rows: NDArray[np.int64], folds: int) -> NDArray[np.int64]:
+    """The place in time of chosen subgraphs: about equal parts, one more than folds; equal times stay together."""
+    _, place, counts = np.unique(times[rows], return_inverse=True, return_counts=True)
+    middles = np.cumsum(counts) - counts / 2
+    parts = np.minimum((middles * (folds + 1) / max(1, len(rows))).astype(np.int64), folds)
+    found = np.full(len(times), -1, np.int64)
+    found[rows] = np.unique(parts, return_inverse=True)[1][place]
+    return found
 
 
 def _kept_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Strings | None:

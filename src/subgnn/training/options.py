@@ -72,6 +72,13 @@ class TrainOptions:
     allow_look_ahead: Annotated[
         bool, Option("--allow-look-ahead", help="Allow edges newer than the first held-out subgraph.")
     ] = False
+    as_of: Annotated[
+        Literal["subgraph", "now"] | None,
+        Option(
+            help="Measure each subgraph on the graph as it was at its own time, or as it is now; by default at its own "
+            "time where the split is by time and edges have times.",
+        ),
+    ] = None
     device: DeviceName = "auto"
     processes: Annotated[
         int | None, Option(min=1, help="Models fitted at once (auto only); by default one per core.")
@@ -173,7 +180,8 @@ class RunOptions(TrainOptions):
     """A run to train: the options of ``train``, and what :func:`subgnn.api.train_recipe.train` adds to them.
 
     ``write_page`` is an importable function, or None for no page. ``look_ahead`` says that edges later than the first
-    held-out subgraph of a split by time were allowed, and ``warnings`` what makes the scores misleading.
+    held-out subgraph of a split by time were allowed, ``as_of_step`` to what step the times of subgraphs are rounded
+    down, and ``warnings`` what makes the scores misleading.
     """
 
     recipe: Recipe
@@ -184,6 +192,7 @@ class RunOptions(TrainOptions):
     write_page: WritePage | None = None
     callbacks: Callbacks = NO_CALLBACKS
     look_ahead: bool = False
+    as_of_step: float = 0.0
     warnings: tuple[str, ...] = ()
 
     @property

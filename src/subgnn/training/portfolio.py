@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import times_of
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
@@ -49,10 +50,13 @@ def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSetting
     Few subgraphs are dealt into folds several times for candidates that are fitted in one go; a network sees one deal.
     """
     graph, repeats = pool.dataset.graph, auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(pool.judged)))
-    rows = []
+    in_time, rows = times_of(pool.dataset.subgraphs.nodes) is not None, []
+    repeats = 1 if pool.blocks is not None else repeats  # time has one order
     for name, recipe in recipes.items():
         row = Entry(name, recipe, dropped=_problem(recipe, graph))
         row.repeats = repeats if auto.repeats or row.is_simple else 1
+        if in_time and not model_of(recipe).measures_at_own_time:
+            row.dropped = row.dropped or "it cannot measure a subgraph as of its own time"
         if "features" in graph.attributes and "features" in used_attributes(recipe):
             row.note = "uses node features"
         rows.append(row)

@@ -43,7 +43,7 @@ from subgnn.training.run_dir import (
     claim_run,
     is_finished,
     keep_dataset,
-    keep_subgraph_keys,
+    keep_subgraphs,
     result_fields,
 )
 from subgnn.training.search import out_of_fold
@@ -64,7 +64,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     if resume and is_finished(out):
         if first:
             can_resume(options)
-            keep_subgraph_keys(dataset.subgraphs, out)
+            keep_subgraphs(dataset, out)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -79,7 +79,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         if first and options.keep_data:
             keep_dataset(dataset, out)
         if first:
-            keep_subgraph_keys(dataset.subgraphs, out)
+            keep_subgraphs(dataset, out)
         with RunLoggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
             result = _train(dataset, logged, fabric, ranks) if pool is None else train_portfolio(dataset, logged, pool)

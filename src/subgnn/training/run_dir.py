@@ -6,7 +6,7 @@ RUN/metrics.jsonl            a line for each epoch
 RUN/checkpoint.safetensors   the selected weights, anchors, class names, and hashes of the graph and its names
 RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
 RUN/dataset.subgnn           the dataset, if it was not read from a folder or a bundle
-RUN/subgraphs.safetensors    keys of the subgraphs, labels and splits it was trained with
+RUN/trained_on.subgnn        the subgraphs, labels and splits it was trained with, and the names of the nodes
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
@@ -31,7 +31,6 @@ from subgnn.errors import DataError
 from subgnn.models.recipes import parse_recipe, unused_data
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.result import RESULTS, RunResult, read_result
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import read_json, remove_leftovers, write_json
 from subgnn.versions import versions
 
@@ -42,13 +41,7 @@ if TYPE_CHECKING:
 
 RECIPE, METRICS, LAST = RUN_RECIPE, "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
-PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
-_KEYS = Format(
-    name="subgnn-subgraph-keys",
-    noun="file of subgraph keys",
-    make="subgnn train writes it",
-    again="train again",
-)
+PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "trained_on.subgnn"
 
 
 def result_fields(options: RunOptions, dataset: Dataset, device: object, devices: int = 1) -> dict[str, Any]:
@@ -60,6 +53,8 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "split": options.split,
         "edges_until": options.edges_until,
         "look_ahead": options.look_ahead,
+        "as_of": "subgraph" if options.as_of == "subgraph" else "",
+        "as_of_step": options.as_of_step,
         "recipe": options.recipe.name,
         "method": options.recipe.method,
         "seed": options.seed,
@@ -93,7 +88,8 @@ def claim_run(options: RunOptions) -> Iterator[None]:
             if any(path.name != LOCK for path in out.iterdir()):
                 raise _existing(out)
             until = {} if options.edges_until is None else {"edges_until": options.edges_until}
-            given = {"seed": options.seed, "split": options.split, **until}
+            given: dict[str, Any] = {"seed": options.seed, "split": options.split, **until}
+            given |= {"as_of": options.as_of} if options.as_of == "subgraph" else {}
             write_json(options.recipe.plain() | given, out / RECIPE)
         try:
             yield
@@ -109,8 +105,9 @@ def can_resume(options: RunOptions) -> bool:
     if not (options.resume and (out / RECIPE).is_file()):
         return False
     before, kept = _read_run_recipe(out, "give another --out")
-    given = kept.get("seed"), kept.get("split", "stored"), kept.get("edges_until")
-    now = options.seed, options.split, options.edges_until
+    given = kept.get("seed"), kept.get("split", "stored"), kept.get("edges_until"), kept.get("as_of")
+    as_of = options.as_of if options.as_of == "subgraph" else None
+    now = options.seed, options.split, options.edges_until, as_of
     if given != now or _settings(before) != _settings(options.recipe):
         hint = "give the same recipe, settings, seed, split and edges, or another --out"
         raise DataError("the existing run has different settings", where=str(out), hint=hint)
@@ -169,8 +166,11 @@ def find_runs(folder: Path) -> list[Path]:
 
 def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
     """The dataset of a run with the edges and the split that it was trained on; one without splits has none."""
+    from subgnn.data.own_times import timed
     from subgnn.data.splits import named_split
 
+    if result.as_of:
+        dataset = replace(dataset, subgraphs=timed(dataset.subgraphs, result.as_of_step))
     if result.edges_until is not None:
         dataset = replace(dataset, graph=dataset.graph.until(result.edges_until))
     if dataset.subgraphs.splits is None:
@@ -178,20 +178,30 @@ def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
     return replace(dataset, subgraphs=named_split(dataset.subgraphs, result.split))
 
 
-def keep_subgraph_keys(subgraphs: SubgraphSet, out: Path) -> None:
-    """Store the keys of the subgraphs that a run is trained with, or compare them with those in its folder."""
+def keep_subgraphs(dataset: Dataset, out: Path) -> None:
+    """Store the subgraphs that a run is trained with, and the names of nodes, or compare them with those in its folder.
+
+    They stay with the run, so that it can answer on another graph although the files of its own are gone or changed.
+    """
+    from subgnn.data.formats.bundle import write_bundle
+    from subgnn.data.node_match import matchable
     from subgnn.data.subgraphs import subgraph_keys
 
     if (out / SUBGRAPHS).is_file():
-        check_subgraphs(read_subgraph_keys(out), subgraphs, str(out), "continue with those, or give another --out")
+        before = subgraph_keys(read_trained_on(out).subgraphs)
+        check_subgraphs(before, dataset.subgraphs, str(out), "continue with those, or give another --out")
         return
-    write_parts(out / SUBGRAPHS, encode_arrays({"keys": subgraph_keys(subgraphs)}, _KEYS))
+    write_bundle(matchable(dataset), out / SUBGRAPHS)
 
 
-def read_subgraph_keys(out: Path) -> Keys:
-    """The keys of the subgraphs that a run was trained with."""
-    file = read_arrays(out / SUBGRAPHS, _KEYS)
-    return file.arrays["keys"]
+def read_trained_on(out: Path) -> Dataset:
+    """The subgraphs that a run was trained with, on as much of its graph as matching needs."""
+    from subgnn.data.formats.bundle import read_bundle
+
+    try:
+        return read_bundle(out / SUBGRAPHS)
+    except DataError as error:
+        raise DataError(error.what, where=error.where, hint="train again") from None
 
 
 def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint: str) -> None:

@@ -129,7 +129,7 @@ def test_scores_are_votes_and_of_equal_votes_the_sum_decides():
 def test_a_class_that_training_lacks_is_never_predicted():
     rows = sparse.csr_array(np.random.default_rng(0).random((20, 5)))
     targets = np.arange(20) % 2 * 2  # classes 0 and 2 of 0..3
-    weight, bias = Fit("multi-class", 4, 1.0)(rows, (rows @ rows.T).toarray(), targets)
+    weight, bias, _ = Fit("multi-class", 4, 1.0)(rows, (rows @ rows.T).toarray(), targets)
     assert set(machine_scores(rows @ weight + bias, "multi-class", 4).argmax(axis=1)) <= {0, 2}
 
 

@@ -29,7 +29,7 @@ _FOLDER = Path(__file__).parent
 _TABLE = _FOLDER / "alsentzer2020.tsv"
 RUN_RECIPE = "recipe.json"
 """The file of a run that holds its recipe."""
-RUN_OPTIONS = ("seed", "split", "edges_until")
+RUN_OPTIONS = ("seed", "split", "edges_until", "as_of")
 """Options of the command that a run keeps beside its recipe, in the same file."""
 _EMBEDDINGS = {"gin-untrained": ("gin", "GIN"), "graphsaint": ("graphsaint", "GraphSAINT")}
 """Column and name of the published numbers, by source: the authors' "GIN" embeddings are those of an untrained GIN."""

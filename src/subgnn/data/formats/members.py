@@ -30,6 +30,7 @@ from subgnn.data.strings import find_node, is_id, split_names
 from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
+_ROLES = ("subgraph", "label", "split", "subgraph_time")  # of columns beside that of nodes
 _DEFAULTS = ReadOptions()
 _MAX_GUESSED = 200  # columns whose cells are looked at
 _SAMPLE = 100
@@ -88,14 +89,17 @@ class Members:
         return replace(self, **taken, nodes=self.nodes.take(chosen), others=others, times=times)
 
 
-def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True) -> Members:
+def read_members(
+    source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True, dated: bool = False
+) -> Members:
     """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
 
     The names of the graph tell how a list of nodes is separated. Labels, splits and times are ignored unless
-    ``labelled``. A name that occurs twice is refused, unless both are labelled and have the same nodes, as in a table
-    with a row for each of several labels.
+    ``labelled``; ``dated`` reads times alone. A name that occurs twice is refused, unless both are labelled and have
+    the same nodes, as in a table with a row for each of several labels.
     """
-    found = _merged(_read(source, graph, options, labelled=labelled), options, labelled=labelled)
+    wanted = _ROLES if labelled else ("subgraph", "subgraph_time") if dated else ("subgraph",)
+    found = _merged(_read(source, graph, options, wanted), options, labelled=labelled)
     unused = [title for title in found.titles if title and found.unit == "row"]
     given_back = [title for title in unused if title in found.others]
     if labelled and (line := unused_columns(found.where, given_back)):
@@ -103,7 +107,7 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS,
     if line := unused_columns(found.where, [title for title in unused if title not in given_back]):
         options.on_note(f"{line} (different within a subgraph)")
     if not labelled:
-        return replace(found, labels=None, splits=None, times=None)
+        return replace(found, labels=None, splits=None)
     if options.label_table is None:
         return found
     if not found.named:
@@ -113,12 +117,12 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS,
     return replace(found, labels=labels, splits=found.splits if splits is None else splits)
 
 
-def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
+def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[str]) -> Members:
     if not isinstance(source, str | Path):
-        return _from_table(read_table(source), graph, options, labelled=labelled)
+        return _from_table(read_table(source), graph, options, wanted)
     path = Path(source)
     if is_folder_file(path):
-        return _from_lines(path, graph, options, ids_from=folder_id_base(path, graph), labelled=labelled)
+        return _from_lines(path, graph, options, wanted, ids_from=folder_id_base(path, graph))
     if path.name.removesuffix(".gz").endswith(".gmt"):
         return _from_gene_sets(path, options)
     table: Table | None = None
@@ -131,14 +135,14 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
             return _from_gene_sets(path, options)
         cell = first[0].split("\t")[0].strip()
         if (table is not None and len(table.titles) == 1) or _is_list_of_nodes(cell, graph) > 0:
-            return _from_lines(path, graph, options, labelled=labelled)
+            return _from_lines(path, graph, options, wanted)
     if table is None:
         refuse = None if options.problems is None else options.refuse
         table = read_table(path, encoding=options.encoding, refuse=refuse)
-    return _from_table(table, graph, options, labelled=labelled)
+    return _from_table(table, graph, options, wanted)
 
 
-def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
+def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequence[str]) -> Members:
     columns, found = options.columns, dict[str, str]()
     node = columns.find(table, "node")
     if node is None:
@@ -149,7 +153,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
             raise DataError(what, where=table.where, hint=f"{titles}; or pass --node-column if it is a title")
     if node is not None:
         found["node"] = node
-    roles = ["subgraph", "label", "split", "subgraph_time"] if labelled else ["subgraph"]
+    roles = list(wanted)
     if options.label_table is not None:  # whose columns may be named, too
         roles = [role for role in roles if role != "label" and getattr(columns, role) in (None, *table.titles)]
     for role in roles:
@@ -333,7 +337,7 @@ def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:
 
 
 def _from_lines(
-    path: Path, graph: Graph, options: ReadOptions, ids_from: int | None = None, *, labelled: bool
+    path: Path, graph: Graph, options: ReadOptions, wanted: Sequence[str], *, ids_from: int | None = None
 ) -> Members:
     """Lines of nodes, as in subgraphs.tsv: nodes, and after tabs the label and the split.
 
@@ -362,7 +366,7 @@ def _from_lines(
     width = min(map(len, cells))
     labels, splits = ([row[i] for row in cells] if width > i else None for i in (1, 2))
     problems, times = Problems(), None
-    if labelled and width > 3:
+    if "subgraph_time" in wanted and width > 3:
         times = read_times([row[3] for row in cells], place, problems)
     problems.stop()
     return Members(str(path), fields, *_encode(lists), labels, splits, lines, "line", named=False, times=times)

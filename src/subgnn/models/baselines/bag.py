@@ -28,8 +28,10 @@ from torch.nn import functional
 from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
@@ -64,11 +66,14 @@ class BagModel(TensorModel):
     """BAG; with ``one_hop``, the bag spread one hop stands beside it."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
     settings = (BagSettings,)
     switches = MappingProxyType({"weights": "bag.weighted=true", "direction": "bag.directed=true"})
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
+        through = "takes part through its neighbours alone" if one_hop else "counts for nothing"
+        self.on_new_graph = f"a new node has no weight of its own, and {through}"
 
     def sees(self, settings: Settings) -> View:
         return "surroundings" if self.one_hop else "nodes"
@@ -122,6 +127,19 @@ class BagModel(TensorModel):
         values, unit = features(graph, nodes, ways=ways, weighted=weighted)
         return Bags(values[:, columns], unit[:, columns])
 
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Renumber the columns; those of nodes that are gone are dropped."""
+        weights, number = checkpoint.weights, match.graph.num_nodes
+        part, node = np.divmod(weights["columns"].numpy(), match.num_old)
+        place = match.rows(node)
+        gone = np.unique(node[(place < 0) & (part == 0)])
+        match.tell_gone(len(gone), "nodes with a weight of their own are gone")
+        kept = np.flatnonzero(place >= 0)
+        columns = part[kept] * number + place[kept]
+        order = np.argsort(columns)
+        chosen = {"columns": torch.from_numpy(columns[order]), "weight": weights["weight"][kept[order]]}
+        return replace(checkpoint, weights=weights | chosen)
+
     def network(self, checkpoint: Checkpoint) -> LinearBag:
         settings, columns = checkpoint.spec.of(BagSettings), checkpoint.weights["columns"]
         unit, balanced = settings.normalize == "rows", settings.balance == "classes"
@@ -159,8 +177,16 @@ def features(
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
     """What the linear model sees (n, (1 + ways) N), as it is and with the rows of each part scaled to length one.
 
-    The bag is spread one hop along each of the ``ways`` (``views.spread_one_hop``). Both results have the same places.
+    Each subgraph is seen as of its own time, if it has one. The bag is spread one hop along each of the ``ways``
+    (``views.spread_one_hop``). Both results have the same places.
     """
+    if times_of(nodes) is not None:
+
+        def join(found: list[Any], order: NDArray[np.int64]) -> Any:
+            return tuple(join_rows(list(part), order) for part in zip(*found, strict=True))
+
+        found: tuple[Any, Any] = at_own_times(graph, nodes, partial(features, ways=ways, weighted=weighted), join)
+        return found
     bag = bag_of_nodes(nodes, graph.num_nodes)
     parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
     scaled = []

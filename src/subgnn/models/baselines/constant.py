@@ -23,6 +23,8 @@ class ConstantModel(TensorModel):
     """CONSTANT."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
+    on_new_graph = "the answer is the same on every graph"
     needs_edges = False
 
     def sees(self, settings: Settings) -> View:

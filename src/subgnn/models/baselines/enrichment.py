@@ -16,6 +16,7 @@ without it, and real values those of subgraphs above the mean less those of subg
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.models.baselines.scores import fit_scales, held_out_scores, indicators
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.spec import Checkpoint, Weights
@@ -48,6 +50,8 @@ class EnrichmentModel(TensorModel):
     """ENRICHMENT."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
+    on_new_graph = "a new node is in no training subgraph, and counts for nothing; there are more nodes to draw from"
     needs_edges = False
 
     def sees(self, settings: Settings) -> View:
@@ -61,6 +65,15 @@ class EnrichmentModel(TensorModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> KnownNodes:
         return KnownNodes(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"].numpy()])
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Renumber the nodes that training knows, without those that are gone."""
+        weights, places = checkpoint.weights, match.rows(checkpoint.weights["columns"].numpy())
+        match.tell_gone(int((places < 0).sum()), "nodes of training subgraphs are gone")
+        kept = np.flatnonzero(places >= 0)
+        kept = kept[np.argsort(places[kept])]
+        moved = {"columns": torch.from_numpy(places[kept]), "background": torch.tensor(match.graph.num_nodes)}
+        return replace(checkpoint, weights=weights | moved | {"levels": weights["levels"][:, kept]})
 
     def network(self, checkpoint: Checkpoint) -> EnrichmentNetwork:
         return EnrichmentNetwork(checkpoint)

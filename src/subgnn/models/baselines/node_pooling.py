@@ -22,9 +22,10 @@ from torch.nn import functional
 
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.encoders import gin_layers
 from subgnn.embeddings.link_prediction import Adjacency
-from subgnn.embeddings.sources import PRETRAINED, node_vectors
+from subgnn.embeddings.sources import PRETRAINED, moved_vectors, node_vectors
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.examples import HostSource, Source
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
@@ -128,6 +129,7 @@ class GraphClassifier(HeadedNetwork):
 class NodePooling(TensorModel):
     """A model with a table of embeddings of the nodes that subgraphs have; it grows in prediction."""
 
+    on_new_graph = "the vector of a new node is the mean of its neighbours' vectors"
     trains_on_many_devices = True
     settings: tuple[type[MethodSettings], ...] = (PaperBaselineSettings,)
 
@@ -157,6 +159,14 @@ class NodePooling(TensorModel):
         table[np.searchsorted(wanted, known)] = checkpoint.weights["table"].numpy()
         added = {"nodes": torch.from_numpy(wanted), "table": torch.from_numpy(table)}
         return replace(checkpoint, weights=checkpoint.weights | added)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """A table of all nodes of the new graph, so that none is drawn at random."""
+        known = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"].numpy()
+        table = moved_vectors(checkpoint.spec, match, table=vectors, known=known)
+        nodes = np.arange(match.graph.num_nodes, dtype=np.int32)
+        moved = {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
+        return replace(checkpoint, weights=checkpoint.weights | moved)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         return head_candidates(recipe)

@@ -11,7 +11,8 @@ each from profiles of the other four. A label of several has the score with the 
 scale and an offset of its own. For real values the two profiles are of subgraphs above and below the mean, and scale
 and offset are those of least squares.
 
-Scores are linear in p_S: a checkpoint holds a weight for each class and node, where some training walk ends.
+Scores are linear in p_S: a checkpoint holds a weight for each class and node, where some training walk ends. Beside
+them are the nodes and the classes of the training subgraphs, from which the profiles of another graph follow.
 """
 
 from __future__ import annotations
@@ -29,10 +30,17 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.models.baselines.scores import draw_inner_folds, fit_scales
+from subgnn.data.node_match import NodeMatch
+from subgnn.models.baselines.scores import draw_inner_folds, fit_scales, indicators
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, View
-from subgnn.models.kernel_machines.kernel_machine import ViewSource, resolve_algorithm
+from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.kernel_machines.kernel_machine import (
+    ViewSource,
+    moved_landmarks,
+    resolve_algorithm,
+    set_arrays,
+    wrong_node_sets,
+)
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
 from subgnn.models.kernel_machines.views import DiffusionSettings
@@ -50,6 +58,8 @@ class ProfileModel(TensorModel):
     """PROFILES."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
+    on_new_graph = "the walks of the training subgraphs, and with them the profiles, are computed on the new graph"
     needs_edges = False
     settings = (DiffusionSettings,)
 
@@ -67,13 +77,30 @@ class ProfileModel(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends; they are found when it is fitted."""
-        return {"columns": torch.empty(0, dtype=torch.int64)}
+        train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
+        arrays = {"columns": np.empty(0, np.int64)} | set_arrays(data.subgraphs.nodes.take(train))
+        arrays["classes"] = np.zeros((len(train), outputs), np.uint8)
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
 
     def network(self, checkpoint: Checkpoint) -> ProfileNetwork:
         return ProfileNetwork(checkpoint)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Walk from the training subgraphs on the new graph; one that has lost all nodes is dropped."""
+        weights, settings = checkpoint.weights, checkpoint.spec.of(DiffusionSettings)
+        nodes, kept = moved_landmarks(weights, match)
+        walks = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)["walk"].values
+        classes, outputs = weights["classes"][kept], checkpoint.spec.num_outputs
+        kind, every = task_of(checkpoint.spec.task), np.arange(len(nodes))
+        high = classes.numpy().astype(np.float64)
+        groups = _Groups(np.zeros(len(nodes), np.int64), np.repeat(high, 2, axis=1) if kind.real else high, kind)
+        _, columns, found = _fit_groups(walks, every, groups, outputs)
+        arrays = {"columns": columns, "weight": found * weights["scale"].numpy()} | set_arrays(nodes)
+        moved = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()} | {"classes": classes}
+        return replace(checkpoint, weights=weights | moved)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return frozenset({"weights"})
@@ -84,6 +111,11 @@ class ProfileModel(TensorModel):
             yield "its view, or the way that it is computed, is left open or unknown"
         if not is_sorted_below(columns, graph.num_nodes, np.int64):
             yield "the columns of its profiles are not in order, or are not nodes of the graph"
+        yield from wrong_node_sets(checkpoint.weights, graph)
+        classes = checkpoint.weights["classes"]
+        shape = len(checkpoint.weights["offsets"]) - 1, checkpoint.spec.num_outputs
+        if classes.dtype != torch.uint8 or tuple(classes.shape) != shape or bool((classes > 1).any()):
+            yield "the classes of its training subgraphs have the wrong shape or type"
 
 
 def _resolved(recipe: Recipe, graph: Graph, nodes: Ragged) -> DiffusionSettings:
@@ -161,7 +193,14 @@ def fit_profiles(
     Shapes:
         walks: (subgraphs, N). train: (n,) places of those to learn from. fold, targets: (n,), or (n, labels).
     """
-    groups, sparse = _Groups.of(fold, targets, task, outputs), scipy.sparse.issparse(walks)
+    return _fit_groups(walks, train, _Groups.of(fold, targets, task, outputs), outputs)
+
+
+def _fit_groups(
+    walks: Matrix, train: NDArray[np.int64], groups: _Groups, outputs: int
+) -> tuple[Floats, NDArray[np.int64], Floats]:
+    """:func:`fit_profiles` of groups."""
+    fold, sparse = groups.fold, scipy.sparse.issparse(walks)
     scores, columns, weights = np.zeros((len(fold), outputs)), [np.empty(0, np.int64)], [np.empty((0, outputs))]
     step = max(1, _NUMBERS_AT_A_TIME // (groups.sums.shape[0] if sparse else len(fold)))
     walks = walks[train].tocsc() if sparse else walks
@@ -182,6 +221,7 @@ class ProfileNetwork(nn.Module):
 
     Shapes:
         columns: (F,) the nodes that have weights. weight: (F, outputs) float64. bias: (outputs,).
+        nodes, offsets: the training subgraphs. classes: (n, outputs) uint8, theirs. scale: (outputs,) float64.
     """
 
     columns: Tensor
@@ -192,7 +232,10 @@ class ProfileNetwork(nn.Module):
         super().__init__()
         spec, columns = checkpoint.spec, checkpoint.weights["columns"]
         self.damping, self.seed = spec.of(DiffusionSettings).damping, spec.seed
-        self.register_buffer("columns", columns)
+        for name in ("columns", "nodes", "offsets", "times", "classes"):
+            if name in checkpoint.weights:
+                self.register_buffer(name, checkpoint.weights[name])
+        self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
@@ -205,7 +248,10 @@ class ProfileNetwork(nn.Module):
         scores, columns, weight = fit_profiles(walks, examples.train, fold, targets, task, outputs)
         scale, bias = fit_scales(scores[None], targets, task, examples.train_weights)
         weight = weight * scale[0]
+        classes, nodes = indicators(targets, task, outputs), source.nodes.take(examples.train)
         state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
+        state |= set_arrays(nodes) | {"classes": classes.astype(np.uint8)}
+        state["scale"] = np.broadcast_to(scale[0], outputs).astype(np.float64)
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 

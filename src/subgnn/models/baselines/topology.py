@@ -3,8 +3,8 @@
 The statistics are those of :func:`subgnn.channels.topology.subgraph_statistics`. A model that cannot beat this one on a
 dataset has found nothing there but size, density and the like.
 
-A checkpoint holds the training table, a row of statistics and a target for each training subgraph, and trees as arrays
-(``baselines/trees.py``). Trees of many nodes are not stored: they are grown again from the table, with the same
+A checkpoint holds the training subgraphs with their table, a row of statistics and a target for each, and trees as
+arrays (``baselines/trees.py``). Trees of many nodes are not stored: they are grown again from the table, with the same
 seed, when they are first used, as are those of checkpoints that were written without them. The same versions of
 scikit-learn and numpy grow the same trees.
 """
@@ -24,11 +24,13 @@ from torch import Tensor, nn
 from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_arrays, wrong_node_sets
 from subgnn.models.kernel_machines.rows import Piece, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings, used_by_view
 from subgnn.models.spec import Checkpoint, Weights
@@ -59,6 +61,8 @@ class TopologyModel(TensorModel):
     """TOPOLOGY."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
+    on_new_graph = "the training subgraphs are measured again on the new graph, and trees are grown from them anew"
     settings = (TopologySettings,)
     switches = MappingProxyType({"weights": "topology.weighted=true", "direction": "topology.directed=true"})
 
@@ -87,16 +91,29 @@ class TopologyModel(TensorModel):
         """The training table, and the mean and deviation of its columns."""
         subgraphs = data.subgraphs
         train = subgraphs.indices("train")
+        nodes = subgraphs.nodes.take(train)
         table = _statistics(recipe, data.graph, subgraphs.nodes, keep=True)[train]
         standard = Standard.of(table)
         targets = np.asarray(subgraphs.targets)[train]
         if task_of(subgraphs.task).real:
             targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
         weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
-        arrays = {"features": table, "targets": np.array(targets)}
+        arrays = set_arrays(nodes) | {"features": table, "targets": np.array(targets)}
         arrays |= {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation}
         arrays |= {} if weights is None else {"weights": weights}
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Measure the training subgraphs on the new graph; trees are grown again from their table when first used."""
+        nodes, kept = moved_landmarks(checkpoint.weights, match)
+        table = np.array(_statistics(checkpoint.spec, match.graph, nodes))
+        standard = Standard.of(table)
+        arrays = {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation} | set_arrays(nodes)
+        weights = {name: tensor for name, tensor in checkpoint.weights.items() if not name.startswith(_TREES)}
+        rows = {name: weights[name][kept] for name in ("targets", "weights") if name in weights}
+        arrays |= {"features": table} if "features" in weights else {}
+        moved = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        return replace(checkpoint, weights=weights | rows | moved)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The statistics of each subgraph, not standardised."""
@@ -121,6 +138,7 @@ class TopologyModel(TensorModel):
         width = num_statistics(**_attributes(checkpoint.spec))
         if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
             yield "the means and deviations of its statistics have the wrong shape, or are not above 0"
+        yield from wrong_node_sets(weights, graph)
         if checkpoint.spec.of(TopologySettings).classifier == "head":
             return
         features, targets = weights["features"], weights["targets"]
@@ -175,12 +193,20 @@ class Standardise(nn.Module):
         return ((statistics - self.mean) / self.deviation).float()
 
 
+def _hold_sets(network: nn.Module, state: Weights) -> None:
+    """Keep the training subgraphs among the tensors of a network."""
+    for name in ("nodes", "offsets", "times"):
+        if name in state:
+            network.register_buffer(name, state[name])
+
+
 class StatisticsHead(HeadedNetwork):
     """head(standardised statistics)."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         self.standardise = Standardise(checkpoint.weights)
+        _hold_sets(self, checkpoint.weights)
         self.head = make_head(checkpoint.spec, len(self.standardise.mean))
 
     def embed(self, statistics: Tensor) -> Tensor:
@@ -203,6 +229,7 @@ class StatisticsTrees(nn.Module):
         self.task, self.outputs, self.seed = spec.task, spec.num_outputs, spec.seed
         self.boosting = spec.of(TopologySettings).classifier == "boosting"
         self.standardise = Standardise(state)
+        _hold_sets(self, state)
         for name in ("features", "targets", "weights"):
             self.register_buffer(name, state.get(name))
         self.trees = nn.Module()

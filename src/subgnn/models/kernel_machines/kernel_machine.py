@@ -40,9 +40,11 @@ from torch import Tensor, nn
 from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
+from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import as_rows, times_of
+from subgnn.errors import DataError, UserError
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, View
+from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram
 from subgnn.models.kernel_machines.regression import fit_outputs
 from subgnn.models.kernel_machines.rows import (
@@ -83,6 +85,8 @@ class KernelMachine(TensorModel):
     """A kernel machine on the views that ``diffusion.views`` lists."""
 
     is_fitted_in_one_go = True
+    measures_at_own_time = True
+    on_new_graph = "the training subgraphs are measured again on the new graph; their weights stay as they are"
     needs_edges = False
     settings = (DiffusionSettings,)
 
@@ -116,7 +120,7 @@ class KernelMachine(TensorModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
         nodes = data.subgraphs.nodes.take(train[draw_landmarks(len(train), _LANDMARKS, data.seed)])
-        return {"nodes": torch.from_numpy(nodes.values), "offsets": torch.from_numpy(nodes.offsets)}
+        return {name: torch.from_numpy(array) for name, array in set_arrays(nodes).items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -126,8 +130,24 @@ class KernelMachine(TensorModel):
 
     def on_open(self, network: KernelNetwork, graph: Graph, context: LoadContext) -> None:
         """Say where the training subgraphs are: their views are computed when they are needed."""
-        nodes = Ragged(network.nodes.numpy(), network.offsets.numpy())
+        nodes = stored_sets(network.state_dict())
         network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=context.cache), slice(None)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Measure the landmarks on the new graph; a landmark that has lost all nodes is dropped."""
+        settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
+        check_views(settings.views, match.graph)
+        if settings.damping == 0:
+            raise ValueError("its damping is left open")
+        nodes, kept = moved_landmarks(weights, match)
+        views = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)
+        found = measured_landmarks([view for name, view in views.items() if name != TOPOLOGY], settings.kernel)
+        state = set_arrays(nodes) | {"with_mean": found.with_mean, "lengths": found.lengths}
+        if TOPOLOGY in views:
+            standard = Standard.of(views[TOPOLOGY].values)
+            state |= {"mean": standard.mean, "deviation": standard.deviation}
+        moved = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+        return replace(checkpoint, weights=weights | moved | {"weight": weights["weight"][kept]})
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
@@ -187,6 +207,38 @@ def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
     return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
 
 
+def set_arrays(nodes: Ragged) -> dict[str, NDArray[Any]]:
+    """Subgraphs as a checkpoint holds them: ``nodes``, ``offsets``, and ``times`` if they are measured as of these."""
+    times = times_of(nodes)
+    found: dict[str, NDArray[Any]] = {"nodes": nodes.values, "offsets": nodes.offsets}
+    return found if times is None else found | {"times": np.array(times, np.float64)}
+
+
+def stored_sets(weights: Weights) -> Ragged:
+    """The inverse of :func:`set_arrays`."""
+    nodes = Ragged(weights["nodes"].cpu().numpy(), weights["offsets"].cpu().numpy())
+    return as_rows(nodes, weights["times"].cpu().numpy() if "times" in weights else None)
+
+
+def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray[np.int64]]:
+    """The subgraphs ``nodes`` and ``offsets`` of a checkpoint on another graph, and the places of those with nodes."""
+    before = stored_sets(weights)
+    nodes = as_rows(match.node_sets(before), times_of(before))
+    kept = np.flatnonzero(nodes.lengths > 0)
+    match.tell_gone(int((nodes.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
+    if not len(kept):
+        raise DataError("no training subgraph has a node left", where="--graph", hint="train again on this graph")
+    return nodes.take(kept), kept
+
+
+def measured_landmarks(views: list[Rows], kernel: str) -> Reference:
+    """The reference of subgraphs, all of which are landmarks, from their views."""
+    every = np.arange(len(views[0].squared))
+    return Reference.of(
+        [view.squared for view in views], [view.products(every, every) for view in views], kernel=kernel
+    )
+
+
 def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     """Descriptions of anything wrong with the subgraphs ``nodes`` and ``offsets`` of a checkpoint."""
     nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
@@ -200,6 +252,9 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
         yield "its training subgraphs are not sets of nodes"
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
         yield "its training subgraphs hold a node that is not in the graph"
+    times = weights.get("times")
+    if times is not None and (times.dtype != torch.float64 or tuple(times.shape) != (len(rows),)):
+        yield "the times of its training subgraphs have the wrong shape or type"
 
 
 def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
@@ -272,8 +327,9 @@ class KernelNetwork(nn.Module):
         spec, weights = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
         self.statistics = TOPOLOGY in self.settings.views
-        for name in ("nodes", "offsets"):
-            self.register_buffer(name, weights[name])
+        for name in ("nodes", "offsets", "times"):
+            if name in weights:
+                self.register_buffer(name, weights[name])
         size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
         for name in ("with_mean", "lengths"):
             self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
@@ -290,7 +346,7 @@ class KernelNetwork(nn.Module):
         found = source.trained(examples.train, self.settings.damping, self.seed)
         weight, bias = fit_regression(found.rows, examples, self.settings, len(self.bias))
         nodes, reference = source.nodes.take(found.landmarks), found.reference
-        state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
+        state = set_arrays(nodes) | {"bias": bias.astype(np.float32)}
         state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
         state["weight"] = found.of_landmarks(weight)
         if self.statistics:

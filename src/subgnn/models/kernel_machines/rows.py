@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, UserError
 from subgnn.models.kernel_machines.shared import SHARED
 from subgnn.models.kernel_machines.views import (
@@ -220,12 +221,14 @@ def view_of(
     stored: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Rows:
-    """A view of subgraphs.
+    """A view of subgraphs, each as of its own time if it has one.
 
     Args:
         keep: leave what is computed to other fits to the same subgraphs.
-        stored: read diffusions from the cache folder or store them there, unless they are few.
+        stored: read diffusions from the cache folder or store them there, unless they are few or of several times.
     """
+    if times_of(nodes) is not None:
+        return _view_at_own_times(graph, nodes, view, settings, keep=keep)
     kind, way, of_type = split_view(view)
     if of_type:
         graph = graph.layers[graph.types.index(of_type)]
@@ -257,6 +260,26 @@ def view_of(
 
     how = (way, settings.weighted) if kind == "one-hop" else ()
     return Rows(count, sparse, key=_key(graph, nodes, kind, how) if keep else "")
+
+
+def _view_at_own_times(graph: Graph, nodes: Ragged, view: str, settings: DiffusionSettings, *, keep: bool) -> Rows:
+    """A view of subgraphs of several times, which is shared as a whole."""
+
+    def compute(now: Graph, some: Ragged) -> Matrix:
+        return view_of(now, some, view, settings).values
+
+    def values() -> Matrix:
+        return at_own_times(graph, nodes, compute, join_rows)
+
+    if not keep and SHARED.is_empty:
+        return Rows(len(nodes), values)
+    kind = split_view(view)[0]
+    own: object = (
+        _of_walks(settings) if kind in DIFFUSED else (settings.weighted, kind == TOPOLOGY and settings.directed)
+    )
+    key = _key(graph, nodes, view, own)
+    of_products = key if keep and kind != TOPOLOGY else ""
+    return Rows(len(nodes), lambda: _shared(key, values, keep=keep, width=graph.num_nodes), key=of_products)
 
 
 def _shared(key: str, compute: Callable[[], Matrix], *, keep: bool = True, width: int = 0) -> Matrix:
@@ -414,7 +437,9 @@ def shared_pieces(
         kind = split_view(view)[0]
         if kind in DIFFUSED:
             own, base = _of_walks(settings), view.replace(kind, "walk", 1)
-            if len(nodes) * graph.num_nodes > _FEW_NUMBERS:
+            if times_of(nodes) is not None:
+                whole.append(Piece(view, own))
+            elif len(nodes) * graph.num_nodes > _FEW_NUMBERS:
                 parts += [Piece(base, own, part) for part in range(-(-len(nodes) // _PART))]
                 whole.append(Piece(base, own))
         else:

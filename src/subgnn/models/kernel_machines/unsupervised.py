@@ -32,13 +32,16 @@ from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_sta
 from subgnn.config.files import Bounds
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, View
+from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.kernel_machine import (
     Reference,
     draw_landmarks,
     fit_regression,
     inverse_penalties,
+    measured_landmarks,
+    moved_landmarks,
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
@@ -188,6 +191,7 @@ class UnsupervisedModel(TensorModel):
     """UNSUPERVISED."""
 
     is_fitted_in_one_go = True
+    on_new_graph = "the references are measured again on the new graph; the directions of the space stay as they are"
     needs_edges = False
     vectors_need_labels = False
     settings = (DiffusionSettings, VectorSettings)
@@ -218,6 +222,22 @@ class UnsupervisedModel(TensorModel):
 
     def network(self, checkpoint: Checkpoint) -> Probe:
         return Probe(checkpoint)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Measure the references on the new graph; a reference that has lost all nodes is dropped."""
+        settings, weights, graph = checkpoint.spec.of(DiffusionSettings), checkpoint.weights, match.graph
+        check_views(settings.views, graph)
+        nodes, kept = moved_landmarks(weights, match)
+        views = reference_views(graph, nodes, settings)
+        found = replace(measured_landmarks(views, settings.kernel), sharpness=_SHARPNESS)
+        every, basis = np.arange(len(nodes)), weights["basis"].numpy()[kept]
+        products, squared = [rows.products(every, every) for rows in views], [rows.squared for rows in views]
+        centre = found(products, squared, None).mean(axis=0) @ basis
+        standard = Standard.of(subgraph_statistics(graph, nodes))
+        arrays: list[NDArray[Any]] = [nodes.values, nodes.offsets, found.with_mean, found.lengths]
+        arrays += [standard.mean, standard.deviation, basis, centre]
+        moved = {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, arrays, strict=True)}
+        return replace(checkpoint, weights=weights | moved)
 
     def on_open(self, network: Probe, graph: Graph, context: LoadContext) -> None:
         """Compute the views of the references, or read them from the cache folder."""

@@ -32,8 +32,9 @@ from torch import Tensor
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.link_prediction import Adjacency
-from subgnn.models.interface import TrainingData
+from subgnn.models.interface import TrainingData, Vectors
 from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, MessagePassingSettings, Pass, pool
 from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
@@ -210,6 +211,14 @@ class GLASSModel(MessagePassingModel):
         chosen = stream(data.seed, "glass/reference").permutation(train)[: recipe.training.batch_size]
         reference = np.unique(nodes.take(chosen).values).astype(np.int32)
         return super().start(data, recipe) | {"reference": torch.from_numpy(reference)}
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """As of any model that passes messages; the reference nodes are renumbered, without those that are gone."""
+        found = super().moved(checkpoint, match, vectors)
+        places = match.rows(checkpoint.weights["reference"].numpy())
+        match.tell_gone(int((places < 0).sum()), "nodes of the reference pass are gone")
+        reference = np.sort(places[places >= 0]).astype(np.int32)
+        return replace(found, weights=found.weights | {"reference": torch.from_numpy(reference)})
 
     def network(self, checkpoint: Checkpoint) -> GLASS:
         return GLASS(checkpoint.weights, checkpoint.spec)

@@ -34,9 +34,10 @@ from torch.utils.checkpoint import checkpoint as recompute
 from subgnn.config.files import Bounds, Count, Size
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
-from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.peers.whole_graph import NodeSetBatch, NodeSetSource, WholeGraph
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import TensorModel
@@ -303,6 +304,7 @@ class MessagePassingModel(TensorModel):
     """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
 
     settings = (MessagePassingSettings,)
+    on_new_graph = "messages pass over the new graph; a new node starts from the mean of its neighbours' vectors"
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``: the initial vectors of all nodes, or one vector."""
@@ -316,6 +318,13 @@ class MessagePassingModel(TensorModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
         return NodeSetSource(WholeGraph(graph, checkpoint.spec.of(MessagePassingSettings).adjacency), nodes)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Vectors of the new graph's nodes; one vector that all nodes have stays as it is."""
+        if not self.uses_embeddings(checkpoint.spec):
+            return checkpoint
+        table = torch.from_numpy(match.vectors(checkpoint.weights["table"].numpy()))
+        return replace(checkpoint, weights=checkpoint.weights | {"table": table})
 
     def uses_embeddings(self, settings: Settings) -> bool:
         return settings.of(MessagePassingSettings).inputs == "embeddings"

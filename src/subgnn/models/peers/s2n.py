@@ -35,6 +35,7 @@ from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.sources import node_vectors
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
@@ -70,11 +71,14 @@ class S2NModel(NodePooling):
             number, seed = graph.num_nodes, data.seed
             table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=seed, table=data.vectors)
         train = subgraphs.nodes.take(subgraphs.indices("train"))
+        start = {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
+        return start | self._joined(graph, train, settings)
+
+    def _joined(self, graph: Graph, train: Ragged, settings: S2NSettings) -> Weights:
+        """The graph of the training subgraphs."""
         standard = standard_of(graph, train)
         edges = edges_between(graph, train, train, standard, settings)
         arrays = {
-            "nodes": nodes,
-            "table": table,
             "train_nodes": train.values.astype(np.int32),
             "train_offsets": train.offsets,
             "edge_offsets": edges.indptr.astype(np.int64),
@@ -83,6 +87,21 @@ class S2NModel(NodePooling):
             "standard": standard,
         }
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Vectors of the new graph's nodes, and the training subgraphs joined by its edges."""
+        settings, number = checkpoint.spec.of(S2NSettings), match.graph.num_nodes
+        if settings.constant:
+            table = torch.full((number, checkpoint.spec.embeddings.dim), settings.constant)
+            same = {"nodes": torch.arange(number, dtype=torch.int32), "table": table}
+            found = replace(checkpoint, weights=checkpoint.weights | same)
+        else:
+            found = super().moved(checkpoint, match, vectors)
+        before = Ragged(*(checkpoint.weights[name].numpy() for name in ("train_nodes", "train_offsets")))
+        train = match.node_sets(before)
+        match.tell_gone(int((train.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
+        joined = self._joined(match.graph, train.take(np.flatnonzero(train.lengths > 0)), settings)
+        return replace(found, weights=found.weights | joined)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
         """The subgraphs, their edges to the training subgraphs, and these."""

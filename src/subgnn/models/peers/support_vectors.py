@@ -52,8 +52,10 @@ class Fit:
         gram: NDArray[np.float64] | None,
         targets: NDArray[Any],
         weights: NDArray[np.float64] | None = None,
-    ) -> tuple[Any, Any]:
-        """Weights of features (F, machines), and offsets (machines,).
+    ) -> tuple[Any, Any, Any]:
+        """Weights of features (F, machines), offsets (machines,), and weights of rows (n, machines) if there are any.
+
+        With the products of rows, weights of features are sums over rows by these; without, there are no such weights.
 
         Args:
             rows: (n, F), sparse.
@@ -66,18 +68,22 @@ class Fit:
             each = [None if weights is None else weights[:, label].copy() for label in range(self.outputs)]
             found = [self._separate(rows, gram, targets[:, i] > 0, each[i]) for i in range(self.outputs)]
         elif gram is not None and len(np.unique(targets)) == self.outputs:
-            return self._every_pair(rows, gram, targets, weights)
+            dual, offsets = self._every_pair(gram, targets, weights)
+            return rows.T @ dual, offsets, dual
         else:
             found = []
             for first, second in combinations(range(self.outputs), 2):
                 either = np.flatnonzero((targets == first) | (targets == second))
                 inner = None if gram is None else gram[np.ix_(either, either)]
                 own = None if weights is None else weights[either]
-                found.append(self._separate(rows[either], inner, targets[either] == second, own))
-        columns, biases = zip(*found, strict=True)
-        return np.stack(columns, axis=1), np.array(biases)
+                column, bias = self._separate(rows[either], inner, targets[either] == second, own)
+                if gram is not None:
+                    column = _at(either, column, len(targets))
+                found.append((column, bias))
+        columns, biases = (np.stack(part, axis=-1) for part in zip(*found, strict=True))
+        return (columns, biases, None) if gram is None else (rows.T @ columns, biases, columns)
 
-    def _every_pair(self, rows: Any, gram: NDArray[np.float64], targets: NDArray[Any], weights: Any) -> tuple[Any, Any]:
+    def _every_pair(self, gram: NDArray[np.float64], targets: NDArray[Any], weights: Any) -> tuple[Any, Any]:
         """The machines of all pairs from one call, which fits each to the subgraphs of its two classes."""
         from sklearn.svm import SVC
 
@@ -92,14 +98,15 @@ class Fit:
             for own, row in ((i, j - 1), (j, i)):
                 part = slice(bounds[own], bounds[own + 1])
                 dual[part, place] = sign * coefficients[row, part]
-        return rows[machine.support_].T @ dual, sign * machine.intercept_
+        return _at(machine.support_, dual, len(targets)), sign * machine.intercept_
 
     def _separate(
         self, rows: Any, gram: NDArray[np.float64] | None, positive: NDArray[np.bool_], weights: Any
     ) -> tuple[Any, float]:
         """One machine, above 0 for the positive; the side that alone is there is always decided for."""
         if positive.all() or not positive.any():
-            return np.zeros(rows.shape[1]), float(positive.any()) - float((~positive).any())
+            size = rows.shape[1] if gram is None else len(positive)
+            return np.zeros(size), float(positive.any()) - float((~positive).any())
         return self._machine(rows, gram, positive, weights)
 
     def _machine(
@@ -116,7 +123,14 @@ class Fit:
             return linear.coef_.reshape(-1), float(np.reshape(linear.intercept_, -1)[0])
         options = {"kernel": "precomputed", "C": self.inverse_penalty, "max_iter": _MATRIX_STEPS}
         machine = _fitted(getattr(svm, f"SV{kind}")(**options), gram, targets, weights)
-        return rows[machine.support_].T @ machine.dual_coef_[0], float(machine.intercept_[0])
+        return _at(machine.support_, machine.dual_coef_[0], len(targets)), float(machine.intercept_[0])
+
+
+def _at(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.float64]:
+    """Values at their places among ``size``; 0 elsewhere."""
+    found = np.zeros((size, *values.shape[1:]))
+    found[places] = values
+    return found
 
 
 def _fitted(machine: Any, rows: Any, targets: NDArray[Any], weights: Any) -> Any:

@@ -41,10 +41,12 @@ from torch import Tensor, nn
 from subgnn.config.files import Bounds, Probability
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
+from subgnn.data.node_match import NodeMatch
+from subgnn.errors import DataError, UserError
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.interface import Settings, TrainingData, Vectors, View
+from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_arrays, wrong_node_sets
 from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.models.peers.support_vectors import Fit, machine_scores
 from subgnn.models.spec import Checkpoint, Weights
@@ -137,6 +139,7 @@ class WLKSModel(TensorModel):
     """WLKS."""
 
     is_fitted_in_one_go = True
+    on_new_graph = "the colours of the training subgraphs are refined on the new graph; their weights stay as they are"
     settings = (WLKSSettings,)
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
@@ -147,9 +150,11 @@ class WLKSModel(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
-        graph, settings, subgraphs = data.graph, recipe.of(WLKSSettings), data.subgraphs
-        train = subgraphs.nodes.take(subgraphs.indices("train"))
-        last, found = max(settings.rounds), dict[str, NDArray[Any]]()
+        train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+        return self._start(data.graph, train, recipe.of(WLKSSettings))
+
+    def _start(self, graph: Graph, train: Ragged, settings: WLKSSettings) -> Weights:
+        last, found = max(settings.rounds), set_arrays(train)
         if max(settings.mix) > 0:
             for i, colours in enumerate(graph_colours(graph, last), 1):
                 found[f"graph_colours_{i}"] = colours
@@ -175,7 +180,23 @@ class WLKSModel(TensorModel):
         # A machine that is not cumulative has columns for its last round alone.
         columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
         found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
-        return Histograms(len(nodes), found)
+        return Histograms(nodes, found)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Refine colours on the new graph; a machine is the sum of its training subgraphs' histograms there."""
+        graph, weights = match.graph, checkpoint.weights
+        nodes, kept = moved_landmarks(weights, match)
+        if not len(weights["dual"]):
+            what = f"wlks was fitted to more than {_LARGEST_MATRIX:,} subgraphs, and does not know the weight of each"
+            raise DataError(what, where="--graph", hint="train again on this graph")
+        dual = weights["dual"][kept]
+        start = self._start(graph, nodes, checkpoint.spec.of(WLKSSettings)) | {"dual": dual}
+        unfitted = replace(checkpoint, weights=start)
+        network = self.network(unfitted)
+        histograms = self.inputs(unfitted, graph, nodes).batch(np.arange(len(nodes)))
+        network.set_weights(scipy.sparse.hstack(network.features(histograms), format="csr").T @ dual.numpy())
+        same = {name: weights[name] for name in ("bias", "scale")}
+        return replace(checkpoint, weights=dict(network.state_dict()) | same)
 
     def network(self, checkpoint: Checkpoint) -> WLKS:
         return WLKS(checkpoint)
@@ -196,6 +217,11 @@ class WLKSModel(TensorModel):
         return "everything" if max(settings.of(WLKSSettings).mix) > 0 else "shape"
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        yield from wrong_node_sets(checkpoint.weights, graph)
+        dual, number = checkpoint.weights["dual"], len(checkpoint.weights["offsets"]) - 1
+        shape = tuple(dual.shape), (len(dual), len(checkpoint.weights["bias"]))
+        if dual.dtype != torch.float64 or shape[0] != shape[1] or len(dual) not in (0, number):
+            yield "the weights of its training subgraphs have the wrong shape or type"
         for name, tensor in checkpoint.weights.items():
             array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
             if not name.startswith(_OF_START):
@@ -239,11 +265,11 @@ def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Hi
 class Histograms(HostSource):
     """Histograms of subgraphs by kind and round."""
 
-    def __init__(self, size: int, parts: dict[str, Histogram]) -> None:
-        self.size, self.parts = size, parts
+    def __init__(self, nodes: Ragged, parts: dict[str, Histogram]) -> None:
+        self.nodes, self.parts = nodes, parts
 
     def __len__(self) -> int:
-        return self.size
+        return len(self.nodes)
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
         return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
@@ -256,6 +282,7 @@ class WLKS(nn.Module):
 
     Shapes:
         weight_*: (columns, machines). bias: (machines,). scale: (outputs,) for multi-label, else (1,).
+        nodes, offsets: the training subgraphs. dual: (n, machines) float64, their weights; none of more than 8,000.
     """
 
     bias: Tensor
@@ -274,8 +301,9 @@ class WLKS(nn.Module):
         kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
         kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
         kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
-        for name in kept:
+        for name in ("nodes", "offsets", *kept):
             self.register_buffer(name, given[name])
+        self.register_buffer("dual", given.get("dual", torch.zeros(0, machines, dtype=torch.float64)))
         for part in self.parts:
             columns = given["_columns_".join(part.rsplit("_", 1))]
             self.register_buffer(f"weight_{part}", torch.zeros(len(columns), machines))
@@ -298,15 +326,25 @@ class WLKS(nn.Module):
         gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None
         fit = Fit(self.task, self.outputs, self.settings.inverse_penalty[-1])
         weights = examples.train_weights
-        weight, bias = fit(rows, gram, targets, weights)
-        begin = 0
-        for name in self.parts:
-            own = self.get_buffer(f"weight_{name}")
-            own.copy_(torch.from_numpy(weight[begin : begin + len(own)]))
-            begin += len(own)
+        weight, bias, dual = fit(rows, gram, targets, weights)
+        self.set_weights(weight)
+        source: Any = examples.inputs
+        state = set_arrays(source.nodes.take(examples.train)) | {
+            "dual": np.zeros((0, len(bias))) if dual is None else dual
+        }
+        for name, value in state.items():
+            setattr(self, name, torch.from_numpy(np.array(value)).to(self.bias.device))
         self.bias.copy_(torch.from_numpy(bias))
         if task_of(self.task).has_classes:
             self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets, weights)))
+
+    def set_weights(self, weight: Any) -> None:
+        """Set the weights of colours of all parts, one above the other (columns, machines)."""
+        begin = 0
+        for name in self.parts:
+            own = self.get_buffer(f"weight_{name}")
+            own.copy_(torch.from_numpy(np.asarray(weight[begin : begin + len(own)])))
+            begin += len(own)
 
     def _fit_scale(self, fit: Fit, rows: Any, gram: Any, targets: NDArray[Any], weights: Any) -> Any:
         """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
@@ -322,7 +360,7 @@ class WLKS(nn.Module):
             if not len(rest):
                 return self.scale.cpu().numpy()
             inner = None if gram is None else gram[np.ix_(rest, rest)]
-            weight, bias = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
+            weight, bias, _ = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
             scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
         if task_of(self.task).several:
             return np.array([_best_factor(scores[:, [i]], targets[:, i]) for i in range(self.outputs)], np.float32)

@@ -16,12 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.channel import draw_seed
+from subgnn.channels.channel import SharedAnchors, draw_seed, moved_anchors
 from subgnn.channels.table import check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.sources import require_features
+from subgnn.data.node_match import NodeMatch
+from subgnn.embeddings.sources import moved_vectors, require_features
 from subgnn.errors import UserError
 from subgnn.models.correction import scores_of
 from subgnn.models.examples import in_batches
@@ -36,7 +37,7 @@ from subgnn.models.interface import (
     TrainingData,
     Vectors,
 )
-from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, member_seed
+from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, join_weights, member_seed
 from subgnn.models.subgnn.batches import Batch, Inputs, StreamedInputs
 from subgnn.models.subgnn.build import (
     Measured,
@@ -208,6 +209,7 @@ class SubGNNModel(ChannelModel):
 
     needs_edges = False
     trains_on_many_devices = True
+    on_new_graph = "anchors stay, similarities are measured anew; a new node has the mean of its neighbours' vectors"
     switches = MappingProxyType({"direction": "prepare.directed=true", "features": "embeddings.features=beside"})
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
@@ -255,6 +257,27 @@ class SubGNNModel(ChannelModel):
 
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedSubGNN:
         return FittedSubGNN(checkpoint, graph, context)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Renumber the anchors, and make a table of all nodes of the new graph for each network."""
+        spec, gone = checkpoint.spec, [0]
+
+        def anchors(draw: list[list[SharedAnchors | None]]) -> list[list[SharedAnchors | None]]:
+            return [[None if one is None else moved_anchors(one, match.rows, gone) for one in row] for row in draw]
+
+        shared, redrawn = anchors(spec.shared), [anchors(draw) for draw in spec.redrawn]
+        match.tell_gone(gone[0], "anchors are gone, or have lost nodes; others stand in for them")
+        moved = replace(spec, shared=shared, redrawn=redrawn)
+        if not has_embeddings(spec):
+            nodes = match.rows(spec.table_nodes)
+            return replace(checkpoint, spec=replace(moved, table_nodes=np.sort(nodes[nodes >= 0]).astype(np.int32)))
+        members = []
+        for one in map(checkpoint.member, range(spec.members)):
+            known = (spec.table_nodes, one.weights["table"].numpy()) if "table" in one.weights else None
+            table = moved_vectors(one.spec, match, table=vectors, known=known)
+            members.append(one.weights | {"table": torch.from_numpy(table)})
+        every = np.arange(match.graph.num_nodes, dtype=np.int32)
+        return replace(checkpoint, spec=replace(moved, table_nodes=every), weights=join_weights(members))
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         spec = checkpoint.spec

@@ -1,0 +1,202 @@
+"""Fit a run's chosen models again on a graph that has grown, with the labels of before and new ones.
+
+Nothing is searched: the members of a portfolio, or the recipe, stay, with the settings that were selected. Weights of
+members, calibration and thresholds come from new folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from subgnn.api.inputs import toml_text
+from subgnn.api.train_recipe import train, write_run_page
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.format import LabelFormat, ReadOptions
+from subgnn.data.formats.tables import Source
+from subgnn.data.graph import Graph
+from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import timed
+from subgnn.data.read_tables import read_graph_of, read_subgraphs
+from subgnn.data.strings import Strings
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, UserError
+from subgnn.inference.open import open_run, renumbered, score
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.recipes import parse_recipe, portfolio
+from subgnn.models.spec import ModelSpec
+from subgnn.parallel.progress import ignore
+from subgnn.ragged import Ragged
+from subgnn.result import RunResult, UpdatedFrom, read_result
+from subgnn.task import task_of
+from subgnn.training.options import NO_CALLBACKS, Callbacks
+from subgnn.training.run_dir import CHECKPOINT, read_run_recipe, read_trained_on
+
+_TRAIN = 0
+_BY_SIZE = ("diffusion.algorithm", "diffusion.views")  # which follow from the graph, and may change with it
+_DEFAULTS = ReadOptions()
+
+
+def update_run(
+    run: Path,
+    graph: Path | Graph,
+    out: Path,
+    *,
+    subgraphs: Source | None = None,
+    reading: ReadOptions = _DEFAULTS,
+    device: str = "auto",
+    callbacks: Callbacks = NO_CALLBACKS,
+    on_note: Callable[[str], None] = ignore,
+    report: bool = True,
+) -> RunResult:
+    """Fit a run again on a grown graph, into a folder of its own, and compare both on the same held-out subgraphs.
+
+    Args:
+        run: the folder of a run.
+        graph: a dataset's folder or bundle, or a table of edges.
+        out: the folder of the new run, which holds a copy of the data.
+        subgraphs: further labelled subgraphs; without a column of splits, all are for training.
+        reading: how the subgraphs are read.
+        on_note: told how the graph differs, and what was added.
+    """
+    if run.is_file():
+        hint = "give the folder of the run"
+        raise DataError("an exported run has no labels to fit to", where=str(run), hint=hint)
+    before, own, checkpoint = read_result(run), read_trained_on(run), load_checkpoint(run / CHECKPOINT)
+    new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
+    match = NodeMatch.of(own, new)
+    on_note(match.line)
+    known = match.subgraphs(own.subgraphs)
+    if subgraphs is not None:
+        more = _more(subgraphs, new, known, reading)
+        on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")
+        known = joined(known, more)
+    for note in match.notes:
+        on_note(note)
+    recipe = settled(
+        read_run_recipe(run), checkpoint.spec, {name: part.spec for name, part in checkpoint.parts.items()}
+    )
+    dataset = Dataset(own.name, new, known)
+    found = train(
+        dataset,
+        recipe,
+        out,
+        keep_data=True,
+        callbacks=callbacks,
+        report=False,
+        seed=before.seed,
+        device=device,
+        allow_look_ahead=before.look_ahead,
+        as_of="subgraph" if before.as_of else "now" if before.look_ahead else None,
+    )
+    found = replace(found, updated_from=_compared(run, before, match, known, new, out))
+    found.save(out)
+    if report:
+        write_run_page(dataset, out, None)
+    return found
+
+
+def _more(source: Source, graph: Graph, known: SubgraphSet, reading: ReadOptions) -> SubgraphSet:
+    """Further labelled subgraphs, of the task of those before."""
+    # Two classes may become more, and few of the new subgraphs need not have both.
+    task = "multi-class" if known.task == "binary" else known.task
+    form = reading.labels or LabelFormat(task=task)
+    found = read_subgraphs(source, graph, replace(reading, labels=form), draw_split=False)
+    return found if found.splits is not None else replace(found, splits=np.full(len(found), _TRAIN, np.int8))
+
+
+def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
+    """Two sets of subgraphs of one task, one after the other; classes of the second that are new come last.
+
+    Example:
+        >>> sets = [SubgraphSet.from_lists([[0]], labels=[label], num_nodes=1) for label in ("b", "a")]
+        >>> both = joined(*(replace(one, task="multi-class") for one in sets))
+        >>> both.classes, both.targets.tolist()
+        (('b', 'a'), [0, 1])
+    """
+    if first.task != second.task and {first.task, second.task} - {"binary", "multi-class"}:
+        what = f"the labels are {second.task}, but those of the run are {first.task}"
+        raise DataError(what, where="--subgraphs", hint="give labels of the same kind")
+    classes = first.classes + tuple(name for name in second.classes if name not in first.classes)
+    task = "multi-class" if first.task == "binary" and len(classes) > len(first.classes) else first.task
+    targets = np.concatenate([renumbered(one, classes) for one in (first, second)])
+    values = np.concatenate([first.nodes.values, second.nodes.values])
+    lengths = np.concatenate([first.nodes.lengths, second.nodes.lengths])
+    splits = [one.splits for one in (first, second)]
+    times = [one.times for one in (first, second)]
+
+    def texts(name: str) -> Strings | None:
+        columns = [getattr(one, name) for one in (first, second)]
+        return None if None in columns else Strings.of([text for column in columns for text in column])
+
+    return SubgraphSet(
+        Ragged.from_lengths(values, lengths),
+        task,
+        targets,
+        classes,
+        None if splits[0] is None or splits[1] is None else np.concatenate([splits[0], splits[1]]),
+        texts("names"),
+        texts("groups"),
+        None if times[0] is None or times[1] is None else np.concatenate([times[0], times[1]]),
+        {title: [*first.columns[title], *second.columns[title]] for title in first.columns if title in second.columns},
+    )
+
+
+def settled(recipe: Recipe, spec: ModelSpec, members: dict[str, ModelSpec]) -> Recipe:
+    """The recipe of a run with the choices that training made: the members of a portfolio, and selected settings."""
+    if not recipe.is_portfolio:
+        return parse_recipe(recipe.plain(), recipe.name, selected_settings(recipe, spec))
+    auto, given = recipe.auto, portfolio(recipe)
+    if unknown := [name for name in members if name not in given]:
+        raise UserError(f"the recipe has no candidate {unknown[0]!r}", where="update", hint="train again")
+    candidates = tuple(
+        replace(one, set=one.set + tuple(selected_settings(given[one.name], members[one.name])))
+        for one in auto.candidates
+        if one.name in members
+    )
+    return replace(recipe, auto=replace(auto, candidates=candidates, only=()))
+
+
+def selected_settings(recipe: Recipe, spec: ModelSpec) -> list[str]:
+    """Overrides that turn a recipe into the one whose model was selected, as after ``--set``."""
+    found = []
+    sections: dict[str, tuple[Any, Any]] = {
+        "embeddings": (recipe.embeddings, spec.embeddings),
+        "model": (recipe.model, spec.model),
+    }
+    sections |= {name: (recipe.of(type(chosen)), chosen) for name, chosen in spec.methods.items() if name != "baseline"}
+    for section, (given, chosen) in sections.items():
+        for one in fields(chosen):
+            key, value = f"{section}.{one.name}", getattr(chosen, one.name)
+            if value != getattr(given, one.name) and key not in _BY_SIZE:
+                found.append(f"{key}={toml_text(value)}")
+    return found
+
+
+def _compared(
+    run: Path, before: RunResult, match: NodeMatch, known: SubgraphSet, graph: Graph, out: Path
+) -> UpdatedFrom:
+    """What the new run came from, with scores of both on the held-out subgraphs whose classes the old run knows."""
+    about: dict[str, Any] = {"run": str(run.resolve()), "date": before.date, "graph": match.line}
+    known = timed(known, before.as_of_step) if before.as_of else known
+    held = known.take(np.empty(0, np.int64) if known.splits is None else known.indices("test"))
+    try:
+        old = open_run(run, graph=graph).predictor
+    except DataError as error:  # a model that cannot answer on another graph
+        return UpdatedFrom(**about, note=error.what)
+    classes, task = old.spec.classes, task_of(known.task)
+    if len(classes) < len(known.classes):
+        wide = np.asarray(held.targets)
+        there = wide < len(classes) if task.one_class else np.ones(len(held), bool)
+        held = replace(held, targets=wide if task.one_class else wide[:, : len(classes)]).take(np.flatnonzero(there))
+        held = replace(held, classes=classes, task=old.spec.task)
+    if not len(held):
+        return UpdatedFrom(**about, note="no held-out subgraphs to compare on")
+    new = open_run(out).predictor
+    scores = [score(one, held, select_by=before.select_by, where="update")[0] for one in (old, new)]
+    return UpdatedFrom(**about, subgraphs=len(held), before=scores[0], after=scores[1])

@@ -1,0 +1,247 @@
+"""Match the nodes of the graph that a run was trained on with those of another graph, such as one that has grown.
+
+Nodes are matched by name, or by row number where neither graph has names. A name of several nodes, and an empty one,
+matches nothing. A run keeps what this needs of its graph (:func:`matchable`): names, and edges to count with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import ATTRIBUTES, Graph
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError
+from subgnn.ragged import Ragged
+
+_MOST_EDGES = 2**20  # that are kept to count with; of more, a sample
+_WHERE = "--graph"
+_EDGES, _ATTRIBUTES = "edges", "attributes"  # keys of the card
+
+
+def matchable(dataset: Dataset) -> Dataset:
+    """The subgraphs of a dataset, and as much of its graph as matching needs: names, and up to a million edges."""
+    graph = dataset.graph
+    tails, heads = _some_edges(graph)
+    names = graph.names and NodeNames({graph.names.primary_column: graph.names.primary})
+    kept = Graph.from_edges(tails, heads, num_nodes=graph.num_nodes, directed=graph.directed, names=names)
+    return Dataset(
+        dataset.name, kept, dataset.subgraphs, {_EDGES: graph.num_edges, _ATTRIBUTES: list(graph.attributes)}
+    )
+
+
+def _some_edges(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Edges, each once: all of them, or about a million, evenly spaced."""
+    entries = len(graph.neighbors)
+    most = _MOST_EDGES * (1 if graph.directed else 2)
+    places = np.arange(entries) if entries <= most else np.linspace(0, entries - 1, most).astype(np.int64)
+    tails, heads = np.searchsorted(graph.offsets, places, side="right") - 1, graph.neighbors[places]
+    once = np.ones(len(places), bool) if graph.directed else tails < heads
+    return tails[once], heads[once]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeMatch:
+    """The nodes of an old graph in a new one, which is undirected here.
+
+    ``edges`` are numbers of edges: those of both graphs, new ones and gone ones; estimated from a sample unless
+    ``exact``. ``notes`` are lines about what a model makes of the new graph.
+
+    Shapes:
+        places: (old nodes,) int64, the row of each in the new graph; -1 for those that are gone.
+    """
+
+    graph: Graph
+    places: NDArray[np.int64]
+    edges: tuple[int, int, int] = (0, 0, 0)
+    exact: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, old: Dataset, new: Graph) -> NodeMatch:
+        """Match the graph of :func:`matchable` with another; refused if nothing matches, or if attributes are lost."""
+        before = old.graph
+        if (before.names is None) != (new.names is None):
+            whose, other = ("the run's graph", "this one") if new.names is None else ("this graph", "the run's")
+            hint = "give a graph whose nodes are written as in the run's own"
+            raise DataError(f"{whose} has names of nodes, but {other} has none", where=_WHERE, hint=hint)
+        attributes = old.card.get(_ATTRIBUTES, before.attributes)
+        lost = [name for name in attributes if name not in (*new.attributes, "times")]
+        if lost:
+            words = ", ".join(ATTRIBUTES[name] for name in lost)
+            hint = "give a graph that has them, read in the same way; subgnn data convert turns tables into a dataset"
+            raise DataError(f"the run's graph has {words}, but this one has none", where=_WHERE, hint=hint)
+        notes: list[str] = []
+        new = _without(
+            new,
+            [name for name in new.attributes if name not in (*old.card.get(_ATTRIBUTES, before.attributes), "times")],
+            notes,
+        )
+        if before.names is None or new.names is None:
+            rows = np.arange(before.num_nodes)
+            places = np.where(rows < new.num_nodes, rows, -1)
+        else:
+            places = _places_of_names(before.names.primary, new.names.primary)
+        if not (places >= 0).any():
+            hint = "give the graph that the run was trained on, or one that has nodes in common with it"
+            raise DataError(
+                "no node of this graph is in the graph that the run was trained on", where=_WHERE, hint=hint
+            )
+        tails, heads = (places[ends] for ends in _some_edges(before))
+        there = np.zeros(len(tails), bool)
+        both = (tails >= 0) & (heads >= 0)
+        there[both] = _has_edges(new, tails[both], heads[both])
+        total = int(old.card.get(_EDGES, before.num_edges))
+        same = round(total * float(there.mean())) if len(there) else 0
+        counts = same, max(0, new.num_edges - same), total - same
+        return cls(new.undirected(), places, counts, exact=len(there) == total, notes=notes)
+
+    @property
+    def num_old(self) -> int:
+        """Nodes of the old graph."""
+        return len(self.places)
+
+    @property
+    def nodes(self) -> tuple[int, int, int]:
+        """Numbers of nodes: those of both graphs, new ones and gone ones."""
+        same = int(np.count_nonzero(self.places >= 0))
+        return same, self.graph.num_nodes - same, self.num_old - same
+
+    @property
+    def is_new(self) -> NDArray[np.bool_]:
+        """Which nodes of the new graph the old one does not have (new nodes,)."""
+        found = np.ones(self.graph.num_nodes, bool)
+        found[self.places[self.places >= 0]] = False
+        return found
+
+    @property
+    def line(self) -> str:
+        """How many nodes and edges are the same, new and gone, in one line."""
+        (same, new, gone), edges = self.nodes, self.edges
+        about = "" if self.exact else "about "
+        nodes = f"{same:,} nodes as in training, {new:,} new, {gone:,} gone"
+        return f"{nodes}; {about}{edges[0]:,} edges as in training, {edges[1]:,} new, {edges[2]:,} gone"
+
+    @property
+    def lines(self) -> list[str]:
+        """:attr:`line`, and what models make of the new graph, each once."""
+        return [self.line, *dict.fromkeys(self.notes)]
+
+    def tell_gone(self, count: int, what: str) -> None:
+        """Note that nodes which are needed are gone, unless there are none."""
+        if count:
+            self.notes.append(f"{count:,} {what}")
+
+    def rows(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
+        """The rows of old nodes in the new graph, -1 for those that are gone; nodes come from a file, and are checked.
+
+        Raises:
+            ValueError: if one is not a node of the old graph.
+        """
+        if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < self.num_old:
+            raise ValueError("it holds a node that is not in the graph")
+        found: NDArray[np.int64] = self.places[nodes]
+        return found
+
+    def node_sets(self, nodes: Ragged) -> Ragged:
+        """Sets of old nodes as sorted sets of new ones, without nodes that are gone; a set may be empty."""
+        if nodes.offsets.ndim != 1 or nodes.values.ndim != 1 or not nodes.is_valid:
+            raise ValueError("offsets do not describe the values")
+        places, rows = self.rows(nodes.values), nodes.row_ids
+        kept = places >= 0
+        order = np.lexsort((places[kept], rows[kept]))
+        counts = np.bincount(rows[kept], minlength=len(nodes))
+        return Ragged.from_lengths(places[kept][order].astype(np.int32), counts)
+
+    def subgraphs(self, subgraphs: SubgraphSet) -> SubgraphSet:
+        """Subgraphs of the old graph in the new one; those that have lost all nodes are left out, which is noted."""
+        nodes = self.node_sets(subgraphs.nodes)
+        smaller, kept = int((nodes.lengths < subgraphs.nodes.lengths).sum()), np.flatnonzero(nodes.lengths > 0)
+        self.tell_gone(smaller, "subgraphs of the run's dataset have nodes that are gone, which are left out")
+        self.tell_gone(len(nodes) - len(kept), "subgraphs of the run's dataset have no node left, and are left out")
+        return replace(subgraphs, nodes=nodes).take(kept)
+
+    def vectors(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors of all new nodes from those of all old ones (old nodes, d).
+
+        The vector of a new node is the mean of its neighbours' vectors; of one whose neighbours are all new, that of
+        neighbours which have got theirs so. A node that no path joins to an old one has the mean of all.
+        """
+        graph, missing = self.graph, self.is_new
+        found = np.zeros((graph.num_nodes, rows.shape[1]), np.float32)
+        kept = self.places >= 0
+        found[self.places[kept]] = rows[kept]
+        overall, near = rows[kept].mean(axis=0), Ragged(graph.neighbors, graph.offsets)
+        while missing.any():
+            waiting = np.flatnonzero(missing)
+            around = near.take(waiting)
+            usable = ~missing[around.values]
+            owner, known = around.row_ids[usable], around.values[usable]
+            counts = np.bincount(owner, minlength=len(waiting))
+            reached = counts > 0
+            if not reached.any():
+                found[waiting] = overall
+                break
+            sums = np.zeros((len(waiting), rows.shape[1]), np.float64)
+            np.add.at(sums, owner, found[known])
+            found[waiting[reached]] = sums[reached] / counts[reached, None]
+            missing[waiting[reached]] = False
+        return found
+
+
+def _without(graph: Graph, attributes: list[str], notes: list[str]) -> Graph:
+    """The graph without attributes that the graph of a run does not have; a note says so."""
+    if not attributes:
+        return graph
+    notes.append(f"{', '.join(ATTRIBUTES[name] for name in attributes)}: ignored, as the run's graph has none")
+    if "direction" in attributes:
+        graph = replace(graph.undirected(), oriented=None)
+    if "types" in attributes:
+        graph = replace(graph, types=(), layers=())
+    weights = None if "weights" in attributes else graph.weights
+    features = None if "features" in attributes else graph.features
+    return replace(graph, weights=weights, features=features, known_hash="")
+
+
+def _places_of_names(old: Strings, new: Strings) -> NDArray[np.int64]:
+    """The row of each old name among the new ones; -1 where there is none, or where a name is empty or repeated."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def column(texts: Strings) -> pa.Array:
+        parts = [np.ascontiguousarray(texts.rows.offsets, np.int64), np.ascontiguousarray(texts.rows.values, np.uint8)]
+        return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, *map(pa.py_buffer, parts)])
+
+    def places(names: pa.Array, among: pa.Array) -> NDArray[np.int64]:
+        found = pc.index_in(names, value_set=among).fill_null(-1)
+        return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+    def unique(names: pa.Array, texts: Strings) -> NDArray[np.bool_]:
+        first = places(names, names)
+        counts = np.bincount(first, minlength=len(names))
+        return np.asarray((counts[first] == 1) & (texts.rows.lengths > 0))
+
+    before, after = column(old), column(new)
+    found = places(before, after)
+    clear = (found >= 0) & unique(before, old)
+    clear[clear] = unique(after, new)[found[clear]]
+    return np.where(clear, found, -1)
+
+
+def _has_edges(graph: Graph, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether pairs of nodes are edges: a binary search in each row, in all rows at once."""
+    low, high = graph.offsets[tails], graph.offsets[tails + 1]
+    end = high.copy()
+    while (open_rows := low < high).any():
+        middle = (low + high) // 2
+        below = open_rows.copy()
+        below[open_rows] = graph.neighbors[middle[open_rows]] < heads[open_rows]
+        low, high = np.where(below, middle + 1, low), np.where(below | ~open_rows, high, middle)
+    found = low < end
+    found[found] = graph.neighbors[low[found]] == heads[found]
+    return found

@@ -1,0 +1,101 @@
+"""Subgraphs that are measured on the graph as it was at their own times, so that none sees the future.
+
+A set of subgraphs with times is a :class:`TimedSets` in place of plain rows. What computes numbers of subgraphs calls
+:func:`at_own_times`, which takes those of one time together, on the graph until then. Where there are so many different
+times that this would cost too much, times are rounded down to a step: a subgraph then sees a little less, never more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.ragged import Ragged
+
+_ENTRIES = 2 * 10**10  # entries of all snapshots together: about two minutes for a view of one hop
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimedSets(Ragged):
+    """Rows of nodes, each with the time (rows,) as of which it is measured."""
+
+    times: NDArray[Any]
+
+    def take(self, rows: NDArray[Any] | Sequence[int]) -> TimedSets:
+        """The chosen rows, in the given order."""
+        found = Ragged.take(self, rows)
+        return TimedSets(found.values, found.offsets, self.times[np.asarray(rows, np.int64)])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rows and their times."""
+        plain = Ragged(self.values, self.offsets).digest
+        return hashlib.sha256(plain.encode() + np.ascontiguousarray(self.times, np.float64).tobytes()).hexdigest()
+
+
+def as_rows(nodes: Ragged, times: NDArray[Any] | None, step: float = 0.0) -> Ragged:
+    """Rows with times, rounded down to a step unless it is 0; plain rows without times."""
+    if times is None:
+        return nodes
+    rounded = times.astype(np.float64)
+    return TimedSets(nodes.values, nodes.offsets, np.floor(rounded / step) * step if step else rounded)
+
+
+def timed(subgraphs: SubgraphSet, step: float = 0.0) -> SubgraphSet:
+    """The subgraphs, each measured as of its own time."""
+    return replace(subgraphs, nodes=as_rows(subgraphs.nodes, subgraphs.times, step))
+
+
+def times_of(nodes: Ragged) -> NDArray[Any] | None:
+    """The times as of which subgraphs are measured; None if the whole graph is seen."""
+    return nodes.times if isinstance(nodes, TimedSets) else None
+
+
+def snapshot_step(graph: Graph, times: NDArray[Any]) -> float:
+    """The step to which times are rounded: 0 where the graph at each of them is affordable."""
+    most = max(1, _ENTRIES // max(1, len(graph.neighbors)))
+    if len(np.unique(times)) <= most:
+        return 0.0
+    return float(times.max() - times.min()) / most
+
+
+@lru_cache(maxsize=16)
+def _until(graph: Graph, time: float) -> Graph:
+    return graph.until(time)
+
+
+def at_own_times(
+    graph: Graph, nodes: Ragged, compute: Callable[[Graph, Ragged], T], join: Callable[[list[T], NDArray[np.int64]], T]
+) -> T:
+    """Compute something of subgraphs, each on the graph as it was at its time; at once if they have no times.
+
+    Args:
+        join: makes one result of those of several times, whose rows together are in the given order.
+    """
+    times = times_of(nodes)
+    if times is None or graph.times is None:
+        return compute(graph, Ragged(nodes.values, nodes.offsets) if times is not None else nodes)
+    order = np.argsort(times, kind="stable")
+    cuts = np.flatnonzero(np.diff(times[order])) + 1
+    parts = [rows for rows in np.split(order, cuts) if len(rows)]
+    if not parts:
+        return compute(graph, Ragged(nodes.values, nodes.offsets))
+    found = [compute(_until(graph, float(times[rows[0]])), Ragged.take(nodes, rows)) for rows in parts]
+    return found[0] if len(found) == 1 else join(found, np.argsort(order, kind="stable"))
+
+
+def join_rows(parts: list[Any], order: NDArray[np.int64]) -> Any:
+    """Matrices, sparse or dense, one above the other, with their rows in the given order."""
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")[order]
+    return np.concatenate(parts)[order]

@@ -1,0 +1,78 @@
+"""A server answers on a graph that changes, while requests go on."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+from fastapi.testclient import TestClient
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.bundle import write_bundle
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from tests.serve.examples import HOST, NAMES, SOME, client, run_folder
+from tests.training.examples import dataset
+
+MANY = Limits(waiting=1000)
+
+
+def grown(extra: int) -> Dataset:
+    """The graph of the run with further nodes, each joined to the first ones."""
+    data = dataset("multi-class")
+    tails, heads, _ = data.graph.edges()
+    new = np.repeat(np.arange(len(NAMES), len(NAMES) + extra), 3)
+    ends = np.concatenate([tails, new]), np.concatenate([heads, np.tile([0, 1, 2], extra)])
+    names = NodeNames.of([*NAMES, *(f"NEW{i}" for i in range(extra))])
+    return replace(data, graph=Graph.from_edges(*ends, names=names))
+
+
+def test_a_hundred_clients_see_the_old_graph_or_the_new_one(tmp_path):
+    run, path = run_folder(method="bag-1hop"), tmp_path / "graph.subgnn"
+
+    def open_again():
+        return open_runs([f"small={run}"], limits=MANY, graph=path)
+
+    def ask(_: int = 0):
+        return http.post("/api/runs/small/predict", json={"subgraphs": [SOME]})
+
+    write_bundle(grown(1), path)
+    app = create_app(open_again(), limits=MANY, open_again=open_again)
+    with TestClient(app, base_url=HOST) as http:
+        before = ask().json()["predictions"]
+        write_bundle(grown(4), path, overwrite=True)
+        replaced = threading.Event()
+
+        def replace_graph():
+            found = http.post("/api/graph")
+            replaced.set()
+            return found
+
+        with ThreadPoolExecutor(101) as clients:
+            answer = clients.submit(replace_graph)
+            during = list(clients.map(ask, range(300)))
+            assert replaced.wait(60)
+            after = [found.json()["predictions"] for found in clients.map(ask, range(10))]
+        assert answer.result().status_code == 200
+        (differs, *_) = answer.result().json()["runs"]["small"]["differs"]
+        assert differs.startswith("24 nodes as in training, 4 new, 0 gone")
+        assert all(found == after[0] for found in after)
+        assert after[0] != before
+        assert {found.status_code for found in during} == {200}
+        assert all(found.json()["predictions"] in (before, after[0]) for found in during)
+        (tmp_path / "damaged").write_bytes(b"damaged")
+        (tmp_path / "damaged").rename(path)  # the server has mapped the file that was there
+        assert http.post("/api/graph").status_code == 422
+        assert ask().json()["predictions"] == after[0]
+
+
+def test_a_server_without_another_graph_has_none_to_replace():
+    with client() as http:
+        found = http.post("/api/graph")
+    assert found.status_code == 409
+    assert "--graph" in found.json()["hint"]
