@@ -41,7 +41,7 @@ from subgnn.training.devices import make_fabric
 from subgnn.training.fit import FitHooks, FitResult, Stopped, fit
 from subgnn.training.options import TrainOptions
 
-_FEW_SUBGRAPHS, _FEW_EDGES = 300, 100_000  # up to these, fits run in this process
+_FEW_SUBGRAPHS, _FEW_EDGES = 100, 20_000  # up to these, fits run in this process
 _EPOCHS_BEFORE_ESTIMATE = 2
 
 
@@ -198,9 +198,14 @@ class _VectorsJob:
         return f"embeddings of {self.name}"
 
 
-def _run_vectors(job: _VectorsJob) -> str:
+def _run_vectors(job: _VectorsJob, stop: Stop | None = None) -> str:
     common = job.common.get()
-    vectors = source_vectors(job.recipe, common.graph.get(), device=job.device, cache=common.cache)
+
+    def on_epoch(_: dict[str, Any]) -> None:
+        if stop is not None and stop():
+            raise Stopped("interrupted")
+
+    vectors = source_vectors(job.recipe, common.graph.get(), device=job.device, cache=common.cache, on_epoch=on_epoch)
     np.save(job.path, np.asarray(vectors, np.float32))
     return job.path
 
@@ -303,7 +308,7 @@ class Fits:
 def _run(job: FitJob | _VectorsJob | _PieceJob, stop: Stop | None = None) -> Any:
     if isinstance(job, _PieceJob):
         return _run_piece(job)
-    return _run_vectors(job) if isinstance(job, _VectorsJob) else run_fit(job, stop)
+    return _run_vectors(job, stop) if isinstance(job, _VectorsJob) else run_fit(job, stop)
 
 
 def vectors_key(recipe: Recipe) -> str:

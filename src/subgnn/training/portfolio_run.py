@@ -55,7 +55,6 @@ from subgnn.training.search import Budget, Rules, Search
 NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
 _CONSTANT = "constant"
 _SHOW_SECONDS = 0.5  # between two looks at the leaderboard
-_OVERTIME = 0.1  # the part of the time limit by which the final fits may exceed it
 
 
 def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation) -> RunResult:
@@ -304,8 +303,7 @@ class _Training:
 
     def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]]]:
         """Fit the members to all subgraphs; without those for which there is no time, the others share their weight."""
-        latest = self.budget.begin + (1 + _OVERTIME) * self.budget.seconds
-        self.fits.stop = lambda: time.monotonic() > latest
+        self.fits.stop = lambda: self.budget.left < self.budget.end / 2
         members = [row for row, _ in answer.members if row.recipe.method != _CONSTANT]
         found = refit(self.fits, members, self.pool.whole())
         fitted = []

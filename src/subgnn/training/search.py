@@ -35,7 +35,7 @@ from subgnn.training.fits import Entry, FitJob, Fits, Fold, open_fits, vectors_k
 from subgnn.training.options import TrainOptions
 
 _REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
-_END_SECONDS, _END_SHARE = 3.0, 0.05  # kept for the scores and the page of a run
+_END_SECONDS, _END_SHARE = 8.0, 0.3  # kept for the choice, the scores and the page of a run
 OUT_OF_TIME = "stopped: out of time"
 
 
@@ -159,7 +159,7 @@ class Search:
         by_name = {entry.name: entry for entry, _, _ in wanted}
         jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
         # One that takes more than this could not be finished on all folds.
-        longest = self.budget.seconds * min(0.5, self.fits.slots / (self.num_folds + 2))
+        longest = self.budget.seconds / 2
         for job, found in self.fits.map(jobs, seconds=longest):
             self._receive(by_name[job.name], job, found)
             self._show()
@@ -221,7 +221,10 @@ class Search:
         try:
             self.fits.prepare_vectors(entry)
         except Exception as error:
-            entry.dropped = " ".join(f"failed: {error}".split())[:300]
+            if not self.fits.stop():
+                entry.dropped = " ".join(f"failed: {error}".split())[:300]
+            return
+        if self.fits.stop():
             return
         splits = self._of(0)
         left = (self.budget.left - self.reserve()) * min(self.fits.slots, len(splits))
