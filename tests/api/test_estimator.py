@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import validate_data
 
-from subgnn import Graph, NodeNames, SubgraphClassifier, SubgraphRegressor, to_networkx, to_pyg, to_scipy, train
+from subgnn import Graph, SubgraphClassifier, SubgraphRegressor, to_networkx, to_pyg, to_scipy, train
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, DataWarning, UserError
 from tests.training.examples import dataset
@@ -162,17 +162,6 @@ def test_nodes_are_names_wherever_the_graph_has_them():
     np.testing.assert_array_equal(model.predict_proba(sets), by_text)
     with pytest.raises(DataError, match="subgraphs: node '3' is not in the graph"):
         model.predict([[3]])
-
-
-def test_nodes_that_are_not_in_the_graph():
-    names = NodeNames.of([f"n{i}" for i in range(24)])
-    named = [[f"n{i}" for i in nodes] for nodes in X]
-    model = bag(graph=replace(DATA.graph, names=names), unknown="drop").fit(named, Y)
-    with pytest.warns(DataWarning, match="node 'n99' is not in the graph"):
-        some = model.predict_proba([["n1", "n99"]])
-    np.testing.assert_array_equal(some, model.predict_proba([["n1"]]))
-    with pytest.warns(DataWarning), pytest.raises(DataError, match="row 2: none of its nodes is in the graph"):
-        model.predict([["n1"], ["n99"]])
 
 
 def test_node_features_stand_in_for_embeddings():

@@ -139,9 +139,6 @@ def test_walks_over_a_border(name, beta):
     assert_follows(border_law(graph, patch, hops, beta), drawn, 6)
 
 
-lengths = st.integers(1, 8)
-
-
 @many
 @given(case=graphs_with_sets(max_nodes=20), data=st.data())
 def test_walks_are_a_function_of_the_key_and_the_patch_alone(case, data):

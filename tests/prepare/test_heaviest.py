@@ -42,20 +42,6 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
         assert inputs.measured.similarity.dtype == np.float32
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
-    graph, together = prepare_example(seed, settings=HEAVY)
-    subgraphs = random_subgraphs(seed)
-    first = prepare(graph, subgraphs.take([0, 1]), Plan(channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=seed))
-    later = first.extend(graph, subgraphs.take([4, 2]))
-    rows = np.concatenate([np.flatnonzero(together.components.subgraph == s) for s in (4, 2)])
-    for ours, theirs in zip(later.inputs, together.inputs, strict=True):
-        for i in range(len(ALL_CHANNELS)):
-            assert np.array_equal(ours[i].measured.similarity, theirs[i].measured.similarity[rows])
-        assert np.array_equal(ours[BORDER].own.nodes, theirs[BORDER].own.nodes[rows])
-        assert np.array_equal(ours[BORDER].own.present, theirs[BORDER].own.present[rows])
-
-
 def test_graphs_with_next_to_nothing_in_them():
     options = {"channels": ALL_CHANNELS[3:4], "layers": 1, "settings": HEAVY, "seed": 0}
     bare = prepare(Graph.from_edges([], [], num_nodes=3), Ragged.from_rows([[0, 2]]), Plan(**options))
