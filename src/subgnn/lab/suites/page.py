@@ -18,14 +18,7 @@ from subgnn.lab.suites.tables import (
     standings_table,
 )
 from subgnn.render import cut, render
-from subgnn.reports.charts import (
-    Chart,
-    Key,
-    Mark,
-    Style,
-    group_style,
-    row_axes,
-)
+from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, row_axes
 from subgnn.task import metric_name, task_of
 
 AS_PUBLISHED_NOTE = (
@@ -106,10 +99,7 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
         "as_published_note": AS_PUBLISHED_NOTE,
         "commands": found["circumstances"]["commands"],
         "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),
-        "failures": [
-            *map(failure_text, found["failures"]),
-            *(f"incomplete: {words}" for words in found["missing"]),
-        ],
+        "failures": [*map(failure_text, found["failures"]), *(f"incomplete: {words}" for words in found["missing"])],
     }
 
 
@@ -156,26 +146,12 @@ _NAME_LETTERS = 24
 _PUBLISHED = Style("published", "diamond")
 
 
-def _scored(rows: Sequence[dict[str, Any]], metric: str) -> list[tuple[dict[str, Any], float, float]]:
-    """Rows with a test score, their mean and their deviation."""
-    known = [(row, row["test"].get(metric, {})) for row in rows]
-    return [(row, score["mean"], score["std"]) for row, score in known if score.get("mean") is not None]
-
-
-def _published_marks(row: dict[str, Any], metric: str, *, x: float | None = None, y: float | None = None) -> list[Mark]:
-    """A diamond at the published number, along the axis that is not given."""
-    number = (row["published"] or {}).get(metric)
-    if number is None:
-        return []
-    x, y = number if x is None else x, number if y is None else y
-    return [Mark(x=x, y=y, title=f"published: {number:.3f}", style=_PUBLISHED)]
-
-
 def score_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
     """A row for each model: its mean, its deviation, and the published number."""
     metric = task_of(rows[0]["task"]).headline
     word = metric_name(metric)
-    scored = _scored(rows, metric)
+    known = [(row, row["test"].get(metric, {})) for row in rows]
+    scored = [(row, score["mean"], score["std"]) for row, score in known if score.get("mean") is not None]
     top = max([mean + std for _, mean, std in scored], default=1.0)
     marks = []
     for i, (row, mean, std) in enumerate(scored):
@@ -183,7 +159,9 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
         title = f"{row['model']}: {mean:.3f}, {low:.3f} to {high:.3f}, {row['n']} runs"
         style = group_style(1 if row["baseline"] else 0)
         marks.append(Mark(x=mean, y=i + 0.5, title=title, size=4, x_range=(low, high), style=style))
-        marks += _published_marks(row, metric, y=i + 0.5)
+        number = (row["published"] or {}).get(metric)
+        if number is not None:
+            marks.append(Mark(x=number, y=i + 0.5, title=f"published: {number:.3f}", style=_PUBLISHED))
     constant = next((row["majority"] for row, _, _ in scored if row["majority"] is not None), None)
     by_folds = any(row["interval"] for row, _, _ in scored)
     whisker = Key("95 % interval" if by_folds else "± 1 deviation", line="whisker")
