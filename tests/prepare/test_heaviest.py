@@ -10,13 +10,7 @@ import pytest
 from subgnn import Graph, Ragged
 from subgnn.kernels.borders import border_sets, heaviest_borders
 from subgnn.prepare.measure import Plan, prepare
-from tests.models.subgnn.examples import (
-    ALL_CHANNELS,
-    SMALL,
-    prepare_example,
-    random_graph,
-    random_subgraphs,
-)
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
 
 HEAVY = replace(SMALL, border_anchors="heaviest")
 BORDER = 3  # its place among all channels

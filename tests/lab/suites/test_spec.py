@@ -155,11 +155,6 @@ def test_a_key_is_another_for_other_settings():
     def jobs(*overrides):
         return plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=Request(2, overrides))
 
-    changes = [
-        (),
-        ("training.members=2",),
-        ("model.hidden_norm=batch",),
-        ("prepare.border_anchors=heaviest",),
-    ]
+    changes = [(), ("training.members=2",), ("model.hidden_norm=batch",), ("prepare.border_anchors=heaviest",)]
     keys = [job["key"] for change in changes for job in jobs(*change)]
     assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)

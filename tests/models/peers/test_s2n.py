@@ -11,12 +11,7 @@ from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.peers.subgraph_graph import (
-    S2NSettings,
-    edges_between,
-    meetings,
-    standard_of,
-)
+from subgnn.models.peers.subgraph_graph import S2NSettings, edges_between, meetings, standard_of
 from subgnn.models.registry import MODELS
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
