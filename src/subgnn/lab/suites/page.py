@@ -33,8 +33,8 @@ AS_PUBLISHED_NOTE = (
 _STUDIES = {"sensitivity": "One setting at a time", "generalization": "Seen and unseen nodes"}
 
 
-def suite_page(found: dict[str, Any]) -> str:
-    """The page, from the content of report.json."""
+def suite_texts(found: dict[str, Any]) -> tuple[str, str]:
+    """The page and, without its figures, the Markdown, from the content of report.json."""
     rows, studied = found["rows"], found["settings"] or found["generalization"]
     sections = {
         "protocol": "Protocol",
@@ -43,64 +43,34 @@ def suite_page(found: dict[str, Any]) -> str:
         "as_published": "Selected as published" if found["as_published"] else "",
         "failures": "Failed runs",
     }
-    return render(
-        "suite.html",
-        "subgnn.lab",
-        **_shared(found),
-        lead=found["note"],
-        contents=[(name, title) for name, title in sections.items() if title],
-        titles=sections,
-        warnings=found["circumstances"]["warnings"],
-        scores=[_scores(found, dataset, mine) for dataset, mine in by_dataset(rows).items()],
-        compared=any(row["against"] for row in rows),
-        study=[
-            *(
-                (f"Values tried on {d}", SETTING_HEADER, [setting_cells(row) for row in mine])
-                for d, mine in by_dataset(found["settings"]).items()
-            ),
-            *(
-                (f"Test micro-F1 by overlap on {d}", *_overlap_table(mine))
-                for d, mine in by_dataset(found["generalization"]).items()
-            ),
+    tried, seen = (by_dataset(found[name]).items() for name in ("settings", "generalization"))
+    values = {
+        "title": found["title"],
+        "lead": found["note"],
+        "contents": [(name, title) for name, title in sections.items() if title],
+        "titles": sections,
+        "warnings": found["circumstances"]["warnings"],
+        "summary": _summary(found),
+        "facts": header_facts(found),
+        "commands": found["circumstances"]["commands"],
+        "sources": sorted({row["published"]["source"] for row in rows if row["published"]}),
+        "scores": [_scores(found, dataset, mine) for dataset, mine in by_dataset(rows).items()],
+        "compared": any(row["against"] for row in rows),
+        "study": [
+            *((f"Values tried on {d}", SETTING_HEADER, [setting_cells(row) for row in mine]) for d, mine in tried),
+            *((f"Test micro-F1 by overlap on {d}", *_overlap_table(mine)) for d, mine in seen),
         ],
-    )
-
-
-def suite_markdown(found: dict[str, Any]) -> str:
-    """report.md: the tables of the page, without its figures."""
-    return render(
-        "suite.md",
-        "subgnn.lab",
-        **_shared(found),
-        note=found["note"],
-        scores=[
-            (dataset, *score_table(rows, found["compare"]), dataset_notes(found, rows))
-            for dataset, rows in by_dataset(found["rows"]).items()
-        ],
-        setting_header=SETTING_HEADER,
-        settings=[(d, [setting_cells(row) for row in rows]) for d, rows in by_dataset(found["settings"]).items()],
-        overlaps=[(d, *_overlap_table(rows)) for d, rows in by_dataset(found["generalization"]).items()],
-    )
+        "as_published": as_published_table(found["as_published"]) if found["as_published"] else None,
+        "as_published_note": AS_PUBLISHED_NOTE,
+        "failures": [*map(failure_text, found["failures"]), *(f"incomplete: {words}" for words in found["missing"])],
+    }
+    return render("suite.html", "subgnn.lab", **values), render("suite.md", "subgnn.lab", **values)
 
 
 def failure_text(failure: dict[str, Any]) -> str:
     """A failed run on one line."""
     changed = f", {failure['setting']} = {failure['value']}" if "setting" in failure else ""
     return f"{failure['model']}{changed} on {failure['dataset']}, seed {failure['seed']}: {failure['message']}"
-
-
-def _shared(found: dict[str, Any]) -> dict[str, Any]:
-    """Values that the page and the Markdown have in common."""
-    return {
-        "title": found["title"],
-        "summary": _summary(found),
-        "facts": header_facts(found),
-        "as_published": as_published_table(found["as_published"]) if found["as_published"] else None,
-        "as_published_note": AS_PUBLISHED_NOTE,
-        "commands": found["circumstances"]["commands"],
-        "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),
-        "failures": [*map(failure_text, found["failures"]), *(f"incomplete: {words}" for words in found["missing"])],
-    }
 
 
 def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
