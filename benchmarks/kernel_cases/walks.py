@@ -42,7 +42,7 @@ def walk_cases(load: Workload) -> Iterator[Case]:
         load.name,
         NUM_WALKS,
         f"walks of {LENGTH}",
-        lambda: graph_walks(*load.graph.csr, walks=NUM_WALKS, length=LENGTH, beta=BETA, key=key, starts=starts),
+        lambda: graph_walks(*load.graph.csr, walks=NUM_WALKS, length=LENGTH, beta=BETA, key=key),
         [
             Rival(
                 "Python on a networkx graph",

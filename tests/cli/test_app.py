@@ -16,7 +16,7 @@ from subgnn import __version__
 from subgnn.config.recipes import recipe_names
 from subgnn.models.recipes import find_recipe
 from tests.cli.command import call
-from tests.data.samples import tree, write_sample
+from tests.data.samples import write_sample
 
 
 @pytest.fixture(autouse=True)
@@ -88,18 +88,6 @@ def test_errors_while_a_command_runs(tmp_path, monkeypatch, error, code, message
     called = call("data", "describe", write_sample(tmp_path / "x"))
     assert (called.code, called.out) == (code, "")
     assert called.error.startswith(message)
-
-
-def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("subgnn.data.formats.folder._write_rows", interrupt)
-    folder = write_sample(tmp_path / "x")
-    before = tree(tmp_path)
-    called = call("data", "convert", folder, "--to", "folder", "--out", tmp_path / "out")
-    assert (called.code, called.error) == (130, "interrupted")
-    assert tree(tmp_path) == before
 
 
 def subgnn(*arguments):

@@ -251,10 +251,6 @@ REFUSED = {
         Case(members=("members.csv", text(long(rows_of(NUMBERS)))), columns=("--unknown", "drop")),
         "members.csv: no subgraph has a node in the graph; are nodes named as in the edges?",
     ),
-    "one class": (
-        Case(members=("members.csv", text(long(rows_of(PLAIN, ("one", "one")))))),
-        "train: all subgraphs have the label 'one'; at least two classes are needed",
-    ),
     "three subgraphs": (
         Case(
             members=("members.csv", text([row[:3] for row in long([ROWS[0], ROWS[1], ROWS[3]])])),
@@ -262,20 +258,7 @@ REFUSED = {
         ),
         "train: only 2 distinct labelled subgraphs outside the test split; at least 3 are needed",
     ),
-    "no labels": (
-        Case(members=("members.csv", text([row[:2] for row in long(ROWS)]))),
-        "members.csv: the subgraphs have no labels; a column of labels is needed",
-    ),
-    "columns that cannot be guessed": (
-        Case(members=("members.csv", text([("x", "y", "z"), *(row[:3] for row in long(ROWS)[1:])]))),
-        "members.csv: which column holds the subgraphs? its columns are x, y, z; name it: --subgraph-column x",
-    ),
-    "not UTF-8": (
-        Case(members=("members.csv", MEMBERS.replace("one", "é").encode("latin-1"))),
-        "members.csv: this is not text in UTF-8; pass --encoding latin-1 if it is from Excel or Windows",
-    ),
     "edges in place of subgraphs": (Case(members=("members.csv", EDGES)), ""),
-    "an empty file": (Case(members=("members.csv", "")), "members.csv: the file is empty"),
 }
 
 

@@ -112,26 +112,6 @@ def test_labels_stay_whole_from_the_table_to_the_answer(made):
     assert read_dataset(folder / "back").subgraphs.content_hash == first.content_hash
 
 
-def test_a_folder_without_a_card_splits_labels_and_check_says_so(made, tmp_path):
-    folder, _, _ = made
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    for name in ("edge_list.txt", "subgraphs.tsv"):
-        (bare / name).write_text((folder / "data" / name).read_text())
-    assert read_dataset(bare).subgraphs.classes == ("coding", "non", "protein")
-    called = call("data", "check", bare)
-    assert called.code == 0
-    assert called.out.splitlines()[0] == (
-        f"note: {bare}: labels are split at '-' into 3 classes, because no dataset.json names the task; "
-        'to keep them whole, write {"task": "multi-class"} there'
-    )
-    (bare / "dataset.json").write_text('{"task": "multi-class"}')
-    assert read_dataset(bare).subgraphs.classes == LABELS
-    (bare / "dataset.json").unlink()
-    assert call("data", "convert", bare, "--task", "multiclass", "--out", tmp_path / "b.subgnn").code == 0
-    assert read_dataset(tmp_path / "b.subgnn").subgraphs.classes == LABELS
-
-
 def with_labels(folder: Path, labels: list[str]) -> tuple[Path, Path]:
     edges, members = tables(folder)
     lines = members.read_text().splitlines()

@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from subgnn import SubgraphSet, write_folder
@@ -14,7 +13,6 @@ from tests.cli.command import call
 from tests.training.examples import dataset
 
 KEYS = {"run", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds", "peak_memory_mb"}
-FEW = ("--set", "embeddings.dim=4", "--set", "training.epochs=1")
 AUTO = (
     'auto.only=["bag", "topology"]',
     "auto.folds=2",
@@ -40,20 +38,6 @@ def test_keys_that_scripts_rely_on_and_evaluate(run):
     assert {"prepare", "train", "epoch_median"} <= set(results["seconds"])
     again = call("evaluate", folder / "run", "--json").json
     assert again["test"]["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
-
-
-def test_predict_answers_line_by_line(run):
-    folder, _ = run
-    (folder / "new.tsv").write_text("0-1-2\tignored\n9-8\n17\n")
-    assert call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "p.tsv").code == 0
-    lines = [line.split("\t") for line in (folder / "p.tsv").read_text().splitlines()]
-    classes = ["clique0", "clique1", "clique2"]
-    assert lines[0] == ["name", "label", "probability", *classes, "novelty", "nodes", "known", "new", "members"]
-    assert [(line[0], line[-1]) for line in lines[1:]] == [("0", "0-1-2"), ("1", "9-8"), ("2", "17")]
-    for line in lines[1:]:
-        scores = np.array(line[3:6], float)
-        assert scores.sum() == pytest.approx(1, abs=1e-4)
-        assert line[1] == f"clique{scores.argmax()}"
 
 
 def test_the_published_split_is_that_of_training_scores_and_pages(tmp_path):

@@ -62,11 +62,7 @@ def test_tune_and_go_on(folder):
         (("--space", "papr"), "--space: unknown search space 'papr'; accepted: beyond, paper, .*mean 'paper'"),
         (("--space", "nowhere.toml"), "nowhere.toml: no such search space"),
         (("--space", "FOLDER/bad.toml"), "bad.toml: unknown setting 'training.lrr'; .*did you mean 'lr'\\?$"),
-        (("--recipe", "subgn"), "unknown recipe 'subgn'; .*did you mean 'subgnn'"),
-        (("--set", "embeddings.source=nowhere.npy"), "nowhere.npy"),
         (("--storage", "postgre://host/db"), "--storage: 'postgre://host/db' is not a database"),
-        (("--trials", 0), "--trials"),
-        (("--memory", "3KB"), "--memory: 0 MB is too little; accepted"),
     ],
 )
 def test_refused_in_a_line(folder, arguments, message, tmp_path):

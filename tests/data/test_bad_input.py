@@ -37,22 +37,12 @@ BAD = {
     "no edge list": ({"edge_list.txt": None}, "edge_list.txt", "no such file; a dataset folder holds edge_list.txt"),
     "no subgraphs": ({"subgraphs.tsv": None}, "subgraphs.tsv", "no such file; the subgraphs are in subgraphs.tsv or"),
     "one column": (edges("0 1\n1 2\n3\n3 4\n"), "edge_list.txt:3", f"the line has only one column; {COLUMNS}"),
-    "four columns": (
-        edges("0 1\n1 2 3 4\n"),
-        "edge_list.txt:2",
-        f"the line has more than three columns ('4'); {COLUMNS}",
-    ),
     "mixed columns": (edges("0 1 2\n1 2\n"), "edge_list.txt:2", "some lines have a weight and some have none; give"),
     "word in edges": (edges("0 1\n# c\n\n1 x2\n"), "edge_list.txt:4", "'x2' is not an integer id, and there is no"),
     "real id": (edges("0 1.0\n"), "edge_list.txt:1", "'1.0' is not an integer id"),
-    "negative id": (edges("0 -1\n"), "edge_list.txt:1", "'-1' is not an integer id"),
-    "commas": (edges("0,1\n"), "edge_list.txt:1", "'0,1' is not an integer id"),
     "large id": (edges("0 4294967296\n"), "edge_list.txt:1", "node id '4294967296' is too large; ids run from 0 to"),
-    "huge id": (edges("0 " + "9" * 60 + "\n"), "edge_list.txt:1", f"node id '{'9' * 40}'... is too large"),
     "gap": (edges("0 1\n0 2000000000\n"), "edge_list.txt:2", "node 2000000000 is not in the graph; ids run 0.."),
     "nan weight": (edges("0 1 1\n1 2 nan\n"), "edge_list.txt:2", "weight 'nan' is not finite; weights must be finite"),
-    "inf weight": (edges("0 1 -inf\n"), "edge_list.txt:1", "weight '-inf' is not finite; weights must be finite"),
-    "overflown weight": (edges("0 1 1e999\n"), "edge_list.txt:1", "weight '1e999' is not finite"),
     "weight too large for its type": (edges("0 1 1\n1 2 1e39\n"), "edge_list.txt:2", "weight"),
     "word for weight": (edges("0 1 heavy\n"), "edge_list.txt:1", "weight 'heavy' is not a number; a decimal number is"),
     "unknown name in edges": ({**edges("TP53 1\n1 XYZ\n"), "nodes.tsv": NODES}, "edge_list.txt:2", "'XYZ' is neither"),
@@ -62,20 +52,12 @@ BAD = {
         "'TP53' names several nodes; use ids, or names that stand for one node",
     ),
     "nan weight beside names": ({**edges("TP53 1 nan\n"), "nodes.tsv": NODES}, "edge_list.txt:1", "weight 'nan';"),
-    "columns beside names": ({**edges("TP53\n"), "nodes.tsv": NODES}, "edge_list.txt:1", f"1 columns; {COLUMNS}"),
-    "mixed columns beside names": (
-        {**edges("TP53 1 2\n1 2\n"), "nodes.tsv": NODES},
-        "edge_list.txt:2",
-        "some lines have",
-    ),
     "edge outside the nodes": ({**edges("0 1\n0 5\n"), "nodes.tsv": NODES}, "edge_list.txt:2", "node 5 is not in the"),
     "truncated gzip": (
         {"edge_list.txt": None, "edge_list.txt.gz": gzip.compress(EDGES.encode() * 50)[:-20]},
         "edge_list.txt.gz",
         "the gzip file ends too early; was the download complete? fetch it again",
     ),
-    "empty gzip": ({"edge_list.txt": None, "edge_list.txt.gz": b""}, "edge_list.txt.gz", "the gzip file ends too"),
-    "no gzip": ({"edge_list.txt": None, "edge_list.txt.gz": EDGES}, "edge_list.txt.gz", "this is not a gzip file, or"),
     "damaged gzip": (
         {"edge_list.txt": None, "edge_list.txt.gz": gzip.compress(EDGES.encode())[:-8] + b"12345678"},
         "edge_list.txt.gz",
@@ -88,15 +70,12 @@ BAD = {
     "unknown name": ({**first("TP53-x\ta\ttrain"), "nodes.tsv": NODES}, "subgraphs.tsv:1", "'x' is neither an id nor"),
     "ambiguous name": ({**first("gene-1\ta\ttrain"), "nodes.tsv": NODES}, "subgraphs.tsv:1", "'gene' names several"),
     "empty subgraph": (first("\ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
-    "blank subgraph": (first("  \ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
     "nothing between dashes": (first("0--1\ta\ttrain"), "subgraphs.tsv:1", "a '-' without a node on both sides in"),
-    "negative node": (first("-1\ta\ttrain"), "subgraphs.tsv:1", "a '-' without a node on both sides in '-1'"),
     "other digits": (first("0-٣\ta\ttrain"), "subgraphs.tsv:1", r"node '\u0663' is not in the graph"),
     "unknown split": (first("0\ta\ttrian"), "subgraphs.tsv:1", "unknown split 'trian'; accepted: train, val, test;"),
     "no split": (first("0\ta"), "subgraphs.tsv:1", f"the split is missing; {THREE}"),
     "no label": (first("0\t\ttrain"), "subgraphs.tsv:1", f"the label is missing; {THREE}"),
     "a dash for a label": (first("0\t-\ttrain"), "subgraphs.tsv:1", "the label is missing"),
-    "one column of subgraphs": (first("0-1"), "subgraphs.tsv:1", f"the label is missing; {THREE}"),
     "spaces for tabs": (first("0-1 a train"), "subgraphs.tsv:1", "'1 a train' is not an integer id"),
     "split without subgraph": ({"subgraphs.tsv": SUBGRAPHS.replace("val", "test")}, "subgraphs.tsv", "no subgraph in"),
     "no lines": ({"subgraphs.tsv": "\n\n"}, "subgraphs.tsv", f"no subgraphs; {THREE}"),
@@ -125,27 +104,14 @@ BAD = {
     ),
     "node far away": ({"nodes.tsv": "0\ta\n2000000000\tb\n"}, "nodes.tsv", "node 2000000000 in a table of 2 lines;"),
     "too few features": (features(np.zeros((4, 2))), "features.npy", "4 rows, but the graph has 5 nodes; one row for"),
-    "too many features": (
-        {"features.npy": LONG, "dataset.json": '{"num_nodes": 5}'},
-        "features.npy",
-        "7 rows, but the graph has 5 nodes; one row for each node is needed",
-    ),
     "more features than nodes": ({"features.npy": LONG, "nodes.tsv": NODES}, "features.npy", "7 rows, but the graph"),
     "nan feature": (features([[0, 1], [2, 3], [4, float("nan")], [0, 0], [0, 0]]), "features.npy", "nan at row 2,"),
     "flat features": (features(np.zeros(5)), "features.npy", "the features have shape (5,); accepted: (5, F)"),
-    "deep features": (
-        features(np.zeros((5, 2, 2))),
-        "features.npy",
-        "the features have shape (5, 2, 2); accepted: (5, F)",
-    ),
     "text features": (features([["a"]] * 5), "features.npy", "features of type <U1; numbers are accepted"),
-    "complex features": (features([[1j]] * 5), "features.npy", "features of type complex128; numbers are accepted"),
     "truncated features": ({"features.npy": FEATURES[:-3]}, "features.npy", "the header states 40 bytes of numbers,"),
     "truncated header of features": ({"features.npy": FEATURES[:40]}, "features.npy", NO_NPY),
-    "empty features": ({"features.npy": b""}, "features.npy", NO_NPY),
     "archive begun": ({"features.npy": b"PK\x03\x04 and no more"}, "features.npy", "this is an archive of arrays; one"),
     "features of an open bracket": (raw_features("{'descr': '<f4', 'shape': (5, 2"), "features.npy", NO_NPY),
-    "features of an open quote": (raw_features("'''"), "features.npy", NO_NPY),
     "features without end": (
         raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2), }"),
         "features.npy",
@@ -158,11 +124,6 @@ BAD = {
     ),
     "no JSON": ({"dataset.json": "{'name': 1}"}, "dataset.json", "this is not valid JSON; a JSON object with name,"),
     "a JSON list": ({"dataset.json": "[]"}, "dataset.json", "a JSON list; a JSON object is accepted"),
-    "deep JSON": ({"dataset.json": "[" * 100_000}, "dataset.json", "this is not valid JSON"),
-    "JSON with a long number": ({"dataset.json": '{"n": ' + "1" * 5000 + "}"}, "dataset.json", "this is not valid"),
-    "card not UTF-8": ({"dataset.json": b'{"name": "\xff"}'}, "dataset.json", "this is not valid JSON"),
-    "word for a size": ({"dataset.json": '{"num_nodes": "5"}'}, "dataset.json", "num_nodes is '5'; an integer from 0"),
-    "true for a size": ({"dataset.json": '{"num_nodes": true}'}, "dataset.json", "num_nodes is 'True'; an integer"),
     "a word for true": ({"dataset.json": '{"directed": "no"}'}, "dataset.json", "directed is 'no'; accepted: true or"),
     "negative base": ({"dataset.json": '{"id_base": -1}'}, "dataset.json", "id_base is '-1'; an integer from 0 is"),
     "unknown task": ({"dataset.json": '{"task": "multi class"}'}, "dataset.json", "unknown task 'multi class';"),
@@ -217,16 +178,3 @@ def test_a_missing_source(tmp_path):
     called = call("data", "convert", tmp_path / "nowhere", "--out", tmp_path / "out")
     assert called.code == 2
     assert called.error == f"{tmp_path / 'nowhere'}: no such file or folder; check the path"
-
-
-def test_every_truncation_of_a_gzip_file(tmp_path):
-    packed = gzip.compress(EDGES.encode())
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": None, "edge_list.txt.gz": packed})
-    assert call("data", "describe", folder).code == 0
-    for length in range(1, len(packed)):
-        (folder / "edge_list.txt.gz").write_bytes(packed[:length])
-        called = call("data", "describe", folder)
-        assert called.code == 2
-        where, what = called.error.split(": ", 1)
-        assert where == str(folder / "edge_list.txt.gz")
-        assert what.startswith("the gzip file ends too early" if length > 1 else "this is not a gzip file"), length

@@ -158,11 +158,9 @@ MISDESCRIBED = {
     "no array": lambda h: h.pop("graph.offsets"),
     "no names": lambda h: h.pop("names.0.bytes"),
     "unknown type": _entry("graph.offsets", dtype="Q7"),
-    "no type": lambda h: h["graph.offsets"].pop("dtype"),
     "other type": _entry("graph.neighbors", dtype="F32"),
     "negative extent": _entry("graph.features", shape=[-6, -2]),
     "wrong shape": _entry("graph.features", shape=[6, 3]),
-    "turned shape": _entry("graph.features", shape=[2, 6]),
     "flat features": _entry("graph.features", shape=[12]),
     "no shape": _entry("graph.offsets", shape=None),
     "infinite shape": _entry("graph.offsets", shape=[float("inf")]),
@@ -170,14 +168,10 @@ MISDESCRIBED = {
     "beyond the end": _entry("graph.offsets", data_offsets=[10**6, 10**6 + 56]),
     "before the beginning": _entry("graph.offsets", data_offsets=[-56, 0]),
     "backwards": _entry("graph.offsets", data_offsets=[56, 0]),
-    "one place": _entry("graph.offsets", data_offsets=[0]),
-    "words for places": _entry("graph.offsets", data_offsets=["a", "b"]),
     "entry of text": lambda h: h.update({"graph.offsets": "x"}),
-    "entry of nothing": lambda h: h.update({"graph.offsets": None}),
     "no content": lambda h: h["__metadata__"].pop("content"),
     "content no JSON": lambda h: h["__metadata__"].update(content="{"),
     "content a list": lambda h: h["__metadata__"].update(content="[]"),
-    "content a number": lambda h: h["__metadata__"].update(content=5),
     "targets too few": lambda h: h["subgraphs.targets"].update(shape=[1, 3], data_offsets=[0, 3]),
 }
 
@@ -195,15 +189,12 @@ def test_a_header_that_misdescribes(bundle, change):
     "changes",
     [
         {"columns": 5},
-        {"columns": ["a", "b", "c"]},
         {"columns": ["only one"]},
         {"primary": "nobody"},
         {"card": 5},
-        {"card": ["ab", "cd", "e"]},
         {"classes": None},
         {"classes": ["too", "few"]},
         {"dropped": ["a", "b"]},
-        {"dropped": [float("inf"), 0]},
         {"dropped": ...},
         {"task": ...},
         {"task": "nonsense"},
@@ -245,38 +236,6 @@ def test_no_verb_opens_a_bundle_with_a_changed_bit(bundle, name):
                 read_dataset(bundle)
             assert str(caught.value).startswith(f"{bundle}: ")
             damaged[place] ^= 1 << bit
-
-
-def _relabel(arrays):
-    """The neighbours of the same graph under a permutation of the nodes: all ids in range, all rows sorted."""
-    moved = np.roll(np.arange(6), 1).astype(np.int32)
-    graph = Graph.from_edges(*(moved[ends] for ends in whole_dataset().graph.edges()[:2]), num_nodes=6)
-    arrays["graph.neighbors"][:], arrays["graph.offsets"][:] = graph.neighbors, graph.offsets
-
-
-def _rotate_labels(arrays):
-    arrays["subgraphs.targets"][:] = np.roll(arrays["subgraphs.targets"], 1, axis=0)
-
-
-PLAUSIBLE = {
-    "other edges": _relabel,
-    "rotated labels": _rotate_labels,
-    "other splits": lambda a: np.copyto(a["subgraphs.splits"], a["subgraphs.splits"][::-1].copy()),
-    "other features": lambda a: np.copyto(a["graph.features"], a["graph.features"][::-1].copy()),
-    "other names": lambda a: np.copyto(a["names.1.bytes"], a["names.1.bytes"][::-1].copy()),
-}
-
-
-@pytest.mark.parametrize("change", PLAUSIBLE.values(), ids=PLAUSIBLE)
-@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
-def test_content_that_could_be_right_is_refused(bundle, change, large, monkeypatch):
-    if large:
-        monkeypatch.setattr(bundle_module, "_LARGE", 0)
-    content = bytearray(bundle.read_bytes())
-    change(arrays_of(content))
-    bundle.write_bytes(content)
-    with pytest.raises(DataError, match="the content does not match its checksum; the file is damaged; convert the"):
-        read_dataset(bundle)
 
 
 @pytest.mark.parametrize("extra", [b"\0", b"x" * 64, bytes(4096)])

@@ -41,27 +41,6 @@ def test_every_problem_of_every_file_is_listed(tmp_path):
     assert called.error == f"{folder}: 10 problems; fix the files and check again"
 
 
-def test_json(tmp_path):
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n2\n3 4\n"})
-    called = call("data", "check", folder, "--json")
-    assert called.code == 2
-    assert called.json == {
-        "path": str(folder),
-        "ok": False,
-        "num_errors": 1,
-        "errors": [
-            {
-                "where": f"{folder}/edge_list.txt:2",
-                "what": "the line has only one column",
-                "hint": "accepted: 'u v' or 'u v weight', separated by spaces or tabs",
-            }
-        ],
-        "warnings": [],
-        "notes": [],
-    }
-    assert called.error == f"{folder}: 1 problem; fix the files and check again"
-
-
 def test_very_many_problems_are_counted(tmp_path):
     folder = write_sample(tmp_path / "x", {"edge_list.txt": "7\n" * 250})
     called = call("data", "check", folder)
@@ -94,12 +73,3 @@ def test_warnings(tmp_path):
         ": 1 subgraph has the same nodes as one in another split (first: subgraph 6 of test and 0 of train); "
         "a model can memorise their labels"
     ]
-
-
-def test_warnings_are_printed_and_do_no_harm(tmp_path):
-    folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 1\n3 4\n"})
-    called = call("data", "check", folder)
-    assert (called.code, called.err) == (0, "")
-    assert called.out.startswith(f"warning: {folder}/edge_list.txt: dropped 1 self loop\n")
-    (warning,) = call("data", "check", folder, "--json").json["warnings"]
-    assert warning["where"] == f"{folder}/edge_list.txt"

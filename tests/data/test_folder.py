@@ -1,21 +1,17 @@
-import gzip
 import json
 from typing import ClassVar
 
-import numpy as np
 import pytest
 
-from subgnn import DataError, Dataset, DataWarning, Graph, NodeNames, SubgraphSet, read_dataset, write_folder
+from subgnn import DataError, Dataset, Graph, NodeNames, SubgraphSet, read_dataset, write_folder
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.subgraphs import SPLITS
 from tests.cli.command import call
 from tests.data.samples import (
-    CARD,
     EDGES,
     FEATURES,
     NODES,
     SUBGRAPHS,
-    WHOLE,
     assert_same,
     tree,
     whole_dataset,
@@ -127,19 +123,6 @@ def test_files_as_they_are_written(tmp_path):
     assert json.loads(files["dataset.json"]) == {"name": "ring", "num_nodes": 5, "task": "binary"}
 
 
-def test_gzipped_files_are_read(tmp_path):
-    plain = read_dataset(write_files(tmp_path / "a", {**WHOLE, "subgraph_names.tsv": "a\nb\nc\nd\ne\nf\n"}))
-    packed = {
-        "edge_list.txt.gz": gzip.compress(EDGES.encode()),
-        "subgraphs.tsv.gz": gzip.compress(SUBGRAPHS.encode()),
-        "nodes.tsv.gz": gzip.compress(NODES.encode()),
-        "subgraph_names.tsv.gz": gzip.compress(b"a\nb\nc\nd\ne\nf\n"),
-        "features.npy": FEATURES,
-        "dataset.json": CARD,
-    }
-    assert_same(plain, read_dataset(write_files(tmp_path / "b", packed)))
-
-
 def test_details_of_text_that_do_not_matter(tmp_path):
     files = {
         "edge_list.txt": "# a comment\r\n\r\n% another\n 0\t1 \r\n1  2\n\n2 3\n3 4\n4 0",
@@ -150,22 +133,6 @@ def test_details_of_text_that_do_not_matter(tmp_path):
     assert len(edges_of(dataset)) == 5
     assert nodes_of(dataset) == SETS
     assert dataset.graph.names[4] == "MYC"
-
-
-def test_weights(tmp_path):
-    folder = write_sample(tmp_path, {"edge_list.txt": "0 1 0.5\n1 2 -3e-2\n2 3 1\n3 4 +.25\n4 0 100000.0\n"})
-    graph = read_dataset(folder).graph
-    expected = {(0, 1): 0.5, (0, 4): 1e5, (1, 2): -0.03, (2, 3): 1, (3, 4): 0.25}
-    tails, heads, weights = graph.edges()
-    found = dict(zip(zip(tails.tolist(), heads.tolist(), strict=True), weights.tolist(), strict=True))
-    assert found == {edge: np.float32(weight) for edge, weight in expected.items()}
-
-
-def test_repeated_nodes_are_warned_of_with_file_and_line(tmp_path):
-    folder = write_sample(tmp_path, {"subgraphs.tsv": SUBGRAPHS + "3-3-1-3\ta\ttrain\n1-1\tb\ttrain\n"})
-    with pytest.warns(DataWarning, match=r"subgraphs\.tsv:7: 3 repeated nodes in subgraphs; each counts once"):
-        dataset = read_dataset(folder)
-    assert nodes_of(dataset)[6:] == [[1, 3], [1]]
 
 
 @pytest.mark.parametrize(
@@ -225,23 +192,6 @@ def test_ids_from_1(tmp_path):
 def test_sizes(tmp_path, files, nodes, edges):
     graph = read_dataset(write_sample(tmp_path, files)).graph
     assert (graph.num_nodes, graph.num_edges) == (nodes, edges)
-
-
-def test_a_task_that_the_labels_do_not_bear_names_the_file(tmp_path):
-    third = SUBGRAPHS + "0\tthird\ttrain\n"
-    folder = write_sample(tmp_path, {"dataset.json": '{"task": "binary"}', "subgraphs.tsv": third})
-    with pytest.raises(DataError, match=r"^/.*(dataset\.json|subgraphs\.tsv): .*3 classes; they look multi-class"):
-        read_dataset(folder)
-
-
-def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path):
-    target = write_files(tmp_path / "x", {"mine.txt": "precious"})
-    with pytest.raises(DataError, match="x: exists already; choose another place, or pass overwrite=True"):
-        write_folder(whole_dataset(), target)
-    assert tree(tmp_path) == {"x/mine.txt": b"precious"}
-    write_folder(whole_dataset(), target, overwrite=True)
-    assert_same(whole_dataset(), read_dataset(target))
-    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, RuntimeError])

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, Graph, NodeNames
 from subgnn.data.formats.format import Columns, ReadOptions
@@ -65,19 +64,6 @@ def test_forms_of_tables(tmp_path, name, content):
     assert found.named
 
 
-def test_parquet_long_and_wide(tmp_path):
-    long = {"subgraph": ["s", "t", "s"], "node": ["TP53", "HLA-A", "BAX"]}
-    wide = {"subgraph": ["s", "t"], "node": [["TP53", "BAX"], ["HLA-A"]]}
-    for columns in (long, wide):
-        parquet.write_table(pa.table(columns), tmp_path / "m.parquet")
-        assert read(tmp_path / "m.parquet")[0] == SETS
-
-
-def test_a_data_frame():
-    found = read_members(pa.table({"set": ["s", "s", "t"], "gene": ["TP53", "BAX", "HLA-A"]}), GRAPH)
-    assert [found.nodes_of(i) for i in range(len(found))] == list(SETS.values())
-
-
 @pytest.mark.parametrize("name", ["m.gmt", "sets"])
 def test_gene_sets(tmp_path, name):
     text = "s\thttp://example.org\tTP53\tBAX\nt\tna\tHLA-A\nu\tna\tB2M\tBAX\tCASP9\n"
@@ -86,22 +72,6 @@ def test_gene_sets(tmp_path, name):
     assert found.labels is None
     if name == "m.gmt":
         assert read(tmp_path / name, columns=Columns(label="description"))[1].labels[1] == "na"
-
-
-def test_a_set_that_is_named_twice(tmp_path):
-    """A line of gene sets is a whole subgraph; in a long table, rows of a name belong together."""
-    with pytest.raises(DataError, match=r"m.gmt:3: the subgraph 's' again, which is in line 1 with other nodes"):
-        read(tmp_path / "m.gmt", "s\tna\tTP53\nt\tna\tBAX\ns\tna\tB2M\n")
-    rows = "subgraph,node\ns,TP53\nt,BAX\ns,B2M\n"
-    assert read(tmp_path / "m.csv", rows)[0] == {"s": ["TP53", "B2M"], "t": ["BAX"]}
-
-
-@pytest.mark.parametrize("nodes", ["-1", "0--1", "0-1-"])
-@pytest.mark.parametrize(("name", "before"), [("m.tsv", "0-1\n"), ("m.csv", "subgraph,nodes\ns,0-1\nt,")])
-def test_a_dash_beside_no_node(tmp_path, nodes, name, before):
-    graph = Graph.from_edges([0, 1], [1, 2])
-    with pytest.raises(DataError, match=rf"{name}:.* a '-' without a node on both sides in '{nodes}'"):
-        read(tmp_path / name, f"{before}{nodes}\n", graph)
 
 
 @pytest.mark.parametrize("rows", ["s1\tTP53\ns1\tBAX\n", "s1\tTP53;BAX\ns2\tBAX;7\n"], ids=["long", "wide"])
@@ -191,19 +161,6 @@ def test_bad_tables(tmp_path, text, message):
     with pytest.raises(DataError) as error:
         read(tmp_path / "m.csv", text, **options)
     assert str(error.value).startswith(f"{tmp_path}/m.csv{message}")
-
-
-def test_columns_of_other_types_are_ignored():
-    days = pa.array([0, 1, 2], pa.timestamp("s"))
-    frame = pa.table({"day": days, "set": ["s", "s", "t"], "who": ["TP53", "BAX", "HLA-A"]})
-    assert read_members(frame, GRAPH).nodes_of(0) == ["TP53", "BAX"]
-
-
-def test_labels_may_be_ignored(tmp_path):
-    path = tmp_path / "m.csv"
-    path.write_text("subgraph,node,label\ns,TP53,x\ns,BAX,y\n")
-    found = read_members(path, GRAPH, labelled=False)
-    assert (len(found), found.labels) == (1, None)
 
 
 def test_unknown_nodes_are_listed_once_with_counts(tmp_path):

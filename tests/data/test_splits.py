@@ -76,14 +76,6 @@ def test_fractions_that_are_none_are_refused(fractions):
 
 
 @many
-@given(st.integers(3, 200), FRACTIONS, SEEDS)
-def test_random_is_a_partition_of_the_right_sizes_and_repeatable(n, fractions, seed):
-    splits = random_split(n, fractions, rng(seed))
-    assert_array_equal(sizes_of(splits), split_sizes(n, fractions))
-    assert_array_equal(splits, random_split(n, fractions, rng(seed)))
-
-
-@many
 @given(st.lists(st.integers(0, 6), min_size=3, max_size=150), FRACTIONS, SEEDS)
 def test_stratified_gives_every_class_its_share_within_one(labels, fractions, seed):
     targets = np.array(labels)

@@ -82,10 +82,3 @@ def test_a_dash_without_a_node_on_both_sides_is_refused(names, joined):
 def test_a_list_that_can_be_read_in_two_ways_is_refused(names, joined):
     with pytest.raises(DataError, match=r"can be read in two ways: 'HLA-A', or 'HLA' and 'A'; write row numbers"):
         split_names(joined, lambda text: find_node(text, 6, names) is not None, names.most_dashes)
-
-
-def test_bad_names():
-    with pytest.raises(DataError, match="NodeNames: node names need at least one column"):
-        NodeNames({})
-    with pytest.raises(DataError, match=r"NodeNames: the columns have different lengths \[1, 2\]"):
-        NodeNames({"a": Strings.of("x"), "b": Strings.of("yz")})

@@ -27,13 +27,6 @@ def test_binary():
     assert subgraphs.label_text(0) == "yes"
 
 
-def test_multi_class():
-    subgraphs = subgraph_set(labels=["b", "c", "a"])
-    assert (subgraphs.task, subgraphs.classes) == ("multi-class", ("a", "b", "c"))
-    assert subgraphs.targets.tolist() == [1, 2, 0]
-    assert subgraph_set(labels=["a", "a", "a"]).task == "multi-class"
-
-
 def test_multi_label():
     subgraphs = subgraph_set(labels=[["x", "y"], ("y",), {"z"}])
     assert (subgraphs.task, subgraphs.classes) == ("multi-label", ("x", "y", "z"))

@@ -7,18 +7,13 @@ import numpy as np
 import pytest
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.component import staple
 from subgnn.data.synthetic.coreness import DegreeBlocks, draw_core_graph, duplication_divergence
 from subgnn.data.synthetic.cut_ratio import add_border_edges, planting_nodes
 from subgnn.data.synthetic.density import MAX_TRIES, TOLERANCE, bfs_subgraphs, set_densities
-from subgnn.data.synthetic.graphs import SmallGraphs, barabasi_albert, plant, quantile_bins
-from subgnn.errors import DataError
+from subgnn.data.synthetic.graphs import SmallGraphs, barabasi_albert, plant
 from subgnn.kernels.induced import induced_core_numbers, shapes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
-
-PATH = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
-TRIANGLE = SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2])])
 
 
 def rng(name: str = "test") -> np.random.Generator:
@@ -54,26 +49,6 @@ def test_a_duplication_divergence_graph_is_connected_and_bipartite() -> None:
         assert nx.is_connected(as_networkx(graph))
         # A copy is never joined to its original, so the two sides of the first edge never mix.
         assert nx.is_bipartite(as_networkx(graph))
-
-
-def test_a_duplication_divergence_graph_comes_with_the_edges_asked_for() -> None:
-    for seed in range(5):
-        graph = duplication_divergence(400, 0.7, stream(seed, "dd"), num_edges=3_000)
-        assert 2_940 <= graph.num_edges <= 3_060
-
-
-def test_planting_is_the_union_of_nodes_and_edges() -> None:
-    graph = plant(PATH, TRIANGLE, np.array([5, 4, 0]))
-    assert graph.num_nodes == 6
-    assert edges_of(graph) == edges_of(PATH) | {(0, 5), (0, 4)}
-    assert edges_of(PATH) == {(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)}
-
-
-def test_stapling_adds_nodes_and_one_edge_a_piece() -> None:
-    pieces = SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2]), (2, [0], [1])])
-    graph = staple(PATH, pieces, targets=np.array([2, 7]), contacts=np.array([1, 0]))
-    assert graph.num_nodes == 11
-    assert edges_of(graph) - edges_of(PATH) == {(6, 7), (6, 8), (7, 8), (2, 7), (9, 10), (7, 9)}
 
 
 def plain_search(graph: Graph, start: int, size: int, max_depth: int) -> list[int]:
@@ -131,15 +106,6 @@ def test_border_edges_are_added_exactly_and_nothing_inside_moves() -> None:
     assert (after.cut_edges - before.cut_edges).tolist() == missing.tolist()
     assert after.edges.tolist() == before.edges.tolist()
     assert edges_of(graph) <= edges_of(grown)
-
-
-def test_equal_values_are_in_one_bin_and_boundaries_move_as_little_as_possible() -> None:
-    assert quantile_bins(np.array([1, 1, 2, 2]), 2).tolist() == [0, 0, 1, 1]
-    assert quantile_bins(np.array([1, 1, 1, 2]), 2).tolist() == [0, 0, 0, 1]
-    assert quantile_bins(np.array([3, 1, 2, 2, 2, 2, 2, 2, 2]), 3).tolist() == [2, 0, 1, 1, 1, 1, 1, 1, 1]
-    assert quantile_bins(np.array([1, 2, 2, 2, 3, 4, 5, 5, 6]), 3).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
-    with pytest.raises(DataError, match="density: there are only 2 different values for 3 bins; use fewer bins"):
-        quantile_bins(np.array([1, 1, 1, 2]), 3, where="density")
 
 
 def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:

@@ -236,11 +236,6 @@ def test_text_that_lacks_something_says_what(tmp_path, text, message):
         read_vectors(tmp_path / "e.txt", GRAPH)
 
 
-def test_an_unknown_kind_lists_what_is_accepted(tmp_path):
-    with pytest.raises(DataError, match=r"unknown kind of embeddings .* random, gin, graphsaint, \.safetensors"):
-        read_vectors(tmp_path / "gni", GRAPH)
-
-
 def test_constants_are_those_of_all_nodes_however_many_are_read_at_a_time(monkeypatch):
     features = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32) * [1, 0, 1e6] + [1e4, 5, 0]
     graph = Graph.from_edges([0, 1], [1, 2], num_nodes=7, features=features)

@@ -51,17 +51,6 @@ def test_small_and_large_borders_of_a_larger_graph(degree, hops):
 
 
 @many
-@given(case=graphs_with_sets(), hops=st.integers(1, 4), key=st.integers(0, 2**64 - 1))
-def test_draws_come_from_the_border(case, hops, key):
-    graph, sets = case
-    drawn, sizes = sample_borders(*graph.csr, ragged(sets), hops=hops, draws=7, key=key)
-    wanted = [border(graph, nodes, hops) for nodes in sets]
-    assert sizes.tolist() == [len(nodes) for nodes in wanted]
-    assert drawn.lengths.tolist() == [7 if nodes else 0 for nodes in wanted]
-    assert all(set(row) <= set(nodes) for row, nodes in zip(lists(drawn), wanted, strict=True))
-
-
-@many
 @given(case=graphs_with_sets(), hops=st.integers(1, 2), data=st.data())
 def test_draws_are_a_function_of_the_key_and_the_component_alone(case, hops, data):
     graph, sets = case

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn.kernels.build_csr import (
-    CELL,
     bucket_rows,
     check_neighbors,
     directed_csr,
-    distribute,
     first_bad_set,
     other_weights,
     transpose,
@@ -116,24 +114,6 @@ def test_rows(num_nodes, width):
     assert np.diff(offsets).tolist() == [len(row) for row in expected]
     assert found.tolist() == [v for row in expected for v, _ in row]
     assert found_weights.view(np.uint32).tolist() == ([w for row in expected for _, w in row] if width == 3 else [])
-
-
-def test_records_go_to_the_buckets_of_both_ends_in_order():
-    records = np.array([[0, CELL, 7], [CELL, 1, 8], [2, 0, 9]], np.uint32)
-    buckets = np.array([1, 0], np.int32)
-    out, offsets = distribute(records, buckets, 2, both=True)
-    assert offsets.tolist() == [0, 2, 6]
-    assert out.tolist() == [
-        [CELL, FLIPPED, 7],
-        [CELL, 1, 8],
-        [0, CELL, 7],
-        [1, CELL + FLIPPED, 8],
-        [2, 0, 9],
-        [0, 2 + FLIPPED, 9],
-    ]
-    out, offsets = distribute(records, buckets, 2, both=False)
-    assert out.tolist() == [[CELL, 1, 8], [0, CELL, 7], [2, 0, 9]]
-    assert offsets.tolist() == [0, 1, 3]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(5, 9), st.integers(0, 2)), min_size=1, max_size=12))

@@ -29,15 +29,6 @@ any_graph = st.one_of(graphs(), graphs(directed=True))
 
 
 @many
-@given(graph=any_graph)
-def test_every_distance_is_the_oracle_s(graph):
-    everyone = list(range(graph.num_nodes))
-    found = hop_distances(*graph.csr, np.array(everyone), reverse=reverse_of(graph))
-    assert found.dtype == np.int32
-    assert found.tolist() == distances(graph, everyone)
-
-
-@many
 @given(graph=any_graph, data=st.data())
 def test_chosen_sources_and_targets_with_repeats(graph, data):
     node = st.integers(0, graph.num_nodes - 1)

@@ -14,16 +14,8 @@ from subgnn.metrics.thresholds import Aim, Decision, choose_threshold, count_ale
 from subgnn.result import Alerts
 from subgnn.task import task_of
 
-AIMS = [
-    "precision=0.9",
-    "precision=0.5",
-    "precision=1",
-    "recall=0.8",
-    "recall=1",
-    "f1",
-    "cost=fp:1,fn:20",
-    "cost=fp:3,fn:1",
-]
+AIMS = ["precision=0.9", "precision=0.5", "precision=1", "recall=0.8", "recall=1", "f1"]
+AIMS += ["cost=fp:1,fn:20", "cost=fp:3,fn:1"]
 SCORED = st.lists(
     st.tuples(st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1, width=32)), st.booleans()),
     min_size=1,
@@ -71,19 +63,7 @@ def test_repeats_count_together_and_counts_are_their_means(pairs, text):
     assert count_alerts(once[0], twice, truth) == count_alerts(once[0], scores, truth)
 
 
-WRONG = [
-    "0.9",
-    "precision",
-    "precision=",
-    "precision=0",
-    "precision=1.1",
-    "precision=nan",
-    "f1=2",
-    "f2",
-    "cost=1",
-    "cost=fp:1",
-    "cost=fp:0,fn:1",
-]
+WRONG = ["0.9", "precision", "precision=0", "precision=1.1", "precision=nan", "f1=2", "f2", "cost=1", "cost=fp:0,fn:1"]
 WRONG += ["", "cost=fp:x,fn:1", "cost=fp:1,fp:2", "cost=fp:inf,fn:1", "accuracy=0.9"]
 
 

@@ -8,24 +8,17 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 
 import subgnn
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.inference.export import export_run
 from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.registry import MODELS
-from subgnn.serve.app import create_app
-from subgnn.serve.limits import Limits
-from subgnn.serve.runs import open_runs
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.test_integrity import changed
-from tests.serve.examples import HOST
 from tests.training.examples import dataset
 
 PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
@@ -66,17 +59,6 @@ def test_it_trains_and_predicts_new_subgraphs(run):
     assert set(loaded.predict(NEW)) <= set(dataset().subgraphs.classes)
     assert loaded.embed(NEW).shape == (3, 2)
     assert evaluate_split(run, "test").test["micro_f1"] >= 0
-
-
-def test_it_is_exported_and_served(run, tmp_path):
-    export_run(run, tmp_path / "it.subgnn", with_graph=True)
-    expected = subgnn.load(run).predictor.probabilities(NEW)
-    np.testing.assert_array_equal(subgnn.load(tmp_path / "it.subgnn").predictor.probabilities(NEW), expected)
-    runs = open_runs([f"small={tmp_path / 'it.subgnn'}"], limits=Limits())
-    with TestClient(create_app(runs, limits=Limits()), base_url=HOST) as client:
-        answer = client.post("/api/runs/small/predict", json={"subgraphs": [["#0", "#1", "#2"]]})
-        explained = client.post("/api/runs/small/explain", json={"subgraphs": [["#0", "#1", "#2"]]})
-    assert answer.status_code == explained.status_code == 200
 
 
 def test_a_wrong_checkpoint_of_it_is_refused(run, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from subgnn.errors import DataError, MissingExtra, UserError
+from subgnn.errors import UserError
 from subgnn.parallel.engine import Failure, LocalEngine
 from subgnn.parallel.memory import limit, memory_limit
 
@@ -147,12 +146,6 @@ def alive(pid):
 def test_lazily(processes):
     results = LocalEngine(processes).map(work, [("square", 1), ("crash", 0)])
     assert next(results) == (("square", 1), 1)
-
-
-@pytest.mark.parametrize("error", [DataError("x", where="f:3", hint="y"), MissingExtra("p", extra="e", feature="f")])
-def test_an_error_survives_the_way_to_the_parent(error):
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again), again.hint) == (type(error), str(error), error.hint)
 
 
 def linger(place: str) -> int:

@@ -14,7 +14,7 @@ import pytest
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.lab.datasets.download import download
-from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, try_lock
+from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import claim_run
@@ -54,21 +54,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_lock_of_a_process_ends_with_it(tmp_path):
-    path, lock = tmp_path / "x.state.safetensors", tmp_path / "x.state.safetensors.lock"
-    with Holder(f"try_lock(Path({str(path)!r}))"):
-        with try_lock(path) as locked:
-            assert not locked
-        assert lock.exists()
-    with try_lock(path) as locked:
-        assert locked
-        with try_lock(path) as another:
-            assert not another
-    assert not lock.exists()
-
-
 def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path, monkeypatch):
-    path, lock = tmp_path / "x.state.safetensors", tmp_path / "x.state.safetensors.lock"
+    lock = tmp_path / "x.lock"
     real, tries = fcntl.flock, []
 
     def late(file, how):
@@ -78,10 +65,11 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path, monkeyp
         real(file, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with try_lock(path) as locked:
-        assert locked
-        assert lock.exists()
-    assert len(tries) == 2
+    file = open_lock(lock)
+    assert lock.exists()
+    assert open_lock(lock) is None
+    close_lock(file, lock)
+    assert (len(tries), lock.exists()) == (3, False)
 
 
 def test_a_folder_has_one_writer(tmp_path):

@@ -8,11 +8,9 @@ import pytest
 
 from subgnn.channels import distances
 from subgnn.errors import UserError
-from subgnn.inference.answers import chunk_size
 from subgnn.parallel import memory
-from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example
 from tests.prepared_equal import assert_same
-from tests.training.examples import recipe
 
 
 def test_too_little_is_refused():
@@ -31,24 +29,6 @@ def test_a_limit_ends_with_its_block():
             assert memory.share(0.5) == 15 * 10**8
     assert memory.limit() == before
     assert 0 < before <= memory.machine_memory()
-
-
-def test_as_many_searches_as_fit():
-    graph = random_graph(1)
-    with memory.memory_limit("1GB"):
-        assert distances.searches_at_once(graph) >= 1
-        assert memory.workers(10**9, 64) == 1
-        assert memory.workers(10**8, 64) == 5
-
-
-def test_chunks_of_predictions_are_whole_batches():
-    chosen = recipe()
-    with memory.memory_limit("1GB"):
-        few = chunk_size(chosen)
-    with memory.memory_limit("100GB"):
-        many = chunk_size(chosen)
-    assert few % 4096 == many % 4096 == 0
-    assert 4096 <= few <= many
 
 
 @pytest.mark.parametrize("how", ["exact", "bounded"])

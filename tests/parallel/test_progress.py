@@ -32,13 +32,3 @@ def test_they_cover_the_work_in_order(count, step, most, ticks):
     assert all((part.stop - part.start) % step == 0 for part in found[:-1])
     assert all(part.stop - part.start <= max(step, count if most is None else most) for part in found)
     assert told == [("x", done, count) for done in (0, *(part.stop for part in found))]
-
-
-def test_quick_pieces_grow_and_slow_ones_shrink(monkeypatch):
-    lengths = []
-    now = [0.0]
-    monkeypatch.setattr(pacing.time, "perf_counter", lambda: now[0])
-    for part in pieces(100, step=2):
-        lengths.append(part.stop - part.start)
-        now[0] += 0.1 if len(lengths) < 4 else 10.0
-    assert lengths[:7] == [2, 4, 8, 16, 8, 4, 2]

@@ -10,13 +10,7 @@ import pytest
 from subgnn import Graph, Ragged
 from subgnn.kernels.borders import border_sets, heaviest_borders
 from subgnn.prepare.measure import Plan, prepare
-from tests.models.subgnn.examples import (
-    ALL_CHANNELS,
-    SMALL,
-    prepare_example,
-    random_graph,
-    random_subgraphs,
-)
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
 
 HEAVY = replace(SMALL, border_anchors="heaviest")
 BORDER = 3  # its place among all channels
@@ -40,20 +34,6 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
         assert np.array_equal(inputs.own.present, present)
         assert np.array_equal(inputs.measured.similarity, weights)
         assert inputs.measured.similarity.dtype == np.float32
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
-    graph, together = prepare_example(seed, settings=HEAVY)
-    subgraphs = random_subgraphs(seed)
-    first = prepare(graph, subgraphs.take([0, 1]), Plan(channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=seed))
-    later = first.extend(graph, subgraphs.take([4, 2]))
-    rows = np.concatenate([np.flatnonzero(together.components.subgraph == s) for s in (4, 2)])
-    for ours, theirs in zip(later.inputs, together.inputs, strict=True):
-        for i in range(len(ALL_CHANNELS)):
-            assert np.array_equal(ours[i].measured.similarity, theirs[i].measured.similarity[rows])
-        assert np.array_equal(ours[BORDER].own.nodes, theirs[BORDER].own.nodes[rows])
-        assert np.array_equal(ours[BORDER].own.present, theirs[BORDER].own.present[rows])
 
 
 def test_graphs_with_next_to_nothing_in_them():

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from subgnn import Graph
 from subgnn.channels import distances
 from subgnn.channels.table import channel_of
-from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe
-from subgnn.errors import DataError, UserError
-from subgnn.models.recipes import check_recipe
+from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.errors import DataError
 from subgnn.parallel import progress as pacing
 from subgnn.prepare import measure as prepare
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.storage.arrays import write_parts
-from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_subgraphs
 from tests.prepared_equal import assert_same
 
 
@@ -74,12 +73,6 @@ def test_the_orientation_of_edges_tells_directed_content_apart():
     assert prepare.seen_hash(one, SMALL) == prepare.seen_hash(other, SMALL)
     directed = replace(SMALL, directed=True)
     assert prepare.seen_hash(one, directed) != prepare.seen_hash(other, directed)
-
-
-def test_bounds_do_not_go_with_orientations():
-    recipe = Recipe(channels=ALL_CHANNELS, prepare=PrepareSettings(directed=True, own_hops="bounded"))
-    with pytest.raises(UserError, match=r"set prepare\.own_hops=exact or prepare\.directed=false"):
-        check_recipe(recipe, random_graph(0))
 
 
 @pytest.mark.parametrize("some", [None, [0], [3, 1]])

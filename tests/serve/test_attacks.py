@@ -52,9 +52,7 @@ def parsed(monkeypatch):
     [
         "Content-Disposition: form-data; filename=" + '"' * 30_000,
         'Content-Disposition: form-data; name="file"; filename="a' + '\\"' * 20_000 + '"',
-        "Content-Disposition: form-data; name=file; filename=" + "(" * 60_000,
         "Content-Disposition: form-data" + "; a=b" * 20_000,
-        "Content-Disposition: form-data" + ";" * 60_000,
         "Content-Disposition: " + "=?utf-8?q?a?=" * 5_000,
         "Content-Type: " + "(" * 60_000 + "\r\nContent-Disposition: form-data; name=f; filename=f",
         "\r\n".join(f"X-{i}: a" for i in range(10_000)),
@@ -81,7 +79,6 @@ def test_forms_are_parsed_in_a_thread(asking, parsed):
     [
         "",
         "--x",
-        "--x--",
         "\r\n" * 100_000,
         "-" * 500_000,
         "--x\r\n" * 100_000,
@@ -104,10 +101,8 @@ def test_forms_that_are_none(asking, body):
         "multipart/form-data",
         "multipart/form-data; boundary=",
         "multipart/form-data; boundary=" + "x" * 300,
-        'multipart/form-data; boundary="' + '\\"' * 5_000,
         "multipart/form-data" + "; a=b" * 3_000,
         "multipart/mixed; boundary=x",
-        "multipart/" + "(" * 16_000,
         "multipart/form-data; boundary=\xe4\xf6",
     ],
 )

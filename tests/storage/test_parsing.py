@@ -15,11 +15,8 @@ from tests.data.samples import write_sample
 
 DEEP_TOML = {
     "dotted key": "a." * 100_000 + "a = 1",
-    "spaced dotted key": " a . " * 50_000 + "a = 1",
-    "quoted dotted key": "'a'." * 50_000 + "a = 1",
     "dotted table": "[" + "a." * 100_000 + "a]",
     "list": "a = " + "[" * 100_000 + "]" * 100_000,
-    "open list": "a = " + "[" * 100_000,
     "table": "a = " + "{a = " * 50_000 + "1" + "}" * 50_000,
     "dotted key in a table": "a = {" + "a." * 100_000 + "a = 1}",
 }

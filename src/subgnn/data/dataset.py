@@ -68,9 +68,9 @@ class Problems:
         self.notes: list[Problem] = []
         self.num_errors = 0
 
-    def error(self, where: str, what: str, hint: str = "", *, count: int = 1) -> None:
-        """Add an error, which may stand for ``count`` similar ones."""
-        self.num_errors += count
+    def error(self, where: str, what: str, hint: str = "") -> None:
+        """Add an error."""
+        self.num_errors += 1
         if len(self.errors) < _MAX_ERRORS:
             self.errors.append(Problem(where, what, hint))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +67,6 @@ class Pretrained:
         return {name: getattr(self, name) for name in names} | {"settings": asdict(self.settings)}
 
 
-@dataclass(slots=True)
-class Progress:
-    """Progress of a pretraining."""
-
-    epoch: int = 0
-    best_epoch: int = -1
-    best: tuple[float, float] = (-math.inf, -math.inf)
-    best_vectors: Tensor = field(default_factory=lambda: torch.empty(0))
-    seconds: float = 0.0
-
-
 def pretrain(
     graph: Graph,
     method: str,
@@ -105,19 +94,22 @@ def pretrain(
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
     fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, device)
+    begin = time.perf_counter()
+    records = []
     for record in fitting.epochs():
+        records.append(record)
         on_epoch(record)
-    progress = fitting.progress
+    best = records[fitting.best_epoch]
     return Pretrained(
-        vectors=progress.best_vectors.numpy(),
+        vectors=fitting.best_vectors.numpy(),
         method=method,
         settings=settings,
         graph_hash=graph.content_hash,
-        val_auroc=progress.best[0],
-        val_matched_auroc=progress.best[1],
-        epochs=progress.epoch,
-        selected_epoch=progress.best_epoch,
-        seconds=progress.seconds,
+        val_auroc=best["val_auroc"],
+        val_matched_auroc=best["val_matched_auroc"],
+        epochs=len(records),
+        selected_epoch=fitting.best_epoch,
+        seconds=time.perf_counter() - begin,
     )
 
 
@@ -141,16 +133,15 @@ class _Fitting:
         self, encoder: Encoder, sampler: Sampler, split: EdgeSplit, settings: PretrainSettings, device: str
     ) -> None:
         self.encoder, self.sampler, self.split, self.settings = encoder, sampler, split, settings
-        self.fabric, self.progress = Fabric(accelerator=device, devices=1), Progress()
+        self.fabric, self.best_epoch, self.best_vectors = Fabric(accelerator=device, devices=1), -1, torch.empty(0)
         optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
         self.wrapped, self.optimizer = self.fabric.setup(encoder, optimizer)
 
     def epochs(self) -> Iterator[dict[str, Any]]:
         """Fit, and yield a record after every epoch."""
-        progress, device = self.progress, self.fabric.device
+        device, best = self.fabric.device, -math.inf
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            for epoch in range(progress.epoch, self.settings.epochs):
-                begin = time.perf_counter()
+            for epoch in range(self.settings.epochs):
                 loss = self._train_epoch(epoch)
                 vectors = embed_all(self.encoder, self.sampler.rows, self.split.offsets, device).float()
                 for what, finite in (
@@ -161,13 +152,10 @@ class _Fitting:
                         raise UserError(what, where="pretrain", hint="lower pretrain.lr")
                 uniform = link_auroc(vectors, self.split.val, self.split.val_non_edges)
                 matched = link_auroc(vectors, self.split.val, self.split.val_matched)
-                if uniform + matched > sum(progress.best):
-                    progress.best, progress.best_epoch = (uniform, matched), epoch
-                    progress.best_vectors = vectors.cpu()
-                progress.epoch = epoch + 1
-                progress.seconds += time.perf_counter() - begin
+                if uniform + matched > best:
+                    best, self.best_epoch, self.best_vectors = uniform + matched, epoch, vectors.cpu()
                 yield {"epoch": epoch, "loss": loss, "val_auroc": uniform, "val_matched_auroc": matched}
-                if epoch - progress.best_epoch >= _PATIENCE:
+                if epoch - self.best_epoch >= _PATIENCE:
                     break
 
     def _train_epoch(self, epoch: int) -> float:

@@ -113,13 +113,12 @@ def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out
 
 
 @compiled_parallel
-def _graph_walks(begin: int, end: int, graph: Csr, starts: Array, beta: float, keys: Array, out: Walks) -> None:
+def _graph_walks(begin: int, end: int, graph: Csr, beta: float, keys: Array, out: Walks) -> None:
     lengths, walks = out
     n, everything = len(graph[0]) - 1, np.empty(0, np.uint8)
     for w in range(begin, end):
         state = open_stream(keys[w], 0)
-        start = starts[w] if len(starts) else uniform_below(state, n)
-        lengths[w] = _walk(graph, everything, start, beta, state, walks[w])
+        lengths[w] = _walk(graph, everything, uniform_below(state, n), beta, state, walks[w])
 
 
 @compiled_parallel
@@ -164,25 +163,15 @@ def _true_steps(walks: Walks) -> Ragged:
     return Ragged.from_lengths(rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths)
 
 
-def graph_walks(
-    offsets: Array,
-    neighbors: Array,
-    *,
-    walks: int,
-    length: int,
-    beta: float,
-    key: int | Array,
-    starts: Array | None = None,
-) -> Ragged:
-    """Triangular walks of at most ``length`` nodes over the graph, from uniform nodes or one from each of ``starts``.
+def graph_walks(offsets: Array, neighbors: Array, *, walks: int, length: int, beta: float, key: int | Array) -> Ragged:
+    """Triangular walks of at most ``length`` nodes over the graph, from uniform nodes.
 
     With probability ``beta`` a triangle is closed, if both kinds of step are possible.
     """
     lengths, out = _empty_walks(walks, 1, length)
-    fixed = frozen(np.empty(0) if starts is None else starts, np.int32)
     if len(offsets) > 1:
         keys = item_keys(key, walks)
-        _graph_walks(walks, csr(offsets, neighbors), fixed, float(beta), keys, (lengths[:, 0], out[:, 0]))
+        _graph_walks(walks, csr(offsets, neighbors), float(beta), keys, (lengths[:, 0], out[:, 0]))
     return _true_steps((lengths, out))
 
 

@@ -28,7 +28,7 @@ from subgnn.task import TaskName, Thresholds, task_of
 
 EXACT = 15
 """Seeds up to which :func:`sign_flip_test` is exact."""
-_SWAPS, _DRAWS, _BLOCK = 20_000, 2_000, 4_000_000
+_SWAPS, _DRAWS, _RESAMPLES, _BLOCK = 20_000, 2_000, 200, 4_000_000
 _TINY = 1e-12
 
 
@@ -138,15 +138,13 @@ def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[f
     return float(low), float(high)
 
 
-def resampled(
-    value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64], *, draws: int = 200
-) -> NDArray[np.float64]:
+def resampled(value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64]) -> NDArray[np.float64]:
     """Values of a metric on samples of the subgraphs by units (n,), drawn with replacement, without undefined ones.
 
     For metrics that are no ratios of sums, as areas under curves. The rows of a sample rise, so that it stays sorted.
     """
     rng, count = stream(0, "experiments/bootstrap"), int(units.max()) + 1
-    drawn = (np.bincount(rng.integers(0, count, count), minlength=count)[units] for _ in range(draws))
+    drawn = (np.bincount(rng.integers(0, count, count), minlength=count)[units] for _ in range(_RESAMPLES))
     found = [value(np.repeat(np.arange(len(units)), times)) for times in drawn]
     return np.array([one for one in found if one == one])
 

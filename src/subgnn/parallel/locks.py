@@ -64,21 +64,6 @@ def close_lock(file: int, path: Path) -> None:
 
 
 @contextmanager
-def try_lock(path: Path) -> Iterator[bool]:
-    """Try to lock a path, without waiting, until the end of the block; the lock is the file ``path`` + ``.lock``.
-
-    Yields whether it is locked: not if another process or thread holds the lock, or there are no locks.
-    """
-    lock = path.with_name(f"{path.name}.lock")
-    file = None
-    with suppress(OSError):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        file = open_lock(lock)
-    with _until_the_end(file, lock):
-        yield file is not None
-
-
-@contextmanager
 def wait_for_lock(path: Path) -> Iterator[None]:
     """Lock a path until the end of the block, after its holder has released it; without locks, do not wait."""
     lock = path.with_name(f"{path.name}.lock")

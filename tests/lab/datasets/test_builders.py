@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from subgnn.errors import DataError, UserError
@@ -57,19 +54,3 @@ def test_a_missing_source_says_where_it_is_published(name: str) -> None:
     needed = [key for key in BUILDERS[name].sources if key not in BUILDERS[name].optional]
     with pytest.raises(DataError, match=rf"{name}: --{needed[0]} is missing: .*published at https://"):
         build(name, {})
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
-        ("ppibp", {}, r"unknown dataset 'ppibp'; accepted: ppi-bp, .*did you mean 'ppi-bp'"),
-        (
-            "hpo-metab",
-            {"files": {"orphapacket": Path(), "go": Path()}},
-            "hpo-metab: --go is not one of its sources; accepted: --hpo",
-        ),
-    ],
-)
-def test_unknown_names_and_foreign_sources_are_refused(name: str, given: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        build(name, **{"files": {"records": Path()}, **given})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import DataError, MissingExtra
-from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
+from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from tests.data.samples import write_files
 from tests.lab.datasets.samples import hpoa, obo, phenotype_to_genes
 
@@ -58,14 +58,6 @@ def test_phenotypes_that_count(release: HpoRelease) -> None:
     assert release.genes == {"OMIM:1": {"10", "11"}, "OMIM:2": {"10"}, "ORPHA:3": {"10"}}
     assert release.ontology.version == "hp/releases/2025-01-16"
     assert release.diseases["OMIM:1"].name == "name of OMIM:1"  # its last one
-
-
-def edges(graph: PhenotypeGraph) -> set[tuple[str, str]]:
-    names = graph.graph.names
-    assert names is not None
-    ids = list(names.columns["hpo_id"])
-    tails, heads, _ = graph.graph.edges()
-    return {(ids[a], ids[b]) for a, b in zip(tails, heads, strict=True)}
 
 
 def test_the_root_is_a_node_but_no_phenotype(release: HpoRelease) -> None:

@@ -77,16 +77,13 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         (changed(lambda e: e.update(ORPHAcode=7)), "record 2 .*field 'ORPHAcode' is '7'; text is needed"),
         (changed(lambda e: e.update(DisorderType="x")), "record 2 .*DisorderType: a JSON str; an object is needed"),
         (changed(lambda e: e["Parents"][0]["Parent"][0].pop("ORPHAcode")), "record 2 .*Parents: no field 'ORPHAcode'"),
-        (changed(lambda e: e.update(Parents=[3])), "record 2 .*Parents: a JSON int"),
         (
             changed(lambda e: e["ExternalReferences"][0].pop("DisorderMappingRelation")),
             "record 2 .*ExternalReferences: no field 'DisorderMappingRelation'",
         ),
         (changed(lambda e: e.update(ORPHAcode="1")), "record 2 .*ORPHAcode 1 occurs twice"),
         ({"Orphanet": {}}, "record 2 .*no field 'Orphapacket'; it has Orphanet"),
-        ([1], "record 2 .*a JSON list"),
         ("[" * 100_000, r"record 2 \(5.json\): this is not valid JSON"),
-        ("\0", r"record 2 \(5.json\): this is not valid JSON"),
     ],
 )
 def test_wrong_fields_say_the_record(tmp_path: Path, wrong: Any, message: str) -> None:

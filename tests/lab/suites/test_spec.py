@@ -155,21 +155,6 @@ def test_a_key_is_another_for_other_settings():
     def jobs(*overrides):
         return plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=Request(2, overrides))
 
-    changes = [
-        (),
-        ("training.members=2",),
-        ("model.hidden_norm=batch",),
-        ("prepare.border_anchors=heaviest",),
-    ]
+    changes = [(), ("training.members=2",), ("model.hidden_norm=batch",), ("prepare.border_anchors=heaviest",)]
     keys = [job["key"] for change in changes for job in jobs(*change)]
     assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)
-
-
-def test_the_published_split_exchanges_val_and_test_where_val_is_the_smaller():
-    data = cliques()
-    splits = data.subgraphs.splits.copy()
-    splits[:] = [0] * 20 + [1] * 4 + [2] * 6
-    smaller = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
-    assert len(with_split(smaller, "published", 0).subgraphs.indices("test")) == 4
-    assert len(with_split(with_split(smaller, "swapped", 0), "published", 0).subgraphs.indices("test")) == 4
-    assert tiny(protocol={"split": "published"}).protocol.words.startswith("stored split, val and test exchanged")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from math import comb, log
 
@@ -85,11 +84,3 @@ def test_logits_are_the_tests_of_scipy():
     np.testing.assert_allclose(trust, trust[0], rtol=1e-5)
     np.testing.assert_allclose(outputs, expected + network.bias.numpy(), rtol=1e-4, atol=1e-4)
     assert (outputs.argmax(axis=1) == y)[train].mean() > 0.9
-
-
-def test_values_that_follow_the_nodes_are_found():
-    data = dataset()
-    y = np.asarray(data.subgraphs.targets, float)
-    data = replace(data, subgraphs=replace(data.subgraphs, task="regression", targets=y, classes=()))
-    _, outputs, examples = solved(data)
-    assert np.corrcoef(outputs[:, 0], examples.targets.numpy())[0, 1] > 0.5

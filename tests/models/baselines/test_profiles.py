@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse, special
@@ -90,11 +88,3 @@ def test_scores_are_those_of_the_formula(way):
     np.testing.assert_allclose(scale * scores + trust * np.log(share), outputs, atol=2e-3)
     assert scale > 0
     assert (outputs.argmax(axis=1) == y)[known].mean() > 0.9
-
-
-def test_values_that_follow_the_nodes_are_found():
-    data = dataset()
-    y = np.asarray(data.subgraphs.targets, float)
-    data = replace(data, subgraphs=replace(data.subgraphs, task="regression", targets=y, classes=()))
-    outputs, examples = solved(data)
-    assert np.corrcoef(outputs[:, 0], examples.targets.numpy())[0, 1] > 0.5

@@ -110,25 +110,6 @@ def test_neighborhoods_are_those_of_networkx(seed, radius):
     assert list(zip(found.keys // 12, found.nodes, found.hops, strict=True)) == expected
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2)])
-def test_edges_between_parts(rows, columns):
-    graph, found = random_graph(1), Neighborhoods.of(random_graph(1), random_subgraphs(1), 2)
-    above, below = found.within(rows), found.within(columns)
-    offsets, places = found.edges(above, below)
-    seen = set()
-    for i, entry in enumerate(above.entries):
-        for place in places[offsets[i] : offsets[i + 1]]:
-            seen.add((int(found.keys[entry]), int(found.keys[below.entries[place]])))
-    expected = {
-        (int(a), int(b))
-        for a in found.keys[found.hops <= rows]
-        for b in found.keys[found.hops <= columns]
-        if a // 12 == b // 12 and b % 12 in graph.neighbors_of(int(a % 12))
-    }
-    assert seen == expected
-    assert len(places) == len(expected)
-
-
 @pytest.mark.parametrize("limit", [0, 2**20])
 def test_neighborhoods_that_are_kept_change_nothing(monkeypatch, limit):
     monkeypatch.setattr(glass, "KEPT_ENTRIES", {"cpu": limit})

@@ -7,9 +7,9 @@ import torch
 from torch_geometric.nn import GraphNorm as PyGGraphNorm
 
 from subgnn.models.peers import message_passing
-from subgnn.models.peers.message_passing import Dropout, GraphNorm, in_blocks, pool
+from subgnn.models.peers.message_passing import Dropout, GraphNorm, in_blocks
 from subgnn.models.peers.whole_graph import WholeGraph
-from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
+from tests.models.dense import dense_adjacency, dense_pass, labels, unfitted
 from tests.models.examples import two_triangles
 from tests.training.examples import dataset
 
@@ -53,13 +53,6 @@ def test_the_product_is_that_of_the_dense_matrix(kind):
     torch.testing.assert_close(out, dense @ x)
     (out * torch.arange(24.0).view(8, 3)).sum().backward()
     torch.testing.assert_close(x.grad, dense.T @ torch.arange(24.0).view(8, 3))
-
-
-@pytest.mark.parametrize("how", ["sum", "mean", "max", "size"])
-def test_pooling_by_hand(how):
-    rows, owner = torch.randn(6, 3), torch.tensor([2, 0, 0, 2, 2, 3])
-    expected = torch.stack([pooled(rows[owner == i], how) for i in range(5)])
-    torch.testing.assert_close(pool(rows, owner, 5, how), expected)
 
 
 @pytest.mark.parametrize(

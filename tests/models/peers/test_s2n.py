@@ -5,21 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from torch_geometric.nn import GCN2Conv, GCNConv
 
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.peers.subgraph_graph import (
-    Adjacency,
-    S2NSettings,
-    edges_between,
-    meetings,
-    standard_of,
-    without_loops,
-)
+from subgnn.models.peers.subgraph_graph import S2NSettings, edges_between, meetings, standard_of
 from subgnn.models.registry import MODELS
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
@@ -165,13 +157,3 @@ def test_training_is_on_the_graph_of_the_training_subgraphs():
     edges = dense_weights(known, known.mean(), known.std(), chosen.of(S2NSettings))
     np.testing.assert_allclose(examples.inputs.train_edges.toarray(), edges * (1 - np.eye(len(nodes))), atol=1e-6)
     np.testing.assert_allclose(examples.inputs.train_own, np.diag(edges), atol=1e-6)
-
-
-def test_normalisation_and_products_by_hand():
-    edges = np.array([[0.5, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    given = Adjacency.of(*without_loops(sparse.csr_array(edges)), CPU)
-    loops = np.diag([0.5, 1.0, 1.0])
-    whole = edges * (1 - np.eye(3)) + loops
-    root = np.diag(whole.sum(axis=1) ** -0.5)
-    x = torch.arange(6.0).reshape(3, 2)
-    np.testing.assert_allclose((given.normalised() @ x).numpy(), root @ whole @ root @ x.numpy(), rtol=1e-6)

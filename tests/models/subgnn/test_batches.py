@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from subgnn.models.subgnn.batches import Inputs, PaddedShape
+from subgnn.models.subgnn.batches import Inputs
 
 from .examples import prepare_example
 
@@ -50,21 +50,3 @@ def test_a_batch_has_the_rows_of_its_subgraphs():
                 present = seen.own.present[chosen]
                 np.testing.assert_array_equal(table[channel.own.numpy()][present], seen.own.nodes[chosen][present])
                 assert not channel.own[~torch.from_numpy(present)].any()
-
-
-def test_a_batch_is_filled_up_to_its_padded_shape():
-    _, _, _, inputs, _ = example()
-    rows = np.array([0, 1])
-    plain = inputs.positions(rows)
-    components, nodes = len(plain.tensors[1]), len(plain.tensors[3])
-    filled = inputs.positions(rows, PaddedShape(components + 3, nodes + 4))
-    assert (plain.spare, filled.spare) == (0, 1)
-    assert filled.tensors[0].tolist() == plain.tensors[0].tolist() == [0, 1]
-    for i, filler in enumerate(([], [0] * 3, [2] * 3, [0] * 4, [nodes, nodes + 1, nodes + 2])):
-        assert filled.tensors[i].tolist() == [*plain.tensors[i].tolist(), *filler]
-        assert filled.tensors[i].dtype == torch.int64
-    assert inputs.pick(filled).spare == 1
-    # Positions in the place of others of the same shapes.
-    other = inputs.positions(np.array([1, 0]), PaddedShape(components + 3, nodes + 4))
-    filled.overwrite(other)
-    assert filled.joined.tolist() == other.joined.tolist()

@@ -18,14 +18,7 @@ from subgnn.lab.suites.tables import (
     standings_table,
 )
 from subgnn.render import cut, render
-from subgnn.reports.charts import (
-    Chart,
-    Key,
-    Mark,
-    Style,
-    group_style,
-    row_axes,
-)
+from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, row_axes
 from subgnn.task import metric_name, task_of
 
 AS_PUBLISHED_NOTE = (
@@ -40,8 +33,8 @@ AS_PUBLISHED_NOTE = (
 _STUDIES = {"sensitivity": "One setting at a time", "generalization": "Seen and unseen nodes"}
 
 
-def suite_page(found: dict[str, Any]) -> str:
-    """The page, from the content of report.json."""
+def suite_texts(found: dict[str, Any]) -> tuple[str, str]:
+    """The page and, without its figures, the Markdown, from the content of report.json."""
     rows, studied = found["rows"], found["settings"] or found["generalization"]
     sections = {
         "protocol": "Protocol",
@@ -50,67 +43,34 @@ def suite_page(found: dict[str, Any]) -> str:
         "as_published": "Selected as published" if found["as_published"] else "",
         "failures": "Failed runs",
     }
-    return render(
-        "suite.html",
-        "subgnn.lab",
-        **_shared(found),
-        lead=found["note"],
-        contents=[(name, title) for name, title in sections.items() if title],
-        titles=sections,
-        warnings=found["circumstances"]["warnings"],
-        scores=[_scores(found, dataset, mine) for dataset, mine in by_dataset(rows).items()],
-        compared=any(row["against"] for row in rows),
-        study=[
-            *(
-                (f"Values tried on {d}", SETTING_HEADER, [setting_cells(row) for row in mine])
-                for d, mine in by_dataset(found["settings"]).items()
-            ),
-            *(
-                (f"Test micro-F1 by overlap on {d}", *_overlap_table(mine))
-                for d, mine in by_dataset(found["generalization"]).items()
-            ),
+    tried, seen = (by_dataset(found[name]).items() for name in ("settings", "generalization"))
+    values = {
+        "title": found["title"],
+        "lead": found["note"],
+        "contents": [(name, title) for name, title in sections.items() if title],
+        "titles": sections,
+        "warnings": found["circumstances"]["warnings"],
+        "summary": _summary(found),
+        "facts": header_facts(found),
+        "commands": found["circumstances"]["commands"],
+        "sources": sorted({row["published"]["source"] for row in rows if row["published"]}),
+        "scores": [_scores(found, dataset, mine) for dataset, mine in by_dataset(rows).items()],
+        "compared": any(row["against"] for row in rows),
+        "study": [
+            *((f"Values tried on {d}", SETTING_HEADER, [setting_cells(row) for row in mine]) for d, mine in tried),
+            *((f"Test micro-F1 by overlap on {d}", *_overlap_table(mine)) for d, mine in seen),
         ],
-    )
-
-
-def suite_markdown(found: dict[str, Any]) -> str:
-    """report.md: the tables of the page, without its figures."""
-    return render(
-        "suite.md",
-        "subgnn.lab",
-        **_shared(found),
-        note=found["note"],
-        scores=[
-            (dataset, *score_table(rows, found["compare"]), dataset_notes(found, rows))
-            for dataset, rows in by_dataset(found["rows"]).items()
-        ],
-        setting_header=SETTING_HEADER,
-        settings=[(d, [setting_cells(row) for row in rows]) for d, rows in by_dataset(found["settings"]).items()],
-        overlaps=[(d, *_overlap_table(rows)) for d, rows in by_dataset(found["generalization"]).items()],
-    )
+        "as_published": as_published_table(found["as_published"]) if found["as_published"] else None,
+        "as_published_note": AS_PUBLISHED_NOTE,
+        "failures": [*map(failure_text, found["failures"]), *(f"incomplete: {words}" for words in found["missing"])],
+    }
+    return render("suite.html", "subgnn.lab", **values), render("suite.md", "subgnn.lab", **values)
 
 
 def failure_text(failure: dict[str, Any]) -> str:
     """A failed run on one line."""
     changed = f", {failure['setting']} = {failure['value']}" if "setting" in failure else ""
     return f"{failure['model']}{changed} on {failure['dataset']}, seed {failure['seed']}: {failure['message']}"
-
-
-def _shared(found: dict[str, Any]) -> dict[str, Any]:
-    """Values that the page and the Markdown have in common."""
-    return {
-        "title": found["title"],
-        "summary": _summary(found),
-        "facts": header_facts(found),
-        "as_published": as_published_table(found["as_published"]) if found["as_published"] else None,
-        "as_published_note": AS_PUBLISHED_NOTE,
-        "commands": found["circumstances"]["commands"],
-        "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),
-        "failures": [
-            *map(failure_text, found["failures"]),
-            *(f"incomplete: {words}" for words in found["missing"]),
-        ],
-    }
 
 
 def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -156,26 +116,12 @@ _NAME_LETTERS = 24
 _PUBLISHED = Style("published", "diamond")
 
 
-def _scored(rows: Sequence[dict[str, Any]], metric: str) -> list[tuple[dict[str, Any], float, float]]:
-    """Rows with a test score, their mean and their deviation."""
-    known = [(row, row["test"].get(metric, {})) for row in rows]
-    return [(row, score["mean"], score["std"]) for row, score in known if score.get("mean") is not None]
-
-
-def _published_marks(row: dict[str, Any], metric: str, *, x: float | None = None, y: float | None = None) -> list[Mark]:
-    """A diamond at the published number, along the axis that is not given."""
-    number = (row["published"] or {}).get(metric)
-    if number is None:
-        return []
-    x, y = number if x is None else x, number if y is None else y
-    return [Mark(x=x, y=y, title=f"published: {number:.3f}", style=_PUBLISHED)]
-
-
 def score_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
     """A row for each model: its mean, its deviation, and the published number."""
     metric = task_of(rows[0]["task"]).headline
     word = metric_name(metric)
-    scored = _scored(rows, metric)
+    known = [(row, row["test"].get(metric, {})) for row in rows]
+    scored = [(row, score["mean"], score["std"]) for row, score in known if score.get("mean") is not None]
     top = max([mean + std for _, mean, std in scored], default=1.0)
     marks = []
     for i, (row, mean, std) in enumerate(scored):
@@ -183,7 +129,9 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
         title = f"{row['model']}: {mean:.3f}, {low:.3f} to {high:.3f}, {row['n']} runs"
         style = group_style(1 if row["baseline"] else 0)
         marks.append(Mark(x=mean, y=i + 0.5, title=title, size=4, x_range=(low, high), style=style))
-        marks += _published_marks(row, metric, y=i + 0.5)
+        number = (row["published"] or {}).get(metric)
+        if number is not None:
+            marks.append(Mark(x=number, y=i + 0.5, title=f"published: {number:.3f}", style=_PUBLISHED))
     constant = next((row["majority"] for row, _, _ in scored if row["majority"] is not None), None)
     by_folds = any(row["interval"] for row, _, _ in scored)
     whisker = Key("95 % interval" if by_folds else "± 1 deviation", line="whisker")

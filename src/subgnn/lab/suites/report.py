@@ -14,7 +14,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.lab.suites.page import suite_markdown, suite_page
+from subgnn.lab.suites.page import suite_texts
 from subgnn.lab.suites.results import (
     Group,
     ScoredGroup,
@@ -63,7 +63,7 @@ def write_suite_report(out: Path) -> dict[str, Any]:
     groups = group_runs(suite, outcomes)
     found = collect(suite, groups, outcomes, failed)
     write_json(found, out / JSON)
-    for name, text in ((MARKDOWN, suite_markdown(found)), (PAGE, suite_page(found))):
+    for name, text in zip((PAGE, MARKDOWN), suite_texts(found), strict=True):
         with atomic_write(out / name, overwrite=True) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     return found

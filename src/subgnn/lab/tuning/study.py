@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excer
 from subgnn.lab.tuning.search_space import SearchSpace, parameters, with_parameters
 from subgnn.lab.tuning.trial import FOLDS, run_trial
 from subgnn.parallel.engine import Failure
-from subgnn.parallel.progress import ignore
 from subgnn.rng import stream_key
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class Search:
 
         return {name: value for name, value in current.items() if inside(value, found[name])}
 
-    def run_trials(self, most: int = 0, after_trial: Callable[[], None] = ignore) -> int:
+    def run_trials(self, most: int = 0) -> int:
         """Run trials until the study has its total, the time is up or ``most`` are run here; returns their number."""
         import optuna
 
@@ -102,7 +101,6 @@ class Search:
                     break
                 study.optimize(self._objective, n_trials=1, catch=(TrialFailed,))
                 ran += 1
-                after_trial()
         return ran
 
     def _objective(self, trial: optuna.Trial) -> float:

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     import optuna
 
 FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json"}
-HEARTBEAT, GRACE = 15, 90
-"""Seconds between a worker's heartbeats, and without one until its trial is given up."""
 _STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
 _COLUMNS = ("trial", "state", "score", "loss", "seconds")
 
