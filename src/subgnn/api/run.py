@@ -237,15 +237,11 @@ class Run:
             explain: ring nodes by their contribution to the predicted class.
             neighbors: how many nodes to draw besides those of the subgraph.
         """
-        from subgnn.reports.drawing import draw_with_anchors, picture
+        from subgnn.reports.drawing import draw_with_anchors, explained_picture
 
         rows = self._rows(nodes if isinstance(nodes, SubgraphSet) else [nodes], "error")
         drawing = draw_with_anchors(self.predictor, rows[0], most=neighbors)
-        if not explain:
-            return picture(drawing)
-        (why,) = self.explain(rows)
-        pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
-        return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
+        return explained_picture(drawing, self.explain(rows)[0] if explain else None)
 
     def _query(self, subgraphs: Subgraphs, unknown: Unknown) -> Query:
         return as_query(subgraphs, self.graph, unknown)
@@ -375,6 +371,21 @@ def vector_frame(predictor: Predictor, query: Query) -> pd.DataFrame:
 
     vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, query).parts])
     return pd.DataFrame(vectors, index=pd.Index(list(query.members.names), name="subgraph"))
+
+
+def draw(graph: Any, nodes: Iterable[Any], *, neighbors: int = 30) -> Picture:
+    """A drawing of one subgraph and its neighbours, which a notebook shows; :meth:`Run.draw` adds those of a model.
+
+    Args:
+        graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
+        neighbors: how many nodes to draw besides those of the subgraph.
+    """
+    from subgnn.reports.drawing import draw as lay_out
+    from subgnn.reports.drawing import picture
+
+    found = (graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)).undirected()
+    (row,) = as_query([list(nodes)], found, "error").matched.nodes
+    return picture(lay_out(found, row, most=neighbors))
 
 
 def embed_subgraphs(

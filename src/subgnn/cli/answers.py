@@ -185,17 +185,23 @@ def explain_subgraphs(
         int, Option(min=0, help="Skip per-node contributions for subgraphs with more than N nodes.")
     ] = 500,
     max_anchors: Annotated[int, Option(min=0, help="How many anchors to list, the most important first.")] = 100,
+    draw: Annotated[
+        Path | None, Option(metavar="FILE", help="Also draw the subgraph, with its contributions: .svg, .png, .pdf.")
+    ] = None,
     options: AnswerOptions,
 ) -> None:
     """Explain predictions: contributions of nodes, components, channels and anchors to each class.
 
-    Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
+    Examples:
+    subgnn explain runs/first --subgraphs new.tsv --out why.json
+
+    subgnn explain runs/first --subgraphs new.tsv --out why.tsv --draw why.png
     """
     options.check(run, out)
-    from subgnn.inference.explain import write_explanations
+    from subgnn.cli.draw import explain_file
 
     limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
-    count = write_explanations(run, options.files(out), attributions=attributions, **limits)
+    count = explain_file(run, options, out, draw, attributions=attributions, **limits)
     options.report(run, out, f"explanations of {count:,} predictions", num_subgraphs=count)
 
 

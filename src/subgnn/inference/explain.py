@@ -52,6 +52,12 @@ Nodes = NDArray[np.int32]
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
 Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
 Row = tuple[str, str, str, Values]
+OnExplained = Callable[[Predictor, Query, int, Explanation | None], None]
+"""Called with the model, the subgraphs of the file, the row of one of them, and its explanation, if it has one."""
+
+
+def _ignore(*_: object) -> None:
+    pass
 
 
 class Explainer:
@@ -250,9 +256,15 @@ class Explainer:
 
 
 def write_explanations(
-    run: Path, files: Files, *, attributions: bool = False, max_nodes: int = 500, max_anchors: int = 100
-) -> int:
-    """Explain the predictions for a file of subgraphs, and return their number.
+    run: Path,
+    files: Files,
+    *,
+    attributions: bool = False,
+    max_nodes: int = 500,
+    max_anchors: int = 100,
+    on_explained: OnExplained = _ignore,
+) -> Query:
+    """Explain the predictions for a file of subgraphs, call ``on_explained`` for each, and return the subgraphs.
 
     JSON and JSON lines hold one object per subgraph; other tables one row per node, component, channel and anchor, with
     its contribution to every class. A subgraph without nodes in the graph has no explanation.
@@ -266,7 +278,10 @@ def write_explanations(
         for rows, there, nodes in query.parts(_BATCH):
             found = iter(explainer.explain(nodes, attributions=attributions) if len(there) else ())
             explained = set(there.tolist())
-            yield from ((row, next(found) if i in explained else None) for i, row in enumerate(rows))
+            for i, row in enumerate(rows):
+                one = next(found) if i in explained else None
+                on_explained(explainer.predictor, query, row, one)
+                yield row, one
 
     with open_output(files.out, overwrite=files.overwrite) as file:
         if form in (None, "jsonl"):
@@ -274,7 +289,7 @@ def write_explanations(
         else:
             columns, parts = _table(query, task_of(spec.task).columns(spec.classes), explanations())
             write_table(file, form, columns, parts, excel_safe=files.excel_safe)
-    return len(query)
+    return query
 
 
 def _write_json(
