@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,15 +27,17 @@ from subgnn.inference.explanation import (
     Compare,
     ComponentContribution,
     Explanation,
+    MemberContribution,
     NodeContribution,
     Outputs,
-    Values,
+    StatisticContribution,
     differences,
     to_values,
 )
 from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun, open_run
+from subgnn.inference.own_terms import by_member, by_statistic, sentence
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
@@ -47,11 +49,20 @@ _BATCH = 64
 _BATCH_NODES = 100_000  # nodes of the smaller subgraphs that are prepared together
 _TITLES = ("subgraph", "label", "by", "kind", "item")
 _SHOWN_NAMES = 8
+_DIGITS = 9  # of contributions that count as equal
 
 Nodes = NDArray[np.int32]
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
-Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
-Row = tuple[str, str, str, Values]
+Contribution = (
+    NodeContribution
+    | ComponentContribution
+    | StatisticContribution
+    | MemberContribution
+    | ChannelContribution
+    | AnchorContribution
+)
+Item = TypeVar("Item", NodeContribution, StatisticContribution)
+Row = tuple[str, str, str, Sequence[float | None]]
 OnExplained = Callable[[Predictor, Query, int, Explanation | None], None]
 """Called with the model, the subgraphs of the file, the row of one of them, and its explanation, if it has one."""
 
@@ -125,10 +136,19 @@ class Explainer:
         without: Any = [((), ())] * len(subgraphs)
         if self._predicts_new_subgraphs:
             without = self._leave_one_out(subgraphs, components, whole)
+        statistics = by_statistic(predictor, subgraphs, whole)
+        members = by_member(predictor, subgraphs, whole)
         for i, (by_node, by_component) in enumerate(without):
             mine = masked[i] if masked else None
-            explained = self._explain_one(components[i], whole[i], mine, attributions)
-            yield replace(explained, by_node=by_node, by_component=by_component)
+            found = self._explain_one(components[i], whole[i], mine, attributions)
+            found = replace(
+                found,
+                by_node=_by_contribution(by_node, found),
+                by_component=by_component,
+                by_statistic=_by_contribution(statistics[i], found),
+                by_member=members[i],
+            )
+            yield replace(found, sentence=sentence(found))
 
     def _masked(self, subgraphs: Ragged) -> list[Masking]:
         """The networks with channels, for each subgraph; none if the model has no channels."""
@@ -255,6 +275,11 @@ class Explainer:
             yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed: those that matter most"
 
 
+def _by_contribution(items: tuple[Item, ...], found: Explanation) -> tuple[Item, ...]:
+    """Items by their contribution to the predicted class, or to the value, the largest first; then as they were."""
+    return tuple(sorted(items, key=lambda item: -round(found.of_class(item.contributions), _DIGITS)))
+
+
 def write_explanations(
     run: Path,
     files: Files,
@@ -327,8 +352,10 @@ def _table(
 
 
 def _rows(found: Explanation) -> Iterator[Row]:
+    yield "prediction", "sentence", found.sentence, [None] * len(found.classes)
     yield "prediction", "logits", "", found.logits
-    left_out: Sequence[Contribution] = (*found.by_node, *found.by_component)
+    yield from (_row("training median instead", item) for item in found.by_statistic)
+    left_out: Sequence[Contribution] = (*found.by_member, *found.by_node, *found.by_component)
     yield from (_row("leaving out", item) for item in left_out)
     yield from (_row(f"{found.reference} instead", item) for item in found.by_channel)
     yield from (_row("silencing", item) for item in found.by_anchor)
@@ -349,6 +376,10 @@ def _row(by: str, item: Contribution) -> Row:
         return by, "node", item.name, item.contributions
     if isinstance(item, ChannelContribution):
         return by, item.level, item.name, item.contributions
+    if isinstance(item, StatisticContribution):
+        return by, "statistic", f"{item.name}: {item.value:.4g}, typically {item.median:.4g}", item.contributions
+    if isinstance(item, MemberContribution):
+        return by, "member", f"{item.name}: weight {item.weight:.2f}, predicts {item.label}", item.contributions
     names = "-".join(item.names[:_SHOWN_NAMES])
     names += f"-...({len(item.names)})" if len(item.names) > _SHOWN_NAMES else ""
     if isinstance(item, ComponentContribution):

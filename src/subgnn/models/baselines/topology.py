@@ -21,14 +21,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import Standard, num_statistics
+from subgnn.channels.topology import Standard, in_plain_units, num_statistics, statistic_names
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.interface import Settings, SetUp, Statistics, TrainingData, View
 from subgnn.models.kernel_machines.rows import Piece, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings, used_by_view
 from subgnn.models.spec import Checkpoint, Weights
@@ -105,6 +105,21 @@ class TopologyModel(TensorModel):
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         head = checkpoint.spec.of(TopologySettings).classifier == "head"
         return StatisticsHead(checkpoint) if head else StatisticsTrees(checkpoint)
+
+    def statistics(self, checkpoint: Checkpoint, network: Any, graph: Graph, nodes: Ragged) -> Statistics:
+        """Each by name: columns of the same name are replaced together."""
+        rows = np.array(_statistics(checkpoint.spec, graph, nodes))
+        known = checkpoint.weights.get("features", checkpoint.weights["standardise.mean"][None]).cpu().numpy()
+        given = _attributes(checkpoint.spec)
+        columns = np.array(statistic_names(**given))
+        names = list(dict.fromkeys(columns.tolist()))
+        changed = np.repeat(rows[:, None], len(names), axis=1)  # (n, names, columns)
+        changed = np.where(columns == np.array(names)[:, None], np.median(known, axis=0), changed)
+        device = network.standardise.mean.device
+        outputs = network(torch.from_numpy(changed.reshape(-1, len(columns))).to(device)).float().cpu().numpy()
+        first = [columns.tolist().index(name) for name in names]
+        values, training = (in_plain_units(table, **given)[:, first] for table in (rows, known))
+        return Statistics(tuple(names), values, training, outputs.reshape(len(rows), len(names), -1))
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
