@@ -32,6 +32,7 @@ from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
+from subgnn.inference.overlap import By
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictions import prediction_table
 from subgnn.inference.predictor import Predictor
@@ -133,16 +134,20 @@ class Run:
         subgraphs: Subgraphs,
         *,
         top: int = 10,
+        by: By = "place",
         distance: Distance = "centred",
         include_test: bool = False,
         unknown: Unknown = "error",
     ) -> pd.DataFrame:
         """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
 
-        Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test. Their
-        vectors are kept in the cache folder. With ``centred``, the mean of the known vectors is subtracted first.
+        Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test.
+
+        Args:
+            by: ``place``, the same part of the graph; ``nodes``, shared nodes; ``class``, the vectors of the run.
+            distance: of vectors; with ``centred``, the mean of the known ones is subtracted first.
         """
-        options = SearchOptions(top, distance, include_test)
+        options = SearchOptions(top, distance, include_test, by=by)
         return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), options).table())
 
     @cached_property
