@@ -152,7 +152,7 @@ class Run:
 
     @cached_property
     def _known(self) -> KnownSubgraphs:
-        return KnownSubgraphs(self.predictor, self._opened.known())
+        return KnownSubgraphs(self.predictor, self._opened.subgraphs)
 
     def explain(
         self,
@@ -200,8 +200,13 @@ class Run:
         return answer_frame(completion_table(self._completer, query, top=top, among=nodes))
 
     def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
-        """Metrics on a split of the run's dataset, as it was in training, or on labelled subgraphs."""
+        """Metrics on a split of the run's dataset, as it was in training, or on labelled subgraphs.
+
+        Of ``val``, a run that was fitted to it gives its out-of-fold metrics, with a warning.
+        """
         if isinstance(subgraphs, str):
+            if self._opened.out_of_fold(subgraphs):
+                return {name: float(value) for name, value in self.result.val.items()}
             subgraphs = self._opened.split(subgraphs, str(self.path))
         return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path))[0]
 

@@ -65,26 +65,33 @@ class OpenedRun:
     trained_with: Keys | None = None
 
     def split(self, name: str, where: str) -> SubgraphSet:
-        """The subgraphs of a split to score; refused if they have changed, or if the run was fitted to them."""
+        """The subgraphs of a split to score; refused if they have changed."""
         if self.subgraphs is None or self.trained_with is None:
             hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         check_subgraphs(self.trained_with, self.subgraphs, where, hint)
-        if name == "val" and "val" in self.result.fitted_to:
-            hint = "score test, which it has not seen; the out-of-fold score is in run.json, under val"
-            raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
         return self.subgraphs.take(self.subgraphs.indices(name))
 
-    def known(self) -> SubgraphSet | None:
-        """The subgraphs of the dataset, to show or search; a warning reports changes since training."""
+    def out_of_fold(self, name: str) -> bool:
+        """Whether the run was fitted to a split that is to be scored; a warning says that its scores are out of fold.
+
+        They are those of models that had not seen the subgraphs, as in run.json.
+        """
+        if name != "val" or name not in self.result.fitted_to:
+            return False
+        warn(f"{self.result.dataset}: the run was fitted to val; its out-of-fold scores are given instead")
+        return True
+
+    def warn_of_changes(self) -> OpenedRun:
+        """Warn if the labels, splits or node sets of the dataset have changed since training; return this run."""
         if self.subgraphs is not None and self.trained_with is not None:
-            hint = "the subgraphs now in the dataset are shown"
+            hint = "the model is as it was; train again to learn from them"
             try:
                 check_subgraphs(self.trained_with, self.subgraphs, self.result.dataset, hint)
             except DataError as error:
                 warn(str(error))
-        return self.subgraphs
+        return self
 
     def training_subgraphs(self) -> Ragged | None:
         """The nodes of the training subgraphs; None without a dataset or without splits."""
@@ -99,8 +106,9 @@ def open_run(
     *,
     read: Callable[[Path], Dataset] = read_dataset,
     predictor: Callable[..., Predictor] = Predictor,
+    warns: bool = True,
 ) -> OpenedRun:
-    """Open a finished run.
+    """Open a finished run; ``warns`` if the subgraphs of its dataset have changed since training.
 
     Args:
         path: the folder of a run, or a file that ``subgnn export`` wrote.
@@ -109,11 +117,13 @@ def open_run(
         predictor: how to make a predictor from a checkpoint and a graph.
     """
     if path.is_file():
-        return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
+        opened = _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
+        return opened.warn_of_changes() if warns else opened
     result = read_result(path)
     dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
     made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
-    return OpenedRun(made, result, dataset.subgraphs, trained_with=read_subgraph_keys(path))
+    opened = OpenedRun(made, result, dataset.subgraphs, trained_with=read_subgraph_keys(path))
+    return opened.warn_of_changes() if warns else opened
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
@@ -182,7 +192,9 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> RunResult:
     """Score a finished run on a split of its dataset, and return its result with these metrics."""
-    whole = open_run(out, data)
+    whole = open_run(out, data, warns=False)
+    if whole.out_of_fold(split):
+        return replace(whole.warn_of_changes().result, run=whole.result.run or str(out))
     subgraphs = whole.split(split, str(data or out))
     metrics, counts = score(whole.predictor, subgraphs, select_by=whole.result.select_by, where=str(data or out))
     found: dict[str, Any] = {"run": whole.result.run or str(out), split: metrics}

@@ -295,6 +295,6 @@ def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[Sea
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
         return SearchAnswers.of_vectors(table, queries, options), len(queries.vectors)
     opened = open_run(known, files.data)
-    subgraphs = KnownSubgraphs(opened.predictor, opened.known())
+    subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
     query = files.read(opened.predictor.graph)
     return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)

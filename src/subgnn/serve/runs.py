@@ -297,7 +297,7 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
             name=name,
             predictor=opened.predictor,
             result=opened.result,
-            subgraphs=opened.known(),
+            subgraphs=opened.subgraphs,
             index=indexes[shared],
             known=KnownSubgraphs(opened.predictor, opened.subgraphs, part=_KNOWN_PART),
             explainer=Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
