@@ -74,57 +74,35 @@ def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 
 
 CLUSTERING = "mean clustering inside"
-_EXP, _LOG1P = "exp", "expm1"
+# In the order of the columns; ~ stands before the logarithm of one plus the number.
 _NAMES = (
-    ("number of nodes", _EXP),
-    ("density", ""),
-    ("mean degree inside", ""),
-    ("mean degree inside", _LOG1P),
-    ("mean number of edges to the outside", _LOG1P),
-    ("cut ratio times 10,000", _LOG1P),
-    ("mean core number inside", ""),
-    (CLUSTERING, ""),
-    ("deviation of degrees inside", ""),
-    ("largest degree inside", ""),
-    ("deviation of edges to the outside", _LOG1P),
-    ("most edges of one node to the outside", _LOG1P),
-    ("largest core number inside", ""),
-    ("deviation of core numbers inside", ""),
-    ("mean core number in the graph", ""),
-    ("largest core number in the graph", ""),
-    ("number of components", ""),
-    ("share of the largest component", ""),
+    "number of nodes, density, mean degree inside, ~mean degree inside, ~mean number of edges to the outside, "
+    f"~cut ratio per 10 000 pairs, mean core number inside, {CLUSTERING}, deviation of degrees inside, "
+    "largest degree inside, ~deviation of edges to the outside, ~most edges of one node to the outside, "
+    "largest core number inside, deviation of core numbers inside, mean core number in the graph, "
+    "largest core number in the graph, number of components, share of the largest component"
 )
 _WEIGHT_NAMES = (
-    ("mean strength inside", _LOG1P),
-    ("mean strength across the border", _LOG1P),
-    ("mean weight inside", _LOG1P),
-    ("mean weight across the border", _LOG1P),
-    ("deviation of weights inside", _LOG1P),
-    ("share of the strength inside", ""),
+    ", ~mean strength inside, ~mean strength across the border, ~mean weight inside, ~mean weight across the border, "
+    "~deviation of weights inside, share of the strength inside"
 )
 _DIRECTION_NAMES = (
-    ("mean edges that leave", _LOG1P),
-    ("mean edges that enter", _LOG1P),
-    ("balance of leaving and entering", ""),
-    ("share of mutual edges inside", ""),
-    ("share of nodes that no edge inside enters", ""),
-    ("share of nodes that no edge inside leaves", ""),
-    ("most edges inside that leave a node", ""),
-    ("most edges inside that enter a node", ""),
-    ("deviation of leaving less entering inside", ""),
+    ", ~mean edges that leave, ~mean edges that enter, balance of leaving and entering, share of mutual edges inside, "
+    "share of nodes that no edge inside enters, share of nodes that no edge inside leaves, most edges inside that "
+    "leave a node, most edges inside that enter a node, deviation of leaving less entering inside"
 )
 
 
-def statistic_names(*, weighted: bool, directed: bool) -> list[str]:
-    """The names of :func:`subgraph_statistics`, for people; columns that differ by a logarithm have one name."""
-    return [name for name, _ in (*_NAMES, *_WEIGHT_NAMES * weighted, *_DIRECTION_NAMES * directed)]
+def in_plain_units(
+    table: NDArray[np.float64], *, weighted: bool, directed: bool
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Names of :func:`subgraph_statistics` for people, and the statistics without logarithms.
 
-
-def in_plain_units(table: NDArray[np.float64], *, weighted: bool, directed: bool) -> NDArray[np.float64]:
-    """:func:`subgraph_statistics` without logarithms."""
-    units = [unit for _, unit in (*_NAMES, *_WEIGHT_NAMES * weighted, *_DIRECTION_NAMES * directed)]
-    return np.stack([getattr(np, unit)(c) if unit else c for unit, c in zip(units, table.T, strict=True)], axis=1)
+    Columns that differ by a logarithm have one name.
+    """
+    names = (_NAMES + _WEIGHT_NAMES * weighted + _DIRECTION_NAMES * directed).split(", ")
+    plain = [np.expm1(column) if name[0] == "~" else column for name, column in zip(names, table.T, strict=True)]
+    return [name.removeprefix("~") for name in names], np.stack([np.exp(plain[0]), *plain[1:]], axis=1)
 
 
 def num_statistics(*, weighted: bool, directed: bool) -> int:

@@ -51,8 +51,7 @@ def draw_subgraphs(
         drawn = read_graph_of(source).undirected()
     query = files.read(getattr(drawn, "graph", drawn))
     query.refuse_empty()
-    pictures.check(query)
-    for row in query.matched.nodes.lengths.nonzero()[0].tolist():
+    for row in range(len(query)):
         pictures.write(drawn, query, row)
     notes = [*options.notes, *pictures.notes(query)]
     if options.json:
@@ -65,19 +64,11 @@ def draw_subgraphs(
 def explain_file(run: Path, options: AnswerOptions, out: Path, draw: Path | None, **limits: Any) -> int:
     """Write explanations of a file of subgraphs, and pictures if they are wanted; return the number of subgraphs."""
     from subgnn.inference.explain import write_explanations
-
-    if draw is None:
-        return len(write_explanations(run, options.files(out), **limits))
     from subgnn.reports.drawing import PictureFiles
 
-    pictures = PictureFiles(draw, options.force)
-
-    def write(predictor: Any, query: Any, row: int, why: Any) -> None:
-        if row == 0:
-            pictures.check(query)
-        if why is not None:
-            pictures.write(predictor, query, row, why)
-
-    query = write_explanations(run, options.files(out), on_explained=write, **limits)
-    options.notes.extend([*pictures.notes(query), f"drawn: {', '.join(map(str, pictures.written))}"])
+    pictures = None if draw is None else PictureFiles(draw, options.force)
+    on_explained = None if pictures is None else pictures.write
+    query = write_explanations(run, options.files(out), on_explained=on_explained, **limits)
+    if pictures is not None:
+        options.notes.extend([*pictures.notes(query), f"drawn: {', '.join(map(str, pictures.written))}"])
     return len(query)

@@ -67,10 +67,6 @@ OnExplained = Callable[[Predictor, Query, int, Explanation | None], None]
 """Called with the model, the subgraphs of the file, the row of one of them, and its explanation, if it has one."""
 
 
-def _ignore(*_: object) -> None:
-    pass
-
-
 class Explainer:
     """Explains the predictions of any model; whatever does not depend on the subgraphs is computed once.
 
@@ -287,7 +283,7 @@ def write_explanations(
     attributions: bool = False,
     max_nodes: int = 500,
     max_anchors: int = 100,
-    on_explained: OnExplained = _ignore,
+    on_explained: OnExplained | None = None,
 ) -> Query:
     """Explain the predictions for a file of subgraphs, call ``on_explained`` for each, and return the subgraphs.
 
@@ -305,7 +301,8 @@ def write_explanations(
             explained = set(there.tolist())
             for i, row in enumerate(rows):
                 one = next(found) if i in explained else None
-                on_explained(explainer.predictor, query, row, one)
+                if on_explained is not None:
+                    on_explained(explainer.predictor, query, row, one)
                 yield row, one
 
     with open_output(files.out, overwrite=files.overwrite) as file:

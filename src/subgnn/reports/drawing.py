@@ -183,8 +183,7 @@ class PictureFiles:
     def __post_init__(self) -> None:
         _kind(self.out)
 
-    def check(self, query: Query) -> None:
-        """Refuse too many subgraphs, and files that exist."""
+    def _check(self, query: Query) -> None:
         if len(query) > _MAX_PICTURES:
             what, hint = f"it has {len(query):,} subgraphs", f"accepted: up to {_MAX_PICTURES}, as each is a picture"
             raise UserError(what, where=query.members.where, hint=hint)
@@ -196,8 +195,15 @@ class PictureFiles:
         return self.out if len(query) == 1 else self.out.with_stem(f"{self.out.stem}-{row + 1}")
 
     def write(self, source: Predictor | Graph, query: Query, row: int, why: Explanation | None = None) -> None:
-        """Draw a subgraph of the file, with anchors if a model is given, and with rings if it is explained."""
+        """Draw a subgraph of the file, with anchors if a model is given, and with rings if it is explained.
+
+        Before the first one, too many subgraphs and files that exist are refused; one without nodes has no picture.
+        """
+        if row == 0:
+            self._check(query)
         nodes = query.matched.nodes[row]
+        if not len(nodes):
+            return
         if isinstance(source, Graph):
             drawing = draw(source, nodes, most=self.most)
         else:

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import Standard, in_plain_units, num_statistics, statistic_names
+from subgnn.channels.topology import Standard, in_plain_units, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
@@ -110,16 +110,15 @@ class TopologyModel(TensorModel):
         """Each by name: columns of the same name are replaced together."""
         rows = np.array(_statistics(checkpoint.spec, graph, nodes))
         known = checkpoint.weights.get("features", checkpoint.weights["standardise.mean"][None]).cpu().numpy()
-        given = _attributes(checkpoint.spec)
-        columns = np.array(statistic_names(**given))
-        names = list(dict.fromkeys(columns.tolist()))
-        changed = np.repeat(rows[:, None], len(names), axis=1)  # (n, names, columns)
-        changed = np.where(columns == np.array(names)[:, None], np.median(known, axis=0), changed)
-        device = network.standardise.mean.device
-        outputs = network(torch.from_numpy(changed.reshape(-1, len(columns))).to(device)).float().cpu().numpy()
-        first = [columns.tolist().index(name) for name in names]
-        values, training = (in_plain_units(table, **given)[:, first] for table in (rows, known))
-        return Statistics(tuple(names), values, training, outputs.reshape(len(rows), len(names), -1))
+        titles, values = in_plain_units(rows, **_attributes(checkpoint.spec))
+        training = in_plain_units(known, **_attributes(checkpoint.spec))[1]
+        names, columns = list(dict.fromkeys(titles)), np.array(titles)
+        first = [titles.index(name) for name in names]
+        # (n, names, columns)
+        changed = np.where(columns == np.array(names)[:, None], np.median(known, axis=0), rows[:, None])
+        given = torch.from_numpy(changed.reshape(-1, len(titles))).to(network.standardise.mean.device)
+        outputs = network(given).float().cpu().numpy().reshape(len(rows), len(names), -1)
+        return Statistics(tuple(names), values[:, first], training[:, first], outputs)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
