@@ -154,7 +154,7 @@ def _change(found: Explanation, item: StatisticContribution | NodeContribution) 
 
 def _in_words(item: StatisticContribution) -> str:
     """A statistic beside those of training subgraphs."""
-    text = f"{item.name} is {item.value:.3g}"
+    text = f"{item.name} is {item.value:.3g}" + (f", with {len(item.edges)} edges in triangles" if item.edges else "")
     if max(item.share_below, item.share_above) == 0:
         return text
     below = item.share_below >= item.share_above
