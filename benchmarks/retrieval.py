@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 import subgnn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS
 from subgnn.inference.nearest import DISTANCES, Nearest
+from subgnn.inference.overlap import Overlap
 from subgnn.models.kernel_machines.views import bag_of_nodes
 
 TOP = 10
@@ -50,12 +51,20 @@ def by_vectors(vectors: NDArray[np.float32], distance: Any) -> Find:
 
 
 def node_sets(data: subgnn.Dataset) -> Iterator[tuple[str, Find]]:
-    """The simple baselines."""
-    bag = bag_of_nodes(data.subgraphs.nodes, data.graph.num_nodes)
-    common = (bag @ bag.T).toarray()
-    sizes = data.subgraphs.nodes.lengths.astype(np.float64)
-    yield "Jaccard similarity of node sets", by_similarity(common / (sizes[:, None] + sizes - common))
-    yield "cosine of bags of nodes", by_similarity(common / np.sqrt(sizes[:, None] * sizes))
+    """The searches that need no run, and a simple baseline."""
+    nodes, graph = data.subgraphs.nodes, data.graph.undirected()
+
+    def by(what: Literal["place", "nodes"]) -> Find:
+        def find(queries: NDArray[np.int64], known: NDArray[np.int64], top: int) -> NDArray[np.int64]:
+            return known[Overlap(graph, nodes.take(known), what).find(nodes.take(queries), top)[0]]
+
+        return find
+
+    yield "--by place", by("place")
+    yield "--by nodes: Jaccard similarity of node sets", by("nodes")
+    bag = bag_of_nodes(nodes, graph.num_nodes)
+    sizes = nodes.lengths.astype(np.float64)
+    yield "cosine of bags of nodes", by_similarity((bag @ bag.T).toarray() / np.sqrt(sizes[:, None] * sizes))
 
 
 def agreements(data: subgnn.Dataset, queries: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from subgnn.versions import __version__
 if TYPE_CHECKING:
     from subgnn.api.estimator import SubgraphClassifier, SubgraphRegressor
     from subgnn.api.inputs import read_tables
-    from subgnn.api.run import Run, embed_subgraphs, load, train
+    from subgnn.api.run import Run, draw, embed_subgraphs, load, train
     from subgnn.data.dataset import Dataset
     from subgnn.data.describe import describe
     from subgnn.data.formats import read_dataset
@@ -51,6 +51,7 @@ __all__ = [
     "dataset_from_pyg",
     "dataset_to_pyg",
     "describe",
+    "draw",
     "embed_subgraphs",
     "from_dgl",
     "from_igraph",
@@ -72,7 +73,7 @@ __all__ = [
 _NAMES = {
     "api.estimator": ("SubgraphClassifier", "SubgraphRegressor"),
     "api.inputs": ("read_tables",),
-    "api.run": ("Run", "embed_subgraphs", "load", "train"),
+    "api.run": ("Run", "draw", "embed_subgraphs", "load", "train"),
     "data.dataset": ("Dataset",),
     "data.describe": ("describe",),
     "data.formats": ("read_dataset",),

@@ -1,4 +1,4 @@
-"""``explain``, ``export``, ``report`` and ``serve``: files in, files out, and what is refused."""
+"""``explain``, ``draw``, ``export``, ``report`` and ``serve``: files in, files out, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+import subgnn
 from subgnn import NodeNames, write_folder
 from tests.cli.command import call
 from tests.reports.reading import read
@@ -61,14 +62,39 @@ def test_explain_as_a_table(folder, tmp_path):
     assert header == ["subgraph", "label", "by", "kind", "item", "clique0", "clique1", "clique2"]
     assert all(len(row) == len(header) for row in rows)
     first = [row[2:5] for row in rows if row[0] == "g-0-g-1-#10"]
-    assert first[0] == ["prediction", "logits", ""]
-    assert [row[2] for row in first if row[:2] == ["leaving out", "node"]] == ["g-0", "g-1", "g-10"]
+    assert [row[:2] for row in first[:2]] == [["prediction", "sentence"], ["prediction", "logits"]]
+    assert first[0][2].startswith("Predicted clique")
+    assert sorted(row[2] for row in first if row[:2] == ["leaving out", "node"]) == ["g-0", "g-1", "g-10"]
     assert [row[2] for row in first if row[:2] == ["leaving out", "component"]] == ["g-0-g-1", "g-10"]
     assert ["training mean instead", "subchannel", "structure/border"] in first
     assert len([row for row in first if row[:2] == ["silencing", "anchor"]]) == 3
     assert ["integrated gradients", "residual", ""] in first
     assert "exists already" in call(*arguments).error
     assert call(*arguments, "--force").code == 0
+
+
+def test_draw_and_explain_write_the_pictures_of_run_and_graph(folder, tmp_path):
+    new, one = folder / "new.tsv", tmp_path / "one.tsv"
+    one.write_text("#5-#4\n")
+    run = subgnn.load(folder / "run")
+    done = call("draw", folder / "run", "--subgraphs", new, "--out", tmp_path / "a.svg", "--neighbors", 5)
+    assert done.out.splitlines()[-1] == f"{tmp_path / 'a-1.svg'}: a picture, and 1 more"
+    assert (tmp_path / "a-2.svg").read_text() == run.draw(["#5", "#4"], neighbors=5).svg + "\n"
+    assert (
+        "a-1.svg: exists already" in call("draw", folder / "run", "--subgraphs", new, "--out", tmp_path / "a.svg").err
+    )
+
+    assert call("draw", folder / "data", "--subgraphs", one, "--out", tmp_path / "b.png", "--json").json["pictures"]
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    call("draw", folder / "data", "--subgraphs", one, "--out", tmp_path / "b.svg")
+    assert (tmp_path / "b.svg").read_text() == subgnn.draw(folder / "data", ["g-4", "g-5"]).svg + "\n"
+
+    why = ("explain", folder / "run", "--subgraphs", one, "--out", tmp_path / "why.json")
+    assert f"drawn: {tmp_path / 'c.svg'}" in call(*why, "--draw", tmp_path / "c.svg").out
+    assert (tmp_path / "c.svg").read_text() == run.draw(["#5", "#4"], explain=True).svg + "\n"
+    one.write_text("#5\n" * 101)
+    assert "it has 101 subgraphs; accepted: up to 100" in call(*why, "--draw", tmp_path / "d.svg", "--force").error
+    assert "accepted: .svg, .png, .pdf" in call(*why, "--draw", tmp_path / "d.jpg", "--force").error
 
 
 def test_a_pt2_is_a_program(folder, tmp_path):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, NodeNames, Ragged
+from subgnn import DataError, NodeNames, Ragged, to_networkx
 from subgnn.channels.channel import Similarities
+from subgnn.channels.topology import subgraph_statistics
 from subgnn.inference.explain import Explainer
 from subgnn.inference.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
@@ -37,17 +39,18 @@ def test_leaving_out_is_predicting_the_smaller_subgraph(task):
     np.testing.assert_allclose(found.logits, whole, **CLOSE)
     assert found.label == predictor.predict([ROW])[0]
     smaller = [[v for v in ROW if v != node] for node in ROW]
-    assert [item.node for item in found.by_node] == ROW
-    np.testing.assert_allclose(
-        [item.contributions for item in found.by_node], whole - values(predictor, smaller), **CLOSE
-    )
+    towards = [round(found.of_class(item.contributions), 5) for item in found.by_node]
+    assert towards == sorted(towards, reverse=True)
+    by_node = sorted(found.by_node, key=lambda item: item.node)
+    assert [item.node for item in by_node] == ROW
+    np.testing.assert_allclose([item.contributions for item in by_node], whole - values(predictor, smaller), **CLOSE)
     parts = [[0, 1, 2], [10, 11], [20]]
     assert [list(item.nodes) for item in found.by_component] == parts
     left = [[v for v in ROW if v not in part] for part in parts]
     np.testing.assert_allclose(
         [item.contributions for item in found.by_component], whole - values(predictor, left), **CLOSE
     )
-    assert [item.component for item in found.by_node] == [0, 0, 0, 1, 1, 2]
+    assert [item.component for item in by_node] == [0, 0, 0, 1, 1, 2]
     if task == "regression":
         assert found.classes == ("value",)
         assert found.probabilities == found.by_node[0].probability_changes == ()
@@ -57,7 +60,7 @@ def test_leaving_out_is_predicting_the_smaller_subgraph(task):
     assert found.of_class(found.logits, found.classes[1]) == found.logits[1]
     chances = predictor.probabilities(Ragged.from_rows([ROW, *smaller]))
     np.testing.assert_allclose(found.probabilities, chances[0], **CLOSE)
-    changes = [item.probability_changes for item in found.by_node]
+    changes = [item.probability_changes for item in by_node]
     np.testing.assert_allclose(changes, chances[0] - chances[1:], **CLOSE)
 
 
@@ -67,11 +70,46 @@ def test_nodes_of_a_baseline(method):
     _, predictor = baseline(method)
     found = explain(predictor, [ROW], attributions=True)[0]
     expected = predictor.outputs(Ragged.from_rows([ROW])) - predictor.outputs(Ragged.from_rows([ROW[1:]]))
-    np.testing.assert_allclose(found.by_node[0].contributions, expected[0], **CLOSE)
+    (first,) = (item for item in found.by_node if item.node == ROW[0])
+    np.testing.assert_allclose(first.contributions, expected[0], **CLOSE)
     assert len(found.by_component) == 3
     assert found.by_channel == found.by_anchor == ()
     assert found.attributions is None
     assert found.notes == (f"{method} has no channels and no anchors, so it has no attributions",)
+
+
+def test_topology_is_explained_by_its_statistics():
+    data, predictor = baseline("topology")
+    found = explain(predictor, [ROW])[0]
+    inside, known = to_networkx(data.graph).subgraph(ROW), data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+    items = {item.name: item for item in found.by_statistic}
+    assert len(items) == 17  # the mean degree inside is there twice
+    expected = {
+        "number of nodes": len(ROW),
+        "density": nx.density(inside),
+        "mean degree inside": 2 * inside.number_of_edges() / len(ROW),
+        "mean clustering inside": nx.average_clustering(inside),
+        "largest core number inside": max(nx.core_number(inside).values()),
+        "number of components": nx.number_connected_components(inside),
+    }
+    assert {name: items[name].value for name in expected} == pytest.approx(expected)
+    triangles = {tuple(sorted(edge)) for edge in inside.edges if set(inside[edge[0]]) & set(inside[edge[1]])}
+    assert set(items["mean clustering inside"].edges) == {(str(a), str(b)) for a, b in triangles}
+    sizes = np.array([len(row) for row in known])
+    size = items["number of nodes"]
+    assert (size.median, size.share_below, size.share_above) == pytest.approx(
+        (np.median(sizes), np.mean(sizes < 6), np.mean(sizes > 6))
+    )
+    # The mean degree at its median, in both of its columns.
+    row, table = subgraph_statistics(data.graph, Ragged.from_rows([ROW])), subgraph_statistics(data.graph, known)
+    row[:, 2:4] = np.median(table[:, 2:4], axis=0)
+    network = predictor.model.network(predictor.checkpoint)
+    network.load_state_dict(predictor.checkpoint.weights)
+    change = np.array(found.logits) - network(torch.from_numpy(row)).numpy()[0]
+    np.testing.assert_allclose(items["mean degree inside"].contributions, change, **CLOSE)
+    assert found.sentence.startswith(f"Predicted {found.label} with probability 0.")
+    assert f"{found.by_statistic[0].name} is " in found.sentence
+    assert json.loads(json.dumps(found.to_json()))["by_statistic"][0]["name"] == found.by_statistic[0].name
 
 
 def test_a_method_that_knows_no_other_subgraphs():
@@ -98,7 +136,7 @@ def test_orders_repeats_company_and_names_do_not_matter():
     renamed = replace(had, spec=replace(had.spec, names_hash=called.content_hash))
     named = Predictor(renamed, replace(data.graph, names=called))
     other = explain(named, [ROW])[0]
-    assert [item.name for item in other.by_node] == [f"gene-{24 - i}" for i in ROW]
+    assert [item.name for item in other.by_node] == [f"gene-{24 - item.node}" for item in alone.by_node]
     assert [item.contributions for item in other.by_node] == [item.contributions for item in alone.by_node]
 
 

@@ -15,7 +15,6 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import changes, subgraph_keys
 from subgnn.errors import DataWarning
-from subgnn.inference.open import evaluate_split
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -96,16 +95,19 @@ def test_evaluate_refuses_other_splits_labels_and_nodes(trained):
         "3 node sets are gone": given.take(np.arange(27)),
     }
     for words, subgraphs in expected.items():
-        with pytest.raises(DataError, match=f"not those the run was trained with: {words};"):
-            subgnn.load(trained / "run", replace(data, subgraphs=subgraphs)).evaluate("test")
-        with pytest.raises(DataError, match=words):
-            subgnn.load(trained / "bare.export", replace(data, subgraphs=subgraphs)).evaluate("test")
+        for path in (trained / "run", trained / "bare.export"):
+            with pytest.warns(DataWarning, match=f"{words}; the model is as it was; train again"):
+                run = subgnn.load(path, replace(data, subgraphs=subgraphs))
+            with pytest.raises(DataError, match=f"not those the run was trained with: {words};"):
+                run.evaluate("test")
     # The order of subgraphs and of classes does not matter, nor do further subgraphs that are given as such.
     order = rng.permutation(30)
     turned = replace(given, classes=given.classes[::-1], targets=(2 - given.targets).astype(np.int32)).take(order)
     expected = subgnn.load(trained / "run").evaluate("test")
     assert subgnn.load(trained / "run", replace(data, subgraphs=turned)).evaluate("test") == pytest.approx(expected)
-    assert subgnn.load(trained / "run", replace(data, subgraphs=split)).evaluate(labels)["accuracy"] > 0
+    with pytest.warns(DataWarning, match="splits differ"):
+        run = subgnn.load(trained / "run", replace(data, subgraphs=split))
+    assert run.evaluate(labels)["accuracy"] > 0
 
 
 def replace_row(nodes, row, values):
@@ -132,30 +134,32 @@ def test_a_new_split_of_the_same_folder(tmp_path):
     assert (found.code, found.out) == (2, "")
     assert "splits differ; give the dataset as it was, or train again" in found.error
     assert "splits differ" in call("report", tmp_path / "run").error
+    (tmp_path / "new.tsv").write_text("0-1\n")
+    for verb, out in {
+        "predict": "a.tsv",
+        "embed": "b.npy",
+        "explain": "c.json",
+        "search": "d.tsv",
+        "draw": "e.svg",
+    }.items():
+        found = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / out)
+        assert (found.code, "splits differ; the model is as it was" in found.error) == (0, True)
     again = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "run", "--resume")
     assert (again.code, "splits differ; continue with those" in again.error) == (2, True)
 
 
-def test_val_of_a_run_that_was_fitted_to_it_is_not_scored(tmp_path):
+def test_val_of_a_run_that_was_fitted_to_it_is_scored_out_of_fold(tmp_path):
     write_folder(PLAIN, tmp_path / "data")
     run = subgnn.train(tmp_path / "data", tmp_path / "run", settings=AUTO, device="cpu")
     assert run.result.fitted_to == ("train", "val")
-    with pytest.raises(DataError, match="the run was fitted to val, so a score on it would be too high; score test"):
-        run.evaluate("val")
-    with pytest.raises(DataError, match="the run was fitted to val"):
-        evaluate_split(tmp_path / "run", "val")
-    assert "fitted to val" in call("evaluate", tmp_path / "run", "--split", "val", "--json").error
+    with pytest.warns(DataWarning, match="the run was fitted to val; its out-of-fold scores are given instead"):
+        assert run.evaluate("val") == run.result.val
+    found = call("evaluate", tmp_path / "run", "--split", "val", "--json")
+    assert "fitted to val" in found.error
+    assert found.json["val"] == pytest.approx(run.result.val)
     shown = call("evaluate", tmp_path / "run").out
     assert "out of fold" in shown
     assert " val " not in shown
     apart = subgnn.train(PLAIN, settings=AUTO | {"auto.fit_on": "train"}, device="cpu")
     assert apart.result.fitted_to == ("train",)
     assert 0 <= apart.evaluate("val")["micro_f1"] <= 1
-
-
-def test_search_says_that_labels_have_changed(trained):
-    subgraphs = PLAIN.subgraphs
-    moved = replace(subgraphs, targets=np.roll(np.asarray(subgraphs.targets), 1))
-    changed = replace(called(NAMES), subgraphs=moved)
-    with pytest.warns(DataWarning, match="labels differ; the subgraphs now in the dataset are shown"):
-        subgnn.load(trained / "run", changed).search({"mine": ["n0", "n1"]})

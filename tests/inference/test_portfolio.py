@@ -82,6 +82,28 @@ def test_contributions_are_differences_of_the_whole(run):
     assert found.by_anchor
 
 
+def test_members_are_left_out_of_the_whole(run):
+    predictor = open_run(run).predictor
+    real, several = (predictor.spec.task == task for task in ("regression", "multi-label"))
+    found = Explainer.of_run(open_run(run)).explain(ROWS)[0]
+    assert {item.name: round(item.weight, 6) for item in found.by_member} == SHARES
+    assert found.sentence.count("bag 50%") == 1
+    assert "topology 20%" in found.sentence
+    assert len(found.by_statistic) == 17
+    own = {item.name: np.array(item.scores) for item in found.by_member}
+    weights = {name: predictor.checkpoint.weights[name].numpy() for name in ("scale", "offset")}
+    for item in found.by_member:
+        assert item.label == predictor.part(item.name).predict(ROWS)[0]
+        rest = {name: share for name, share in SHARES.items() if name != item.name}
+        mean = sum(share * own[name] for name, share in rest.items()) / sum(rest.values())
+        if real:
+            expected = np.array(found.logits) - mean  # where the scale is 1 and the offset 0
+        else:
+            logits = np.log(mean / (1 - mean)) if several else np.log(mean)
+            expected = np.array(found.logits) - (weights["scale"] * logits + weights["offset"])
+        assert differ(item.contributions, expected) < 1e-3
+
+
 def test_channels_are_masked_through_the_whole(run):
     predictor, explainer = open_run(run).predictor, Explainer.of_run(open_run(run))
     member = predictor.part("channels")

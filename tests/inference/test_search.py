@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 import subgnn
-from subgnn import Ragged
+from subgnn import Ragged, SubgraphSet
 from subgnn.data.formats.vectors import read_vectors
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.search import KnownSubgraphs, SearchOptions
 from subgnn.storage.cache import cache_folder
 from tests.cli.command import call
 from tests.inference.explained import named_run
+
+HIT = ("rank", "row", "nearest", "label", "split", "distance")
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +52,8 @@ def printed(text, delimiter="\t"):
 
 def test_the_nearest_of_each_subgraph(run, tmp_path):
     (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
-    rows = printed(call("search", run, "--subgraphs", tmp_path / "new.tsv", "--top", 3).out)
-    own = ["subgraph", "rank", "row", "nearest", "label", "split", "distance"]
-    assert list(rows[0]) == [*own, "nodes", "known", "new"]
+    rows = printed(call("search", run, "--subgraphs", tmp_path / "new.tsv", "--by", "class", "--top", 3).out)
+    assert list(rows[0]) == ["subgraph", *HIT, "shared", "shared_nodes", "nodes", "known", "new"]
     assert [row["subgraph"] for row in rows] == ["G0-G1"] * 3 + ["G9"] * 3
     assert [row["rank"] for row in rows] == ["1", "2", "3"] * 2
     wanted = [pair for some in expected(run, Ragged.from_rows([[0, 1], [9]]), 3) for pair in some]
@@ -64,21 +65,53 @@ def test_the_nearest_of_each_subgraph(run, tmp_path):
         assert row["nearest"] == "-".join(f"G{node}" for node in subgraphs.nodes[place])
         assert place in subgraphs.indices(row["split"])
         assert row["split"] != "test"
-    frame = subgnn.load(run).search([["G0", "G1"], ["G9"]], top=3)
+    frame = subgnn.load(run).search([["G0", "G1"], ["G9"]], top=3, by="class")
     assert list(frame.columns) == list(rows[0])
     assert frame["row"].tolist() == [int(row["row"]) for row in rows]
 
 
+@pytest.mark.parametrize("by", ["place", "nodes"])
+def test_place_and_nodes_beside_dense_rows(run, by):
+    opened = open_run(run)
+    graph, subgraphs = opened.predictor.graph, opened.subgraphs
+    adjacency = subgnn.to_scipy(graph).toarray() > 0
+    known = np.flatnonzero(subgraphs.splits != 2)
+
+    def row(nodes):
+        bag = np.zeros(graph.num_nodes)
+        bag[nodes] = 1
+        found = bag + sum(adjacency[node] / adjacency[node].sum() for node in nodes)
+        return found / np.linalg.norm(found)
+
+    def distance(one, other):
+        if by == "nodes":
+            return 1 - len(set(one) & set(other)) / len(set(one) | set(other))
+        mean = np.mean([row(subgraphs.nodes[i]) for i in known], axis=0)
+        first, second = row(one) - mean, row(other) - mean
+        return 1 - first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
+
+    for query in ([0, 1], [9], subgraphs.nodes[int(known[3])].tolist()):
+        wanted = sorted((round(distance(query, subgraphs.nodes[i].tolist()), 9), i) for i in known.tolist())[:5]
+        found = subgnn.load(run).search(SubgraphSet.from_lists([query], num_nodes=graph.num_nodes), top=5, by=by)
+        assert found["row"].tolist() == [i for _, i in wanted]
+        np.testing.assert_allclose(found["distance"], [value for value, _ in wanted], atol=1e-6)
+        shared = [sorted(set(query) & set(subgraphs.nodes[i].tolist())) for i in found["row"]]
+        assert found["shared"].tolist() == [len(some) for some in shared]
+        assert found["shared_nodes"].tolist() == [";".join(f"G{node}" for node in some) for some in shared]
+    with pytest.raises(UserError, match="accepted: place, nodes, class"):
+        SearchOptions(by="far")
+
+
 def test_json_has_the_answers_unless_they_are_in_a_file(run, tmp_path):
     (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
-    options = ("--subgraphs", tmp_path / "new.tsv", "--top", 2, "--include-test", "--json")
+    options = ("--subgraphs", tmp_path / "new.tsv", "--by", "class", "--top", 2, "--include-test", "--json")
     answer = json.loads(call("search", run, *options).out)
     assert (answer["run"], answer["distance"], answer["notes"]) == (str(run), "centred", [])
     assert [one["subgraph"] for one in answer["results"]] == ["G0-G1", "G9"]
     rows = Ragged.from_rows([[0, 1], [9]])
     for one, wanted in zip(answer["results"], expected(run, rows, 2, splits=("train", "val", "test")), strict=True):
         np.testing.assert_allclose([hit["distance"] for hit in one["nearest"]], [d for d, _ in wanted], atol=1e-5)
-        assert list(one["nearest"][0]) == ["rank", "row", "nearest", "label", "split", "distance"]
+        assert list(one["nearest"][0]) == [*HIT, "shared", "shared_nodes"]
     written = json.loads(call("search", run, *options, "--out", tmp_path / "near.tsv").out)
     assert written == {"run": str(run), "out": str(tmp_path / "near.tsv"), "num_subgraphs": 2, "notes": []}
 
@@ -184,6 +217,9 @@ def test_wrong_input_is_one_line(run, tmp_path):
         ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--data", tmp_path), "--data: "),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--top", 0), "--top"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "far"), "--distance"),
+        ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "cosine"), "--distance: only vectors have this"),
+        ((run, "--subgraphs", tmp_path / "new.tsv", "--by", "far"), "--by"),
+        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--by", "place"), "--by: "),
     ]
     (tmp_path / "new.txt").write_text("G0-G1\n")
     for words, message in cases:

@@ -188,8 +188,11 @@ def test_an_explanation_is_the_mean_of_those_of_each(predictor):
     whole = Explainer(predictor, background=background).explain(rows)[0]
     each = [Explainer(alone(predictor, i), background=background).explain(rows)[0] for i in range(3)]
     for kind in ("by_node", "by_component", "by_channel"):
-        found = [item.contributions for item in getattr(whole, kind)]
-        mean = np.mean([[item.contributions for item in getattr(one, kind)] for one in each], axis=0)
+        found, *others = (
+            [item.contributions for item in sorted(getattr(one, kind), key=lambda item: getattr(item, "node", 0))]
+            for one in (whole, *each)
+        )
+        mean = np.mean(others, axis=0)
         np.testing.assert_allclose(found, mean, atol=1e-5)
 
     def anchors(explanation):

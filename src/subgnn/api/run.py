@@ -33,6 +33,7 @@ from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
+from subgnn.inference.overlap import By
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictions import prediction_table
 from subgnn.inference.predictor import Predictor
@@ -134,21 +135,25 @@ class Run:
         subgraphs: Subgraphs,
         *,
         top: int = 10,
+        by: By = "place",
         distance: Distance = "centred",
         include_test: bool = False,
         unknown: Unknown = "error",
     ) -> pd.DataFrame:
         """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
 
-        Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test. Their
-        vectors are kept in the cache folder. With ``centred``, the mean of the known vectors is subtracted first.
+        Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test.
+
+        Args:
+            by: ``place``, the same part of the graph; ``nodes``, shared nodes; ``class``, the vectors of the run.
+            distance: of vectors; with ``centred``, the mean of the known ones is subtracted first.
         """
-        options = SearchOptions(top, distance, include_test)
+        options = SearchOptions(top, distance, include_test, by=by)
         return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), options).table())
 
     @cached_property
     def _known(self) -> KnownSubgraphs:
-        return KnownSubgraphs(self.predictor, self._opened.known())
+        return KnownSubgraphs(self.predictor, self._opened.subgraphs)
 
     def explain(
         self,
@@ -196,8 +201,13 @@ class Run:
         return answer_frame(completion_table(self._completer, query, top=top, among=nodes))
 
     def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
-        """Metrics on a split of the run's dataset, as it was in training, or on labelled subgraphs."""
+        """Metrics on a split of the run's dataset, as it was in training, or on labelled subgraphs.
+
+        Of ``val``, a run that was fitted to it gives its out-of-fold metrics, with a warning.
+        """
         if isinstance(subgraphs, str):
+            if self._opened.out_of_fold(subgraphs):
+                return {name: float(value) for name, value in self.result.val.items()}
             subgraphs = self._opened.split(subgraphs, str(self.path))
         return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path))[0]
 
@@ -250,15 +260,11 @@ class Run:
             explain: ring nodes by their contribution to the predicted class.
             neighbors: how many nodes to draw besides those of the subgraph.
         """
-        from subgnn.reports.drawing import draw_with_anchors, picture
+        from subgnn.reports.drawing import draw_with_anchors, explained_picture
 
         rows = self._rows(nodes if isinstance(nodes, SubgraphSet) else [nodes], "error")
         drawing = draw_with_anchors(self.predictor, rows[0], most=neighbors)
-        if not explain:
-            return picture(drawing)
-        (why,) = self.explain(rows)
-        pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
-        return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
+        return explained_picture(drawing, self.explain(rows)[0] if explain else None)
 
     def _query(self, subgraphs: Subgraphs, unknown: Unknown) -> Query:
         return as_query(subgraphs, self.graph, unknown)
@@ -401,6 +407,21 @@ def vector_frame(predictor: Predictor, query: Query) -> pd.DataFrame:
 
     vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, query).parts])
     return pd.DataFrame(vectors, index=pd.Index(list(query.members.names), name="subgraph"))
+
+
+def draw(graph: Any, nodes: Iterable[Any], *, neighbors: int = 30) -> Picture:
+    """A drawing of one subgraph and its neighbours, which a notebook shows; :meth:`Run.draw` adds those of a model.
+
+    Args:
+        graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
+        neighbors: how many nodes to draw besides those of the subgraph.
+    """
+    from subgnn.reports.drawing import draw as lay_out
+    from subgnn.reports.drawing import picture
+
+    found = (graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)).undirected()
+    (row,) = as_query([list(nodes)], found, "error").matched.nodes
+    return picture(lay_out(found, row, most=neighbors))
 
 
 def embed_subgraphs(

@@ -74,6 +74,38 @@ def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     )
 
 
+CLUSTERING = "mean clustering inside"
+# In the order of the columns; ~ stands before the logarithm of one plus the number.
+_NAMES = (
+    "number of nodes, density, mean degree inside, ~mean degree inside, ~mean number of edges to the outside, "
+    f"~cut ratio per 10 000 pairs, mean core number inside, {CLUSTERING}, deviation of degrees inside, "
+    "largest degree inside, ~deviation of edges to the outside, ~most edges of one node to the outside, "
+    "largest core number inside, deviation of core numbers inside, mean core number in the graph, "
+    "largest core number in the graph, number of components, share of the largest component"
+)
+_WEIGHT_NAMES = (
+    ", ~mean strength inside, ~mean strength across the border, ~mean weight inside, ~mean weight across the border, "
+    "~deviation of weights inside, share of the strength inside"
+)
+_DIRECTION_NAMES = (
+    ", ~mean edges that leave, ~mean edges that enter, balance of leaving and entering, share of mutual edges inside, "
+    "share of nodes that no edge inside enters, share of nodes that no edge inside leaves, most edges inside that "
+    "leave a node, most edges inside that enter a node, deviation of leaving less entering inside"
+)
+
+
+def in_plain_units(
+    table: NDArray[np.float64], *, weighted: bool, directed: bool
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Names of :func:`subgraph_statistics` for people, and the statistics without logarithms.
+
+    Columns that differ by a logarithm have one name.
+    """
+    names = (_NAMES + _WEIGHT_NAMES * weighted + _DIRECTION_NAMES * directed).split(", ")
+    plain = [np.expm1(column) if name[0] == "~" else column for name, column in zip(names, table.T, strict=True)]
+    return [name.removeprefix("~") for name in names], np.stack([np.exp(plain[0]), *plain[1:]], axis=1)
+
+
 def num_statistics(*, weighted: bool, directed: bool) -> int:
     """How many :func:`subgraph_statistics` there are."""
     return SUBGRAPH_STATISTICS + _OF_WEIGHTS * weighted + _OF_DIRECTION * directed

@@ -160,35 +160,52 @@ def search_subgraphs(
     run: Annotated[Path, Argument(metavar="RUN", help="A run, an exported file, or vectors from subgnn embed.")],
     out: TableFile = STANDARD_STREAM,
     top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
+    by: Annotated[
+        Literal["place", "nodes", "class"] | None,
+        Option(help="Same part of the graph, shared nodes, or the run's vectors.", show_default="place"),
+    ] = None,
     distance: Annotated[
-        Literal["centred", "cosine", "euclidean"],
-        Option(help="Distance between vectors; centred: cosine after subtracting the mean of the known vectors."),
-    ] = "centred",
+        Literal["centred", "cosine", "euclidean"] | None,
+        Option(
+            help="Distance between vectors, for --by class; centred: cosine after subtracting the known mean.",
+            show_default="centred",
+        ),
+    ] = None,
     include_test: Annotated[bool, Option("--include-test", help="Also search the test split.")] = False,
     index: Annotated[
-        Literal["auto", "exact", "index"],
-        Option(help="Compare with all known vectors, or use a faiss index; auto does so above 200,000 vectors."),
-    ] = "auto",
+        Literal["auto", "exact", "index"] | None,
+        Option(help="Compare all vectors, or use a faiss index; auto does so above 200,000.", show_default="auto"),
+    ] = None,
     options: AnswerOptions,
 ) -> None:
-    """Find the known subgraphs nearest to new ones, with their labels and distances.
+    """Find the known subgraphs nearest to new ones, with their labels, distances and shared nodes.
 
     Examples:
     subgnn search runs/first --subgraphs new.tsv --top 10
+
+    subgnn search runs/first --subgraphs new.tsv --by class --distance euclidean
 
     subgnn search known.parquet --subgraphs new.parquet --out nearest.tsv
     """
     from subgnn.data.formats.vectors import is_vector_file
 
-    options.check(None if is_vector_file(run) else run, out, json_on_stdout=True)
+    of_vectors = is_vector_file(run)
+    options.check(None if of_vectors else run, out, json_on_stdout=True)
+    if of_vectors and by is not None:
+        raise UserError(f"{run} is a file of vectors, which are compared", where="--by", hint="leave it out")
+    for option, value in (("--distance", distance), ("--index", index)):
+        if value is not None and not of_vectors and by != "class":
+            raise UserError("only vectors have this choice", where=option, hint="pass --by class, or leave it out")
     from subgnn.inference.search import SearchOptions, search_files
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
-    answers, count = search_files(run, files, SearchOptions(top, distance, include_test, index))
+    chosen = SearchOptions(top, distance or "centred", include_test, index or "auto", by or "place")
+    answers, count = search_files(run, files, chosen)
     if options.json and out == STANDARD_STREAM:
-        found = answers.to_json()
-        print_json({"run": str(run), "distance": distance, "results": found, "notes": options.notes})
+        how = {"distance": chosen.distance} if of_vectors or by == "class" else {}
+        found = {"run": str(run), **({} if of_vectors else {"by": chosen.by}), **how, "results": answers.to_json()}
+        print_json(found | {"notes": options.notes})
         return
     files.write(form, answers.table())
     options.report(run, out, f"nearest known subgraphs for {count:,} subgraphs", num_subgraphs=count)
@@ -204,17 +221,23 @@ def explain_subgraphs(
         int, Option(min=0, help="Skip per-node contributions for subgraphs with more than N nodes.")
     ] = 500,
     max_anchors: Annotated[int, Option(min=0, help="How many anchors to list, the most important first.")] = 100,
+    draw: Annotated[
+        Path | None, Option(metavar="FILE", help="Also draw the subgraph, with its contributions: .svg, .png, .pdf.")
+    ] = None,
     options: AnswerOptions,
 ) -> None:
     """Explain predictions: contributions of nodes, components, channels and anchors to each class.
 
-    Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
+    Examples:
+    subgnn explain runs/first --subgraphs new.tsv --out why.json
+
+    subgnn explain runs/first --subgraphs new.tsv --out why.tsv --draw why.png
     """
     options.check(run, out)
-    from subgnn.inference.explain import write_explanations
+    from subgnn.cli.draw import explain_file
 
     limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
-    count = write_explanations(run, options.files(out), attributions=attributions, **limits)
+    count = explain_file(run, options, out, draw, attributions=attributions, **limits)
     options.report(run, out, f"explanations of {count:,} predictions", num_subgraphs=count)
 
 

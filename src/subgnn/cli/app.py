@@ -23,6 +23,7 @@ from subgnn.cli.answers import (
 )
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
+from subgnn.cli.draw import draw_subgraphs
 from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
@@ -54,6 +55,7 @@ app.command("search")(search_subgraphs)
 app.command("explain")(explain_subgraphs)
 app.command("complete")(complete_subgraphs)
 app.command("verify")(verify_records)
+app.command("draw")(draw_subgraphs)
 app.command("export")(export_run_file)
 app.command("report")(report_run)
 app.command("runs")(list_runs)

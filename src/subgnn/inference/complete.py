@@ -293,7 +293,7 @@ class Completer:
     @classmethod
     def of_run(cls, opened: OpenedRun, where: str) -> Completer:
         """Fit to the training and validation subgraphs of a run's dataset."""
-        subgraphs = opened.known()
+        subgraphs = opened.subgraphs
         if subgraphs is None:
             what = "an exported run contains no known subgraphs to learn from"
             raise DataError(what, where=where, hint="give the dataset with --data, or the folder of the run")

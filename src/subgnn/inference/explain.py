@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,15 +27,17 @@ from subgnn.inference.explanation import (
     Compare,
     ComponentContribution,
     Explanation,
+    MemberContribution,
     NodeContribution,
     Outputs,
-    Values,
+    StatisticContribution,
     differences,
     to_values,
 )
 from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun
+from subgnn.inference.own_terms import by_member, by_statistic, sentence
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
@@ -47,11 +49,22 @@ _BATCH = 64
 _BATCH_NODES = 100_000  # nodes of the smaller subgraphs that are prepared together
 _TITLES = ("subgraph", "label", "by", "kind", "item")
 _SHOWN_NAMES = 8
+_DIGITS = 9  # of contributions that count as equal
 
 Nodes = NDArray[np.int32]
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
-Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
-Row = tuple[str, str, str, Values]
+Contribution = (
+    NodeContribution
+    | ComponentContribution
+    | StatisticContribution
+    | MemberContribution
+    | ChannelContribution
+    | AnchorContribution
+)
+Item = TypeVar("Item", NodeContribution, StatisticContribution)
+Row = tuple[str, str, str, Sequence[float | None]]
+OnExplained = Callable[[Predictor, Query, int, Explanation | None], None]
+"""Called with the model, the subgraphs of the file, the row of one of them, and its explanation, if it has one."""
 
 
 class Explainer:
@@ -119,10 +132,19 @@ class Explainer:
         without: Any = [((), ())] * len(subgraphs)
         if self._predicts_new_subgraphs:
             without = self._leave_one_out(subgraphs, components, whole)
+        statistics = by_statistic(predictor, subgraphs, whole)
+        members = by_member(predictor, subgraphs, whole)
         for i, (by_node, by_component) in enumerate(without):
             mine = masked[i] if masked else None
-            explained = self._explain_one(components[i], whole[i], mine, attributions)
-            yield replace(explained, by_node=by_node, by_component=by_component)
+            found = self._explain_one(components[i], whole[i], mine, attributions)
+            found = replace(
+                found,
+                by_node=_by_contribution(by_node, found),
+                by_component=by_component,
+                by_statistic=_by_contribution(statistics[i], found),
+                by_member=members[i],
+            )
+            yield replace(found, sentence=sentence(found))
 
     def _masked(self, subgraphs: Ragged) -> list[Masking]:
         """The networks with channels, for each subgraph; none if the model has no channels."""
@@ -249,10 +271,21 @@ class Explainer:
             yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed: those that matter most"
 
 
+def _by_contribution(items: tuple[Item, ...], found: Explanation) -> tuple[Item, ...]:
+    """Items by their contribution to the predicted class, or to the value, the largest first; then as they were."""
+    return tuple(sorted(items, key=lambda item: -round(found.of_class(item.contributions), _DIGITS)))
+
+
 def write_explanations(
-    run: Path, files: Files, *, attributions: bool = False, max_nodes: int = 500, max_anchors: int = 100
-) -> int:
-    """Explain the predictions for a file of subgraphs, and return their number.
+    run: Path,
+    files: Files,
+    *,
+    attributions: bool = False,
+    max_nodes: int = 500,
+    max_anchors: int = 100,
+    on_explained: OnExplained | None = None,
+) -> Query:
+    """Explain the predictions for a file of subgraphs, call ``on_explained`` for each, and return the subgraphs.
 
     JSON and JSON lines hold one object per subgraph; other tables one row per node, component, channel and anchor, with
     its contribution to every class. A subgraph without nodes in the graph has no explanation.
@@ -266,7 +299,11 @@ def write_explanations(
         for rows, there, nodes in query.parts(_BATCH):
             found = iter(explainer.explain(nodes, attributions=attributions) if len(there) else ())
             explained = set(there.tolist())
-            yield from ((row, next(found) if i in explained else None) for i, row in enumerate(rows))
+            for i, row in enumerate(rows):
+                one = next(found) if i in explained else None
+                if on_explained is not None:
+                    on_explained(explainer.predictor, query, row, one)
+                yield row, one
 
     with open_output(files.out, overwrite=files.overwrite) as file:
         if form in (None, "jsonl"):
@@ -274,7 +311,7 @@ def write_explanations(
         else:
             columns, parts = _table(query, task_of(spec.task).columns(spec.classes), explanations())
             write_table(file, form, columns, parts, excel_safe=files.excel_safe)
-    return len(query)
+    return query
 
 
 def _write_json(
@@ -312,8 +349,10 @@ def _table(
 
 
 def _rows(found: Explanation) -> Iterator[Row]:
+    yield "prediction", "sentence", found.sentence, [None] * len(found.classes)
     yield "prediction", "logits", "", found.logits
-    left_out: Sequence[Contribution] = (*found.by_node, *found.by_component)
+    yield from (_row("training median instead", item) for item in found.by_statistic)
+    left_out: Sequence[Contribution] = (*found.by_member, *found.by_node, *found.by_component)
     yield from (_row("leaving out", item) for item in left_out)
     yield from (_row(f"{found.reference} instead", item) for item in found.by_channel)
     yield from (_row("silencing", item) for item in found.by_anchor)
@@ -334,6 +373,10 @@ def _row(by: str, item: Contribution) -> Row:
         return by, "node", item.name, item.contributions
     if isinstance(item, ChannelContribution):
         return by, item.level, item.name, item.contributions
+    if isinstance(item, StatisticContribution):
+        return by, "statistic", f"{item.name}: {item.value:.4g}, typically {item.median:.4g}", item.contributions
+    if isinstance(item, MemberContribution):
+        return by, "member", f"{item.name}: weight {item.weight:.2f}, predicts {item.label}", item.contributions
     names = "-".join(item.names[:_SHOWN_NAMES])
     names += f"-...({len(item.names)})" if len(item.names) > _SHOWN_NAMES else ""
     if isinstance(item, ComponentContribution):

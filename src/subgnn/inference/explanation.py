@@ -105,6 +105,39 @@ class AnchorContribution:
 
 
 @dataclass(frozen=True, slots=True)
+class StatisticContribution:
+    """A statistic that the model decides by, beside those of the training subgraphs.
+
+    Nine tenths of them are from ``low`` to ``high``; ``share_below`` and ``share_above`` have a lower and a higher
+    value. ``edges`` are those that make it, where they are known.
+    """
+
+    name: str
+    value: float
+    median: float
+    low: float
+    high: float
+    share_below: float
+    share_above: float
+    edges: tuple[tuple[str, str], ...]
+    contributions: Values
+    probability_changes: Values = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberContribution:
+    """A member of a portfolio: its weight, and the label and probabilities, or the value, that it predicts alone."""
+
+    name: str
+    method: str
+    weight: float
+    label: str
+    scores: Values
+    contributions: Values
+    probability_changes: Values = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Attributions:
     """Integrated gradients of similarities, component vectors and statistics.
 
@@ -134,7 +167,10 @@ class Explanation:
         classes: the order of contributions; ``value`` alone for real-valued labels.
         logits: one per class; for real-valued labels the value, in its own unit.
         probabilities: one per class; none for real-valued labels.
+        sentence: the explanation for a person.
         by_node, by_component: from leaving them out. Empty if that is impossible; ``notes`` say why.
+        by_statistic: from replacing a statistic by its median, for a model that decides by statistics.
+        by_member: from leaving out a member of a portfolio; the heaviest first.
         by_channel: from replacing a part of the subgraph's vector by ``reference``.
         by_anchor: from masking an anchor; those that matter most come first.
         reference: ``training mean``, ``zero``, or empty for a model without channels.
@@ -151,8 +187,11 @@ class Explanation:
     classes: tuple[str, ...]
     logits: Values
     probabilities: Values
+    sentence: str = ""
     by_node: tuple[NodeContribution, ...] = ()
     by_component: tuple[ComponentContribution, ...] = ()
+    by_statistic: tuple[StatisticContribution, ...] = ()
+    by_member: tuple[MemberContribution, ...] = ()
     by_channel: tuple[ChannelContribution, ...] = ()
     by_anchor: tuple[AnchorContribution, ...] = ()
     reference: str = ""
@@ -180,13 +219,11 @@ class Explanation:
             "method": self.method,
             "task": self.task,
             "label": self.label,
+            "sentence": self.sentence,
             "classes": list(self.classes),
             "logits": self._by_class(self.logits),
             "probabilities": self._by_class(self.probabilities),
-            **{
-                name: self._items(getattr(self, name))
-                for name in ("by_node", "by_component", "by_channel", "by_anchor")
-            },
+            **{name: self._items(getattr(self, name)) for name in self.__slots__ if name.startswith("by_")},
             "reference": self.reference,
             "member": self.member,
             "attributions": None
@@ -211,7 +248,7 @@ class Explanation:
             plain: dict[str, Any] = {}
             for name in item.__slots__:
                 value = getattr(item, name)
-                if name not in ("contributions", "probability_changes"):
+                if name not in ("contributions", "probability_changes", "scores"):
                     plain[name] = list(value) if isinstance(value, tuple) else value
                 elif value:
                     plain[name] = self._by_class(value)

@@ -73,27 +73,34 @@ class OpenedRun:
     match: NodeMatch | None = None
 
     def split(self, name: str, where: str) -> SubgraphSet:
-        """The subgraphs of a split to score; refused if they have changed, or if the run was fitted to them."""
+        """The subgraphs of a split to score; refused if they have changed."""
         if self.subgraphs is None or (self.trained_with is None and self.match is None):
             hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         if self.trained_with is not None:
             check_subgraphs(self.trained_with(), self.subgraphs, where, hint)
-        if name == "val" and "val" in self.result.fitted_to:
-            hint = "score test, which it has not seen; the out-of-fold score is in run.json, under val"
-            raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
         return self.subgraphs.take(self.subgraphs.indices(name))
 
-    def known(self) -> SubgraphSet | None:
-        """The subgraphs of the dataset, to show or search; a warning reports changes since training."""
+    def out_of_fold(self, name: str) -> bool:
+        """Whether the run was fitted to a split that is to be scored; a warning says that its scores are out of fold.
+
+        They are those of models that had not seen the subgraphs, as in run.json.
+        """
+        if name != "val" or name not in self.result.fitted_to:
+            return False
+        warn(f"{self.result.dataset}: the run was fitted to val; its out-of-fold scores are given instead")
+        return True
+
+    def warn_of_changes(self) -> OpenedRun:
+        """Warn if the labels, splits or node sets of the dataset have changed since training; return this run."""
         if self.subgraphs is not None and self.trained_with is not None:
-            hint = "the subgraphs now in the dataset are shown"
+            hint = "the model is as it was; train again to learn from them"
             try:
                 check_subgraphs(self.trained_with(), self.subgraphs, self.result.dataset, hint)
             except DataError as error:
                 warn(str(error))
-        return self.subgraphs
+        return self
 
     def training_subgraphs(self) -> Ragged | None:
         """The nodes of the training subgraphs; None without a dataset or without splits."""
@@ -109,8 +116,9 @@ def open_run(
     graph: Path | Graph | None = None,
     read: Callable[[Path], Dataset] = read_dataset,
     predictor: Callable[..., Predictor] = Predictor,
+    warns: bool = True,
 ) -> OpenedRun:
-    """Open a finished run.
+    """Open a finished run; ``warns`` if the subgraphs of its dataset have changed since training.
 
     Args:
         path: the folder of a run, or a file that ``subgnn export`` wrote.
@@ -126,14 +134,15 @@ def open_run(
             raise UserError("another graph is given, too", where="--data", hint=hint)
         return _open_on(path, graph, predictor)
     if path.is_file():
-        return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
+        opened = _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
+        return opened.warn_of_changes() if warns else opened
     result = read_result(path)
     dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
     made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
     made.as_of_step = result.as_of_step if result.as_of else None
-    return OpenedRun(
-        made, result, dataset.subgraphs, trained_with=lambda: subgraph_keys(read_trained_on(path).subgraphs)
-    )
+    keys = lambda: subgraph_keys(read_trained_on(path).subgraphs)  # noqa: E731 (read only if it is needed)
+    opened = OpenedRun(made, result, dataset.subgraphs, trained_with=keys)
+    return opened.warn_of_changes() if warns else opened
 
 
 def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor]) -> OpenedRun:
@@ -247,7 +256,9 @@ def evaluate_split(
     Args:
         graph: another graph to score it on; ``on_note`` is told how it differs.
     """
-    whole = open_run(out, data, graph=graph)
+    whole = open_run(out, data, graph=graph, warns=False)
+    if graph is None and whole.out_of_fold(split):
+        return replace(whole.warn_of_changes().result, run=whole.result.run or str(out))
     for line in whole.match.lines if whole.match else ():
         on_note(line)
     subgraphs = whole.split(split, str(data or out))

@@ -1,8 +1,8 @@
-"""Find the known subgraphs whose vectors are nearest to those of new subgraphs.
+"""Find the known subgraphs nearest to new ones: by place in the graph, by nodes, or by the vectors of a run.
 
-The known subgraphs are the training and validation splits of the run's dataset and, on request, test. Their vectors are
-computed at first use and stored in the cache folder. Files of vectors can be searched without a run. Only the vectors
-of training subgraphs were influenced by their labels.
+The known subgraphs are the training and validation splits of the run's dataset and, on request, test. Place and nodes
+need no model (:mod:`subgnn.inference.overlap`). Vectors are computed at first use and stored in the cache folder; only
+those of training subgraphs were influenced by their labels. Files of vectors can be searched without a run.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError, warn
+from subgnn.errors import DataError, UserError, choices, excerpt, warn
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
 from subgnn.inference.nearest import Distance, Found, Method, Nearest
+from subgnn.inference.overlap import By, Overlap
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
 from subgnn.models.interface import BATCH
@@ -36,17 +37,28 @@ _STORED = Format(
     make="the first search in a run writes one",
     again="remove it",
 )
+_SHOWN = 20  # shared nodes that are named
 _DATA_HINT = "say where the dataset is with --data, or search a file of vectors from subgnn embed"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How many known subgraphs to find, by which distance, and whether to include the test split."""
+    """How many known subgraphs to find, whether to include test, and how to compare.
+
+    ``distance`` and ``method`` are of vectors: of ``by="class"``, and of files.
+    """
 
     top: int = 10
     distance: Distance = "centred"
     test: bool = False
     method: Method = "auto"
+    by: By = "place"
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(By):
+            raise UserError(
+                f"unknown way to compare {excerpt(self.by)}", where="by", hint=choices(self.by, get_args(By))
+            )
 
 
 class KnownSubgraphs:
@@ -62,6 +74,7 @@ class KnownSubgraphs:
         self.subgraphs = subgraphs
         self._parts: list[NDArray[np.float32]] = []
         self._vectors: NDArray[np.float32] | None = None
+        self._overlaps: dict[tuple[By, bool], tuple[NDArray[np.int64], Overlap]] = {}
         self._nearest: dict[tuple[Distance, bool, Method], tuple[NDArray[np.int64], Nearest]] = {}
 
     def __len__(self) -> int:
@@ -102,23 +115,44 @@ class KnownSubgraphs:
 
     def find(self, subgraphs: Ragged, options: SearchOptions) -> Found:
         """Find the nearest known subgraphs: their positions in the dataset, and distances."""
-        places, nearest = self.prepare(options)
-        found, distances = nearest.find(self._predictor.embeddings(subgraphs), options.top)
+        self.prepare(options)
+        if options.by != "class":
+            places, overlap = self._overlaps[options.by, options.test]
+            found, distances = overlap.find(subgraphs, options.top)
+        else:
+            places, nearest = self._nearest[options.distance, options.test, options.method]
+            found, distances = nearest.find(self._predictor.embeddings(subgraphs), options.top)
         return np.where(found >= 0, places[found], -1), distances
 
-    def prepare(self, options: SearchOptions) -> tuple[NDArray[np.int64], Nearest]:
-        """The positions of the known subgraphs in the dataset, and their vectors, ready for queries."""
+    def is_ready(self, options: SearchOptions) -> bool:
+        """Whether the first query would be answered as fast as later ones."""
+        return self.ready if options.by == "class" else (options.by, options.test) in self._overlaps
+
+    def prepare(self, options: SearchOptions) -> None:
+        """Compute what a search needs of the known subgraphs."""
         key = options.distance, options.test, options.method
-        if key not in self._nearest:
+        if not self.is_ready(options) or (options.by == "class" and key not in self._nearest):
             places = self.places(test=options.test)
-            if not len(places):
+            if not len(places) or self.subgraphs is None:
                 what = "no labelled subgraphs" if self.subgraphs is None else "every subgraph is in the test split"
                 hint = _DATA_HINT if self.subgraphs is None else "pass --include-test"
                 raise DataError(what, where="search", hint=hint)
+            if options.by != "class":
+                known_nodes = self.subgraphs.nodes.take(places)
+                overlap = Overlap(self._predictor.graph, known_nodes, options.by)
+                self._overlaps[options.by, options.test] = places, overlap
+                return
             vectors = self.vectors()
             known = vectors if len(places) == len(vectors) else vectors[places]
             self._nearest[key] = places, _prepared(known, options)
-        return self._nearest[key]
+
+    def shared(self, nodes: NDArray[np.int32], place: int) -> dict[str, Any]:
+        """How many nodes a subgraph shares with a known one, and the first of them by name."""
+        if self.subgraphs is None:
+            return {"shared": 0, "shared_nodes": ""}
+        both = np.intersect1d(nodes, self.subgraphs.nodes[place]).tolist()
+        names = [*names_of(self._predictor.graph, both[:_SHOWN]), *(["..."] if len(both) > _SHOWN else [])]
+        return {"shared": len(both), "shared_nodes": ";".join(names)}
 
     def describe(self, place: int) -> dict[str, Any]:
         """The row, name (or nodes), label and split of a known subgraph."""
@@ -155,6 +189,7 @@ class KnownSubgraphs:
 
 
 _TITLES = {"rank": int, "row": int, "nearest": str, "label": str, "split": str, "distance": float}
+_SHARED = {"shared": int, "shared_nodes": str}
 
 
 Hits = list[dict[str, Any]]
@@ -167,6 +202,7 @@ class SearchAnswers:
 
     joined: Joined
     batches: Iterator[list[tuple[int, str, Hits]]]
+    titles: dict[str, type] = field(default_factory=_TITLES.copy)
 
     @classmethod
     def of_subgraphs(cls, known: KnownSubgraphs, query: Query, options: SearchOptions) -> SearchAnswers:
@@ -179,11 +215,11 @@ class SearchAnswers:
                 found: list[Hits] = [[] for _ in rows]
                 if len(there):
                     answers = hits(*known.find(nodes, options), known.describe)
-                    for place, some in zip(there.tolist(), answers, strict=True):
-                        found[place] = some
+                    for place, own, some in zip(there.tolist(), nodes, answers, strict=True):
+                        found[place] = [hit | known.shared(own, hit["row"]) for hit in some]
                 yield [(row, query.text(row), some) for row, some in zip(rows, found, strict=True)]
 
-        return cls(query.joined(), batches())
+        return cls(query.joined(), batches(), _TITLES | _SHARED)
 
     @classmethod
     def of_vectors(cls, known: VectorTable, queries: VectorTable, options: SearchOptions) -> SearchAnswers:
@@ -209,10 +245,10 @@ class SearchAnswers:
         """One row per subgraph found, or an empty one for a query without nodes in the graph."""
 
         def cells(found: Hits) -> list[Sequence[Any]]:
-            return [[hit[title] for title in _TITLES] for hit in found]
+            return [[hit[title] for title in self.titles] for hit in found]
 
         batches = ([(row, text, cells(found)) for row, text, found in batch] for batch in self.batches)
-        columns = [Column(title, kind) for title, kind in _TITLES.items()]
+        columns = [Column(title, kind) for title, kind in self.titles.items()]
         return AnswerTable.of_lists(columns, self.joined, batches)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -262,6 +298,6 @@ def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[Sea
         table, queries = read_vectors(known), read_vectors(files.subgraphs)
         return SearchAnswers.of_vectors(table, queries, options), len(queries.vectors)
     opened = files.open(known)
-    subgraphs = KnownSubgraphs(opened.predictor, opened.known())
+    subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
     query = files.read(opened.predictor.graph)
     return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)

@@ -102,6 +102,23 @@ class FittedAuto(FittedModel):
 
         return [from_part(rest) for rest in others]
 
+    def members_alone_and_left_out(
+        self, subgraphs: Ragged
+    ) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """By member: its own outputs, and those of the others together, which share its weight (n, outputs) each.
+
+        Without the only member, outputs are 0.
+        """
+        own = {name: part.outputs(subgraphs) for name, part in self.parts.items()}
+        weighted = {name: self.shares[name] * self._scores(name, outputs) for name, outputs in own.items()}
+        whole = sum(weighted.values(), np.zeros((len(subgraphs), self.spec.num_outputs)))
+        found = {}
+        for name, outputs in own.items():
+            rest = 1 - self.shares[name]
+            others = self._combined((whole - weighted[name]) / rest) if len(own) > 1 else np.zeros_like(outputs)
+            found[name] = outputs, others
+        return found
+
     def _scores(self, name: str, outputs: NDArray[np.float32]) -> Scores:
         return task_of(self.spec.task).scores(outputs, self._standards[name])
 

@@ -125,6 +125,21 @@ class LoadContext:
         return self.tables.get(spec.vectors_hash)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """The statistics of subgraphs that a model decides by, in plain units.
+
+    Shapes:
+        values: (n, statistics). known: (m, statistics), of the training subgraphs, or their means alone.
+        without: (n, statistics, outputs), the outputs with a statistic at its median over those known.
+    """
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    known: NDArray[np.float64]
+    without: NDArray[np.float32]
+
+
 class FittedModel(ABC):
     """A fitted model, ready to predict.
 
@@ -142,6 +157,10 @@ class FittedModel(ABC):
     @abstractmethod
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """The vector of each subgraph, as the last part of the model receives it (n, width)."""
+
+    def statistics(self, subgraphs: Ragged) -> Statistics | None:
+        """The statistics that the model decides by, to explain its outputs; None if it does not."""
+        return None
 
 
 class FittedChannelModel(FittedModel):

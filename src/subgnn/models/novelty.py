@@ -46,9 +46,7 @@ class Novelty:
     def of(cls, graph: Graph, subgraphs: Ragged, seed: int) -> Novelty:
         """Choose training subgraphs to compare with; ``graph`` is undirected."""
         order = stream(seed, "novelty/references").permutation(len(subgraphs))[:_REFERENCES]
-        degrees = _degrees(graph, subgraphs.values)
-        entries = 1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0)
-        sizes = np.bincount(subgraphs.row_ids, entries, minlength=len(subgraphs))[order]
+        sizes = np.bincount(subgraphs.row_ids, _entries(graph, subgraphs), minlength=len(subgraphs))[order]
         kept = max(1, int(np.searchsorted(np.cumsum(sizes), _ENTRIES, side="right")))
         return cls.measured(graph, subgraphs.take(np.sort(order[:kept])))
 
@@ -99,13 +97,13 @@ class Comparison:
         found = np.ones(len(subgraphs))
         for begin in range(0, len(subgraphs), _BLOCK):
             some = np.arange(begin, min(begin + _BLOCK, len(subgraphs)))
-            cosines = self._cosines(subgraphs.take(some))
+            cosines = self.cosines(subgraphs.take(some))
             if to_others:
                 cosines[some - begin, some] = -1.0 if len(subgraphs) > 1 else 0.0
             found[some] = 1 - cosines.max(axis=1)
         return found.clip(0, 2)
 
-    def _cosines(self, subgraphs: Ragged) -> NDArray[np.float64]:
+    def cosines(self, subgraphs: Ragged) -> NDArray[np.float64]:
         """Cosines with the references (n, m), all less the references' mean; 0 where a row is the mean."""
         rows = _unit_rows(self._graph, subgraphs)
         places = np.searchsorted(self._columns, rows.indices).clip(max=len(self._columns) - 1)
@@ -123,6 +121,17 @@ class Comparison:
         squared = np.asarray(1 - 2 * with_mean + self._mean @ self._mean)
         found: NDArray[np.float64] = np.where(squared > _ROUNDING, 1 / np.sqrt(squared.clip(_ROUNDING)), 0.0)
         return found
+
+
+def spread_entries(graph: Graph, subgraphs: Ragged) -> int:
+    """The most numbers other than 0 that the rows of subgraphs have together."""
+    return int(_entries(graph, subgraphs).sum())
+
+
+def _entries(graph: Graph, subgraphs: Ragged) -> NDArray[np.int64]:
+    """How many numbers of a row each member accounts for."""
+    degrees = _degrees(graph, subgraphs.values)
+    return 1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0)
 
 
 def _degrees(graph: Graph, nodes: NDArray[Any]) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from subgnn.models.interface import (
     FittedModel,
     LoadContext,
     SetUp,
+    Statistics,
     TrainableModel,
     TrainingData,
     Vectors,
@@ -63,6 +64,10 @@ class TensorModel(TrainableModel):
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """The checkpoint with rows for nodes that are first met in prediction; the same object if it has them all."""
         return checkpoint
+
+    def statistics(self, checkpoint: Checkpoint, network: Any, graph: Graph, nodes: Ragged) -> Statistics | None:
+        """As :meth:`FittedModel.statistics`."""
+        return None
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         spec = ModelSpec.for_recipe(recipe, data.graph, data.subgraphs, seed=data.seed)
@@ -107,6 +112,10 @@ class _FittedTensorModel(FittedModel):
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
         return self._compute(subgraphs, "embed")
+
+    @torch.no_grad()
+    def statistics(self, subgraphs: Ragged) -> Statistics | None:
+        return self.model.statistics(self.checkpoint, self._network, self.graph, subgraphs)
 
     @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str) -> NDArray[np.float32]:

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.layout import lay_out
 from subgnn.errors import UserError, excerpt, extra_package
+from subgnn.inference.answers import Query
+from subgnn.inference.explanation import Explanation
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.render import cut, render
-from subgnn.storage.files import atomic_write
+from subgnn.storage.files import atomic_write, refuse_existing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +45,7 @@ _LONGEST = 34
 _MARGIN = 24
 _DPI = 96
 _FILES = (".svg", ".png", ".pdf")
+_MAX_PICTURES = 100  # of one command
 _LENGTHS = ("x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "stroke-width", "font-size")
 _TRANSFORMS = ("translate", "scale")
 
@@ -146,10 +149,7 @@ class Picture:
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write it as a file: ``.svg``, or with matplotlib ``.png`` or ``.pdf``."""
         path = Path(path)
-        kind = path.suffix.lower()
-        if kind not in _FILES:
-            what = f"cannot write a picture as {excerpt(kind)}"
-            raise UserError(what, where=str(path), hint=f"accepted: {', '.join(_FILES)}")
+        kind = _kind(path)
         figure = None if kind == ".svg" else _figure(self.svg)
         with atomic_write(path, overwrite=overwrite) as temporary:
             if figure is None:
@@ -157,6 +157,77 @@ class Picture:
             else:  # without the time of writing, so that the same picture is the same file
                 when = {"CreationDate": None} if kind == ".pdf" else None
                 figure.savefig(temporary, format=kind[1:], dpi=2 * _DPI, metadata=when)
+
+
+def _kind(path: Path) -> str:
+    """The ending of a picture's file."""
+    kind = path.suffix.lower()
+    if kind not in _FILES:
+        what = f"cannot write a picture as {excerpt(kind)}"
+        raise UserError(what, where=str(path), hint=f"accepted: {', '.join(_FILES)}")
+    return kind
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFiles:
+    """Pictures of the subgraphs of a file: one is written to ``out``, several to ``out-1``, ``out-2`` and so on.
+
+    ``most`` is the number of nodes to draw besides those of the subgraph, and ``written`` the files so far.
+    """
+
+    out: Path
+    overwrite: bool = False
+    most: int = 30
+    written: list[Path] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _kind(self.out)
+
+    def _check(self, query: Query) -> None:
+        if len(query) > _MAX_PICTURES:
+            what, hint = f"it has {len(query):,} subgraphs", f"accepted: up to {_MAX_PICTURES}, as each is a picture"
+            raise UserError(what, where=query.members.where, hint=hint)
+        for row in range(len(query)):
+            refuse_existing(self.path(query, row), overwrite=self.overwrite)
+
+    def path(self, query: Query, row: int) -> Path:
+        """The file of a subgraph."""
+        return self.out if len(query) == 1 else self.out.with_stem(f"{self.out.stem}-{row + 1}")
+
+    def write(self, source: Predictor | Graph, query: Query, row: int, why: Explanation | None = None) -> None:
+        """Draw a subgraph of the file, with anchors if a model is given, and with rings if it is explained.
+
+        Before the first one, too many subgraphs and files that exist are refused; one without nodes has no picture.
+        """
+        if row == 0:
+            self._check(query)
+        nodes = query.matched.nodes[row]
+        if not len(nodes):
+            return
+        if isinstance(source, Graph):
+            drawing = draw(source, nodes, most=self.most)
+        else:
+            drawing = draw_with_anchors(source, nodes, most=self.most)
+        self.written.append(self.path(query, row))
+        explained_picture(drawing, why).save(self.written[-1], overwrite=self.overwrite)
+
+    def notes(self, query: Query) -> list[str]:
+        """State how several files are named, and which subgraphs have none."""
+        found = []
+        if len(query) > 1:
+            first, last = self.path(query, 0).name, self.path(query, len(query) - 1).name
+            found.append(f"{len(query)} subgraphs have a picture each, in the order of the file: {first} to {last}")
+        if missing := len(query) - len(self.written):
+            found.append(f"{missing} of {len(query)} subgraphs have no picture, because no node is in the graph")
+        return found
+
+
+def explained_picture(drawing: Drawing, why: Explanation | None) -> Picture:
+    """Render a drawing; if it is explained, with a ring for each contribution to the predicted class."""
+    if why is None:
+        return picture(drawing)
+    pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
+    return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
 
 
 def _figure(svg: str) -> Figure:

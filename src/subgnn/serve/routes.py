@@ -458,7 +458,8 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
 
 @router.post("/{run}/search", response_model=schemas.SearchResults)
 async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSearch) -> Any:
-    """Find the known subgraphs (training and validation) whose vectors are nearest, with their labels."""
+    """Find the known subgraphs (training and validation) that are nearest, with their labels."""
     size = check_size(body.subgraphs, state_of(request).limits)
-    work = partial(run.search, options=SearchOptions(body.top, body.distance, body.include_test))
-    return await answer_each(request, run, body, work, size=size, slow=not run.known.ready)
+    options = SearchOptions(body.top, body.distance, body.include_test, by=body.by)
+    work = partial(run.search, options=options)
+    return await answer_each(request, run, body, work, size=size, slow=not run.known.is_ready(options))

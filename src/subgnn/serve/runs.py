@@ -274,8 +274,9 @@ class ServedRun:
         def described(place: int) -> dict[str, Any]:
             return self._described(place) | {"split": self.known.split(place)}
 
-        results = [{"nearest": some} for some in hits(*self.known.find(subgraphs, options), described)]
-        return {"run": self.name, "distance": options.distance, "results": results}
+        found = zip(subgraphs, hits(*self.known.find(subgraphs, options), described), strict=True)
+        results = [{"nearest": [one | self.known.shared(own, one["place"]) for one in some]} for own, some in found]
+        return {"run": self.name, "by": options.by, "distance": options.distance, "results": results}
 
 
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
@@ -309,7 +310,7 @@ def open_runs(
             name=name,
             predictor=opened.predictor,
             result=opened.result,
-            subgraphs=opened.known(),
+            subgraphs=opened.subgraphs,
             index=indexes[shared],
             known=KnownSubgraphs(opened.predictor, opened.subgraphs, part=_KNOWN_PART),
             explainer=Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from subgnn.errors import excerpt
 from subgnn.inference.nearest import Distance
+from subgnn.inference.overlap import By
 
 Node = (
     Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
@@ -71,6 +72,7 @@ class SubgraphsToExplain(Subgraphs):
 
 class SubgraphsToSearch(Subgraphs):
     top: int = Field(10, ge=1, le=100, description="How many known subgraphs to find for each.")
+    by: By = Field("place", description="The same part of the graph, shared nodes, or the vectors of the run (class).")
     distance: Distance = Field(
         "centred",
         description="How vectors are compared; centred: by cosine, after subtracting the mean of the known vectors.",
@@ -252,6 +254,8 @@ class NearSubgraph(KnownSubgraph):
     rank: int = Field(description="From 1, the nearest.")
     split: str | None = Field(description="train, val or test; null if the dataset has no splits.")
     distance: float
+    shared: int = Field(description="How many nodes both have.")
+    shared_nodes: str = Field(description="The first of them.")
 
 
 class NearSubgraphs(BaseModel):
@@ -259,6 +263,7 @@ class NearSubgraphs(BaseModel):
 
 
 class SearchResults(Answer):
+    by: str
     distance: str
     results: list[NearSubgraphs]
 

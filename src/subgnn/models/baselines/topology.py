@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import Standard, num_statistics
+from subgnn.channels.topology import Standard, in_plain_units, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
@@ -29,7 +29,7 @@ from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.interface import Settings, SetUp, Statistics, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_arrays, wrong_node_sets
 from subgnn.models.kernel_machines.rows import Piece, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings, used_by_view
@@ -122,6 +122,20 @@ class TopologyModel(TensorModel):
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         head = checkpoint.spec.of(TopologySettings).classifier == "head"
         return StatisticsHead(checkpoint) if head else StatisticsTrees(checkpoint)
+
+    def statistics(self, checkpoint: Checkpoint, network: Any, graph: Graph, nodes: Ragged) -> Statistics:
+        """Each by name: columns of the same name are replaced together."""
+        rows = np.array(_statistics(checkpoint.spec, graph, nodes))
+        known = checkpoint.weights.get("features", checkpoint.weights["standardise.mean"][None]).cpu().numpy()
+        titles, values = in_plain_units(rows, **_attributes(checkpoint.spec))
+        training = in_plain_units(known, **_attributes(checkpoint.spec))[1]
+        names, columns = list(dict.fromkeys(titles)), np.array(titles)
+        first = [titles.index(name) for name in names]
+        # (n, names, columns)
+        changed = np.where(columns == np.array(names)[:, None], np.median(known, axis=0), rows[:, None])
+        given = torch.from_numpy(changed.reshape(-1, len(titles))).to(network.standardise.mean.device)
+        outputs = network(given).float().cpu().numpy().reshape(len(rows), len(names), -1)
+        return Statistics(tuple(names), values[:, first], training[:, first], outputs)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")

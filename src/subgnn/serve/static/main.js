@@ -107,8 +107,9 @@ function showSimilar(nearest) {
     make("td", { title: near.names.join(", ") }, near.nodes.length < near.num_nodes ? near.name : make("button", {
       type: "button", class: "link", "aria-label": `Show ${near.name}`, onclick: () => present(near),
     }, near.name)), make("td", { class: "labels" }, near.labels.join(", ")),
-    make("td", { class: "number" }, near.distance.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)))));
-  byId("near-hint").textContent = nearest.length ? "Known subgraphs by the distance of their vectors, the nearest first." : "The run has no labelled subgraphs to compare with.";
+    make("td", { class: "number" }, near.distance.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)),
+    make("td", { class: "number", title: near.shared_nodes }, String(near.shared)))));
+  byId("near-hint").textContent = nearest.length ? "Known subgraphs in the same part of the graph, the nearest first." : "The run has no labelled subgraphs to compare with.";
 }
 
 // Show a subgraph of the dataset in place of the picked nodes.

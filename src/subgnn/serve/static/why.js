@@ -50,9 +50,9 @@ export function showWhy(explanation, { chosen, nameOf, onRemove }) {
   const real = explanation.task === "regression";
   const unit = unitOf(explanation);
   byId("why-class").textContent = real ? "" : chosen;
-  byId("why-hint").textContent = real
-    ? "How much of the value each of them contributes: the difference without it."
-    : "Percentage points of probability that each of them contributes: the difference without it.";
+  byId("why-hint").textContent = `${explanation.sentence} ${real
+    ? "Below, how much of the value each part contributes: the difference without it."
+    : "Below, percentage points of probability that each part contributes: the difference without it."}`;
   const found = contributions(explanation, { chosen, nameOf });
   // One scale for all lists: equal bars are equal amounts.
   const largest = Math.max(0, ...Object.values(found).flat().map(({ value }) => Math.abs(value)));
