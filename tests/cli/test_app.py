@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,13 @@ def test_help(verb):
     assert (called.code, called.err) == (0, "")
     assert " ".join(("subgnn", *verb)) in called.out
     assert "--json" in called.out or verb in ((), ("data",))
+
+
+def test_help_lists_commands_in_the_order_of_use():
+    shown = call("--help").out
+    listed = re.findall(r"^│ ([a-z]+) ", shown, re.MULTILINE)
+    assert listed[:3] == ["train", "predict", "explain"]
+    assert listed.index("export") < listed.index("data") < listed.index("recipes") < listed.index("benchmark")
 
 
 @pytest.mark.parametrize(
