@@ -162,7 +162,7 @@ def test_every_recipe_is_listed_with_its_purpose_and_cost():
     assert found["auto"]["cost"] == "up to 5 minutes"
     assert (found["bag"]["needs"], found["bag"]["cost"]) == ([], "solved, 18 fits")
     assert found["neighborhood"]["needs"] == ["gin embeddings"]
-    assert found["s2v-n"]["needs"] == ["edges", "extra baselines", "known subgraphs"]
+    assert found["s2v-n"]["needs"] == ["edges", "extra paper", "known subgraphs"]
     assert found["surroundings"]["cost"] == "trained, 5 x 20 epochs"
     assert found["alsentzer2020_ppi_bp"]["published"]["micro_f1"] == 0.599
     shown = call("recipes").out
