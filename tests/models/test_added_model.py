@@ -1,4 +1,4 @@
-"""The model of CONTRIBUTING.md, written to one file and entered by one line: it does what every model does."""
+"""The model of docs/extend.md, written to one file and entered by one line: it does what every model does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.models.test_integrity import changed
 from tests.serve.examples import HOST
 from tests.training.examples import dataset
 
-PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
 SECTION = PAGE[PAGE.index("## Add a model") :]
 NEW = [[0, 1, 2], [9], [3, 20, 21]]
 
