@@ -7,7 +7,7 @@ DEMO ?= demo
 .PHONY: help demo test test-kernels test-gpu test-portable docs check install install-demo install-test chromium benchmark clean
 
 help:
-	@echo "make demo       install, then generate a dataset, train the best model for it, and predict"
+	@echo "make demo       install, then train SubGNN and the best model on a dataset of the paper"
 	@echo "make test       install with the test extras, then ruff, mypy and all tests"
 	@echo "make test-gpu   the tests that need a GPU"
 	@echo "make test-portable  the tests on emulated processors and as another user; ARGS: arguments of pytest"

@@ -10,7 +10,7 @@
 # By default it uses **made-up data** of the right form (made_up_diseases.py). For real data, build HPO-METAB once, and
 # give its folder:
 #
-#     pip install 'subgnn[bio]'
+#     pip install 'subgnn[paper]'
 #     subgnn data build hpo-metab --orphapacket orphapacket-json.tar.xz --out hpo_metab
 #     RARE_DISEASE_DATA=hpo_metab python examples/rare_disease.py
 #

@@ -19,7 +19,7 @@ RUN = [
     f"{name}.md"
     for name in ["quickstart", "concepts", "python", "command_line", "settings", "explain", "suites", "tuning"]
 ]
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
 
 
@@ -76,7 +76,7 @@ def slugs(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if "://" in target:
@@ -94,7 +94,8 @@ def test_every_page_is_in_the_index_and_in_the_menu():
         assert page == "README.md" or f"({page})" in index, page
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"^ +- (?:[\w ]+: )?(\w+\.md)$", menu, re.MULTILINE)
-    assert sorted(listed) == sorted([*pages, "CHANGELOG.md", "CONTRIBUTING.md", "reference.md"])
+    others = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "reference.md"]
+    assert sorted(listed) == sorted([*pages, *others])
 
 
 def test_every_public_name_is_on_the_page():

@@ -19,8 +19,8 @@ def test_a_message_is_one_line_and_survives_pickle(where, hint, expected):
 
 
 def test_missing_extra_says_how_to_install():
-    error = pickle.loads(pickle.dumps(MissingExtra("networkx", extra="networkx", feature="this file format")))
-    message = "this file format needs the package networkx; install it with: pip install 'subgnn[networkx]'"
+    error = pickle.loads(pickle.dumps(MissingExtra("networkx", extra="formats", feature="this file format")))
+    message = "this file format needs the package networkx; install it with: pip install 'subgnn[formats]'"
     assert (type(error), str(error)) == (MissingExtra, message)
 
 

@@ -1,4 +1,4 @@
-"""Examples run as they stand: a rare disease, own data, and fraud that the bare command finds."""
+"""Examples run as they stand: the demo, a rare disease, own data, and fraud that the bare command finds."""
 
 from __future__ import annotations
 
@@ -58,6 +58,26 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     assert "MADE UP" not in capsys.readouterr().out
     assert again["patient"] == found["patient"]
     assert again["run"].name == "run-2"
+
+
+def test_the_demo_has_the_paper_beside_both_models(examples, capsys, tmp_path):
+    demo = runpy.run_path(str(examples / "demo.py"))["demo"]
+    step = demo.__globals__["step"]
+    few = {"paper": ("--set", "training.epochs=2"), "best": ("--set", 'auto.only=["bag", "topology"]')}
+    demo.__globals__["step"] = lambda verb, *words: step(
+        verb, *words, *(few[words[-1].name] if verb == "train" else ())
+    )
+    demo(tmp_path / "demo")
+    printed = capsys.readouterr().out
+    assert printed.count("\n$ subgnn ") == 6
+    for line in (
+        "(paper: 0.919)",
+        "the structure channel ",
+        "The labels depend on the shape",
+        "A bag of nodes fails here",
+    ):
+        assert line in printed
+    assert (tmp_path / "demo" / "compare.html").is_file()
 
 
 def test_tables_of_payments_and_alerts(examples, tmp_path):

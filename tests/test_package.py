@@ -70,7 +70,8 @@ def test_extras_are_complete_and_documented_and_errors_name_no_other():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(EXTRAS)
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
-    assert {name for text in sources for name in re.findall(r'MissingExtra\([^)]*extra="(\w+)"', text)} <= set(EXTRAS)
+    named = {name for text in sources for name in re.findall(r'(?<!Dict\()\bextra ?= ?"(\w+)"', text)}
+    assert named == users
 
 
 def test_the_changelog_begins_with_the_version():

@@ -24,7 +24,7 @@ from tests.pages import ROOT
 from tests.serve.examples import HOST
 from tests.training.examples import dataset
 
-PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
 SUBGRAPHS = "0 1 2\n3 20 21\n"
 
 
@@ -60,7 +60,7 @@ def code(heading: str) -> str:
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder of installed packages with one that has the examples of CONTRIBUTING as plug-ins, and a dataset."""
+    """A folder of installed packages with one that has the examples of docs/extend.md as plug-ins, and a dataset."""
     package = tmp_path / "site" / "toy_plugin"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")

@@ -24,6 +24,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 _ELSEWHERE = re.compile(r"\]\(\.\./([^)#]+)")
+_INTO_DOCS = re.compile(r"\]\(docs/")
+_ROOT_FILES = {"CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"}
 _COMMENT = re.compile(r"^<!-- screenshot: (\S+\.png): (.+) -->$", re.MULTILINE)
 _REFERENCE = """# Python reference
 
@@ -37,7 +39,7 @@ _log = logging.getLogger("mkdocs.hooks")
 def on_files(files: Files, config: Any) -> Files:
     """Add the files that are not in docs/."""
     texts = [file.content_string for file in files if file.is_documentation_page()]
-    linked = {path for text in texts for path in _ELSEWHERE.findall(text)} | {"CHANGELOG.md"}
+    linked = {path for text in texts for path in _ELSEWHERE.findall(text)} | _ROOT_FILES
     for path in sorted(linked):
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     files.append(File.generated(config, "reference.md", content=_REFERENCE))
@@ -78,4 +80,6 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
         there = files.get_file_from_path(f"screenshots/{found[1]}")
         return f"![{found[2]}](screenshots/{found[1]})" if there else ""
 
+    if page.file.src_uri in _ROOT_FILES:
+        markdown = _INTO_DOCS.sub("](", markdown)
     return _COMMENT.sub(picture, _ELSEWHERE.sub(r"](\1", markdown))

@@ -1,4 +1,4 @@
-"""The channel and the similarity that CONTRIBUTING adds: one file and one line each, and everything works with them."""
+"""The channel and the similarity of docs/extend.md: one file and one line each, and everything works with them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ADJACENT = ChannelSettings("position", "border", 4, "adjacency")
 
 
 def example(heading: str) -> ModuleType:
-    """The module that a section of CONTRIBUTING shows."""
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    """The module that a section of docs/extend.md shows."""
+    page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
     section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     name = re.search(r"`src/subgnn/channels/(\w+)\.py`", section)[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,13 @@ def test_help(verb):
     assert (called.code, called.err) == (0, "")
     assert " ".join(("subgnn", *verb)) in called.out
     assert "--json" in called.out or verb in ((), ("data",))
+
+
+def test_help_lists_commands_in_the_order_of_use():
+    shown = call("--help").out
+    listed = re.findall(r"^│ ([a-z]+) ", shown, re.MULTILINE)
+    assert listed[:3] == ["train", "predict", "explain"]
+    assert listed.index("export") < listed.index("data") < listed.index("recipes") < listed.index("benchmark")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +150,7 @@ def test_every_recipe_is_listed_with_its_purpose_and_cost():
     assert found["auto"]["cost"] == "up to 5 minutes"
     assert (found["bag"]["needs"], found["bag"]["cost"]) == ([], "solved, 18 fits")
     assert found["neighborhood"]["needs"] == ["gin embeddings"]
-    assert found["s2v-n"]["needs"] == ["edges", "extra baselines", "known subgraphs"]
+    assert found["s2v-n"]["needs"] == ["edges", "extra paper", "known subgraphs"]
     assert found["surroundings"]["cost"] == "trained, 5 x 20 epochs"
     assert found["alsentzer2020_ppi_bp"]["published"]["micro_f1"] == 0.599
     shown = call("recipes").out

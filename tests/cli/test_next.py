@@ -68,5 +68,5 @@ def test_the_shell_completes_commands_and_recipes(monkeypatch):
         return call().out.split()
 
     assert complete("subgnn data con") == ["convert"]
-    assert complete("subgnn pre") == ["pretrain", "prepare", "predict"]
+    assert complete("subgnn pre") == ["predict", "pretrain", "prepare"]
     assert complete("subgnn train x --recipe bag") == ["bag", "bag-1hop"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import typing
@@ -75,7 +76,14 @@ def test_keys_outside_of_sections():
         assert field.metadata.get("derived") or field.name in sections() or f"`{field.name}`" in PAGE, field.name
 
 
+def spelled_out(pattern: str) -> list[str]:
+    """All names of a pattern: each of ``a_{b,c}`` is a_b or a_c."""
+    parts = [part.split(",") for part in re.split(r"[{}]", pattern)]
+    return ["".join(chosen) for chosen in itertools.product(*parts)]
+
+
 def test_recipes():
     table = PAGE.split("## Packaged recipes", 1)[1].split("\n## ", 1)[0]
-    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    named = [name for row in rows for pattern in re.findall(r"`(.*?)`", row) for name in spelled_out(pattern)]
     assert sorted(named) == recipe_names()

@@ -1,4 +1,4 @@
-"""The dataset format that CONTRIBUTING.md adds as an example, from a file to a trained model."""
+"""The dataset format that docs/extend.md adds as an example, from a file to a trained model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from subgnn import read_dataset
 from subgnn.data import convert, formats
 from tests.cli.command import call
 
-PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
 
 
 @pytest.fixture(autouse=True)

@@ -107,7 +107,7 @@ def test_many_known_vectors_need_an_index(monkeypatch):
     monkeypatch.setattr(nearest, "EXACT_VECTORS", 10)
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert Nearest(np.eye(10)).find(np.eye(10), 1)[0].ravel().tolist() == list(range(10))
-    with pytest.raises(MissingExtra, match=r"11 vectors.* needs the package faiss-cpu; .*subgnn\[search\]"):
+    with pytest.raises(MissingExtra, match=r"11 vectors.* needs the package faiss-cpu; .*subgnn\[scale\]"):
         Nearest(np.eye(11))
     assert Nearest(np.eye(11), method="exact").find(np.eye(11), 1)[0].ravel().tolist() == list(range(11))
 

@@ -1,4 +1,4 @@
-"""The model of CONTRIBUTING.md, written to one file and entered by one line: it does what every model does."""
+"""The model of docs/extend.md, written to one file and entered by one line: it does what every model does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from subgnn.training.run_dir import CHECKPOINT
 from tests.models.test_integrity import changed
 from tests.training.examples import dataset
 
-PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
 SECTION = PAGE[PAGE.index("## Add a model") :]
 NEW = [[0, 1, 2], [9], [3, 20, 21]]
 

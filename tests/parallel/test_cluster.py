@@ -54,7 +54,7 @@ def test_without_ray(monkeypatch):
         RayEngine()
     called = call("prepare", "DIR", "--engine", "ray")
     assert called.code == 2
-    assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"
+    assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[scale]'"
 
 
 @pytest.mark.usefixtures("files")

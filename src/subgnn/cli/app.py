@@ -13,6 +13,7 @@ from functools import cache
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from subgnn.cli.answers import (
     complete_subgraphs,
@@ -35,33 +36,58 @@ from subgnn.errors import UserError, excerpt
 from subgnn.parallel.interrupts import exit_code
 from subgnn.versions import __version__
 
+_VERBS: dict[str, dict[str, tuple[Callable[..., Any] | typer.Typer, str]]] = {
+    "Train and use a model": {
+        "train": (train_run, "Find and train the best model for your labelled subgraphs."),
+        "predict": (predict_subgraphs, "Predict the labels of new subgraphs."),
+        "update": (update_trained_run, "Fit a trained model again to a graph that has grown."),
+        "explain": (explain_subgraphs, "Show why: what each node, component and channel contributes."),
+        "draw": (draw_subgraphs, "Draw a subgraph in its surroundings."),
+        "complete": (complete_subgraphs, "Suggest nodes that are missing from a subgraph."),
+        "search": (search_subgraphs, "Find the known subgraphs that are most like a new one."),
+        "embed": (embed_subgraphs, "Turn subgraphs into vectors."),
+        "evaluate": (evaluate_run, "Score a trained model on a split of its data."),
+        "verify": (verify_records, "Check that recorded answers still come out the same."),
+        "report": (report_run, "Write a page on a trained model: scores, mistakes, drawings."),
+        "runs": (list_runs, "List and compare trained models."),
+        "serve": (serve_runs, "Answer over HTTP, with a web page to explore."),
+        "export": (export_run_file, "Pack a trained model into one file."),
+    },
+    "Data": {
+        "data": (data, "Check, describe, convert, split, generate and download datasets."),
+        "info": (info, "Show versions, devices, threads and the cache folder."),
+    },
+    "Laboratory: choose a model yourself, reproduce papers": {
+        "recipes": (list_recipes, "List the models that can be trained by name."),
+        "tune": (tune_recipe, "Search for better settings of a model."),
+        "benchmark": (benchmark, "Compare models on several datasets, as the paper's tables do."),
+        "pretrain": (pretrain_nodes, "Learn vectors of nodes for models to start from."),
+        "prepare": (prepare_dataset, "Compute what training needs, ahead of it."),
+    },
+}
+
+
+class _InOrder(typer.core.TyperGroup):
+    """Commands in the order of use; typer lists groups of commands last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for verbs in _VERBS.values() for name in verbs]
+
+
 app = typer.Typer(
     name="subgnn",
+    cls=_InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Classify subgraphs of a large graph by their position, neighborhood and structure.",
+    help="Learn from labelled subgraphs of one large graph, and predict the labels of new ones.\n\n"
+    "To begin: subgnn train edges.csv members.csv --out run",
 )
-app.command("info")(info)
-app.command("pretrain")(pretrain_nodes)
-app.command("prepare")(prepare_dataset)
-app.command("train")(train_run)
-app.command("update")(update_trained_run)
-app.command("recipes")(list_recipes)
-app.command("tune")(tune_recipe)
-app.command("evaluate")(evaluate_run)
-app.command("predict")(predict_subgraphs)
-app.command("embed")(embed_subgraphs)
-app.command("search")(search_subgraphs)
-app.command("explain")(explain_subgraphs)
-app.command("complete")(complete_subgraphs)
-app.command("verify")(verify_records)
-app.command("draw")(draw_subgraphs)
-app.command("export")(export_run_file)
-app.command("report")(report_run)
-app.command("runs")(list_runs)
-app.command("serve")(serve_runs)
-app.add_typer(data, name="data")
-app.add_typer(benchmark, name="benchmark")
+for _panel, _verbs in _VERBS.items():
+    for _name, (_verb, _line) in _verbs.items():
+        if isinstance(_verb, typer.Typer):
+            app.add_typer(_verb, name=_name, short_help=_line, rich_help_panel=_panel)
+        else:
+            app.command(_name, short_help=_line, rich_help_panel=_panel)(_verb)
 
 _INTERRUPTED = 130  # the code that typer turns a KeyboardInterrupt into
 

@@ -158,7 +158,7 @@ class Nearest:
             import faiss
         except ImportError:
             feature = f"a search among {len(self.present):,} vectors without comparing all of them"
-            raise MissingExtra("faiss-cpu", extra="search", feature=feature) from None
+            raise MissingExtra("faiss-cpu", extra="scale", feature=feature) from None
         width, count = self.known.shape[1], len(self.present)
         cells = max(1, int(np.sqrt(count)))
         # Of vectors of length 1, those with the smallest angle are those with the smallest distance.

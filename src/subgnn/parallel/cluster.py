@@ -380,7 +380,7 @@ def _import_ray(*, loopback: bool) -> Any:
     if loopback:
         # Ray's switch for systems on which it is limited to one machine; without it, Ray replaces 127.0.0.1.
         os.environ.setdefault(_LOOPBACK, "0")
-    with extra_package("ray", extra="ray", feature="--engine ray"):
+    with extra_package("ray", extra="scale", feature="--engine ray"):
         import ray
     return ray
 

@@ -232,7 +232,7 @@ def explained_picture(drawing: Drawing, why: Explanation | None) -> Picture:
 
 def _figure(svg: str) -> Figure:
     """A picture as a matplotlib figure: the shapes of templates/picture.svg, one unit per pixel."""
-    with extra_package("matplotlib", extra="plot", feature="a picture as .png or .pdf"):
+    with extra_package("matplotlib", extra="explain", feature="a picture as .png or .pdf"):
         from matplotlib.figure import Figure
         from matplotlib.patches import Circle, Polygon
         from matplotlib.patheffects import withStroke

@@ -121,7 +121,7 @@ def check_loggers(names: Sequence[str]) -> None:
     """Raise an error for loggers that are unknown or whose packages are not installed."""
     for name in names:
         if find_spec(name) is None:
-            raise MissingExtra(name, extra=name, feature=f"--{name}")
+            raise MissingExtra(name, extra="track", feature=f"--{name}")
 
 
 class RunLoggers:

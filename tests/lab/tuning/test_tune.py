@@ -274,7 +274,7 @@ def test_a_database_that_cannot_be_used(tmp_path, monkeypatch):
             search(tmp_path / str(number), storage=url)
         assert "secret" not in str(caught.value)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"needs the package psycopg; .*subgnn\[postgres\]"):
+    with pytest.raises(MissingExtra, match=r"needs the package psycopg; .*subgnn\[tune\]"):
         search(tmp_path / "driver", storage="postgresql://u@h/d")
 
 

@@ -372,7 +372,7 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
 
 def _networkx_file(path: Path, options: ReadOptions) -> Graph:
     """GraphML, GML, or node-link JSON."""
-    with extra_package("networkx", extra="networkx", feature="this file format"):
+    with extra_package("networkx", extra="formats", feature="this file format"):
         import networkx as nx
     if path.suffix == ".gml":
         return _from_networkx(nx.read_gml(path), options)

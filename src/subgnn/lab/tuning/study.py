@@ -217,7 +217,7 @@ def _open_storage(url: str) -> optuna.storages.RDBStorage:
         return optuna.storages.RDBStorage(url, options, heartbeat_interval=HEARTBEAT, grace_period=GRACE)
     except ImportError:
         if address.get_backend_name() == "postgresql":
-            raise MissingExtra("psycopg", extra="postgres", feature="a PostgreSQL storage") from None
+            raise MissingExtra("psycopg", extra="tune", feature="a PostgreSQL storage") from None
         what = f"the driver of {address.drivername} is not installed"
         raise UserError(what, where="--storage", hint="install it, or use PostgreSQL or SQLite") from None
 

@@ -36,7 +36,7 @@ _MOST_PREDICTED = 0.1  # of all edges, in one step
 class MetaNodeModel(KnownSubgraphsModel):
     """MN-GIN, or MN-GAT with attention."""
 
-    extra = "baselines"
+    extra = "paper"
 
     def __init__(self, *, attention: bool) -> None:
         self.attention = attention
@@ -76,7 +76,7 @@ class LinkEncoder(nn.Module):
 
     def __init__(self, num_nodes: int, dim: int, *, attention: bool) -> None:
         super().__init__()
-        with extra_package("torch_geometric", extra="baselines", feature="the meta-node baselines"):
+        with extra_package("torch_geometric", extra="paper", feature="the meta-node baselines"):
             from torch_geometric.nn import GATConv, GINConv
         if attention and dim % GAT_HEADS:
             hint = f"accepted: a multiple of {GAT_HEADS}, the number of heads"

@@ -115,7 +115,7 @@ class GraphClassifier(HeadedNetwork):
         self.register_buffer("nodes", nodes)
         self.table = nn.Parameter(table.clone(), requires_grad=trainable)
         mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim)) for _ in range(layers))
-        self.layers = nn.ModuleList(gin_layers(mlps, extra="baselines", feature="the baseline gc"))
+        self.layers = nn.ModuleList(gin_layers(mlps, extra="paper", feature="the baseline gc"))
         self.head = head
 
     def embed(self, batch: NodeBatch) -> Tensor:
@@ -200,7 +200,7 @@ class AverageModel(NodePooling):
 class GraphClassificationModel(NodePooling):
     """GC."""
 
-    extra = "baselines"
+    extra = "paper"
     switches = MappingProxyType({"weights": "baseline.weighted=true"})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:

@@ -42,7 +42,7 @@ class Sub2VecModel(KnownSubgraphsModel):
         words: what walks are made of: ``n`` for nodes, ``s`` for bins of degrees, ``ns`` for both.
     """
 
-    extra = "baselines"
+    extra = "paper"
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -90,7 +90,7 @@ def stable_hash(word: str) -> int:
 
 def document_vectors(texts: Sequence[Sequence[list[str]]], dim: int, *, seed: int) -> NDArray[np.float32]:
     """A vector (n, dim) for each subgraph by doc2vec; every walk is a piece of the subgraph's document."""
-    with extra_package("gensim", extra="baselines", feature="the Sub2Vec baselines"):
+    with extra_package("gensim", extra="paper", feature="the Sub2Vec baselines"):
         from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
     class Corpus:
