@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import tempfile
 import time
 import warnings
@@ -32,7 +33,7 @@ from subgnn.models.kernel_machines.shared import share_views
 from subgnn.models.registry import model_of, trainable_model_of
 from subgnn.parallel.cluster import open_engine
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
-from subgnn.parallel.memory import LEAST, limit
+from subgnn.parallel.memory import LEAST, limit, share
 from subgnn.prepare.distributed import place_graph
 from subgnn.ragged import Ragged
 from subgnn.storage.files import json_digest
@@ -43,6 +44,7 @@ from subgnn.training.options import TrainOptions
 
 _FEW_SUBGRAPHS, _FEW_EDGES = 100, 20_000  # up to these, fits run in this process
 _EPOCHS_BEFORE_ESTIMATE = 2
+_IN_MEMORY = "/dev/shm"  # a folder of Linux whose files are in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,7 +335,8 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
     else:
         count = options.processes or usable_processes()
         engine = LocalEngine(1 if small else count, apart=not small)
-    with engine, tempfile.TemporaryDirectory(prefix="subgnn-") as folder, one_thread():
+    scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
+    with engine, scratch as folder, one_thread():
         for _ in engine.map(_is_ready, range(engine.slots)):
             pass  # the start of processes is not part of the time limit
         placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)
@@ -348,6 +351,18 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
         part = common(pool.dataset)
         whole = part if pool.dataset is pool.given else common(pool.given)
         yield Fits(engine, pool, Path(folder), part, whole, device)
+
+
+def _scratch() -> str | None:
+    """Where processes share arrays: in memory, if there is room for half of the limit; else in the temporary folder."""
+    try:
+        room = shutil.disk_usage(_IN_MEMORY).free
+        for path in Path(_IN_MEMORY).glob("subgnn-*-*"):  # of processes that were killed
+            if not Path("/proc", path.name.split("-")[1]).exists() and path.stat().st_uid == os.getuid():
+                shutil.rmtree(path, ignore_errors=True)
+    except OSError:
+        return None
+    return _IN_MEMORY if room >= share(0.5) and os.access(_IN_MEMORY, os.W_OK) else None
 
 
 def _is_ready(_: int) -> bool:
