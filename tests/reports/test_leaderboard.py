@@ -64,9 +64,8 @@ def test_the_page_of_a_portfolio(tmp_path, task):
     results = train(data, find_recipe("auto", FAST), run, device="cpu")
     page = read((run / "report.html").read_text(encoding="utf-8"))
     sections = [section.attributes["id"] for section in page.all("section")]
-    # The vector of a subgraph has the outputs of all members: one value of one member has no two axes.
-    members = [row for row in results.leaderboard if row.weight]
-    vectors = [] if task == "regression" and len(members) == 1 else ["map"]
+    # The map of a portfolio is that of its outputs: one value has no two axes.
+    vectors = [] if task == "regression" else ["map"]
     assert sections == [
         *("run", "leaderboard", "predictions", *vectors, "table"),
         *("subgraphs", "calibration", "reproduce"),

@@ -253,7 +253,7 @@ def fits_take(monkeypatch, **seconds):
     monkeypatch.setattr(fits, "run_fit", timed)
 
 
-@pytest.mark.parametrize(("time", "late"), [(25.0, {"topology"}), (40.0, {"topology"}), (200.0, set())])
+@pytest.mark.parametrize(("time", "late"), [(35.0, {"topology"}), (40.0, {"topology"}), (200.0, set())])
 def test_candidates_that_take_too_long_are_left_out(tmp_path, monkeypatch, time, late):
     fits_take(monkeypatch, bag=1.0, topology=15.0)
     found = fit(dataset(), tmp_path / "run", small("topology", "bag", time=time))

@@ -51,7 +51,7 @@ from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES
-from subgnn.training.run_dir import CHECKPOINT, METRICS
+from subgnn.training.run_dir import CHECKPOINT, METRICS, SUBGRAPHS
 
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
@@ -175,7 +175,7 @@ def has_test_scores(run: Path) -> bool:
 
 def drop_weights(folder: Path) -> None:
     """Remove the files of a finished run that no report needs: weights, node embeddings, the state of training."""
-    for path in (*folder.glob("*.safetensors"), folder / FAILURE):
+    for path in (*folder.glob("*.safetensors"), folder / SUBGRAPHS, folder / FAILURE):
         path.unlink(missing_ok=True)
     shutil.rmtree(folder / CANDIDATES, ignore_errors=True)
 
