@@ -35,7 +35,7 @@ from subgnn.training.fits import Entry, FitJob, Fits, Fold, open_fits, vectors_k
 from subgnn.training.options import TrainOptions
 
 _REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
-_END_SECONDS, _END_SHARE = 8.0, 0.3  # kept for the choice, the scores and the page of a run
+_END_SECONDS, _END_SHARE = 8.0, 0.45  # kept for the choice, the scores and the page of a run
 OUT_OF_TIME = "stopped: out of time"
 
 
