@@ -56,8 +56,6 @@ def named_run(folder: Path, settings=None, task: str = "multi-class", *, prefix:
     return folder / "run"
 
 
-def explain(
-    predictor: Predictor, subgraphs: Subgraphs, *, attributions: bool = False, **options: int
-) -> list[Explanation]:
+def explain(predictor: Predictor, subgraphs: Subgraphs, **options: int) -> list[Explanation]:
     """Explanations without a background."""
-    return Explainer(predictor, **options).explain(subgraphs, attributions=attributions)
+    return Explainer(predictor, **options).explain(subgraphs)

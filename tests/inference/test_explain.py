@@ -68,14 +68,13 @@ def test_leaving_out_is_predicting_the_smaller_subgraph(task):
 @pytest.mark.parametrize("method", ["avg", "bag", "topology", "gc", "glass", "ssnp", "wlks", "s2n"])
 def test_nodes_of_a_baseline(method):
     _, predictor = baseline(method)
-    found = explain(predictor, [ROW], attributions=True)[0]
+    found = explain(predictor, [ROW])[0]
     expected = predictor.outputs(Ragged.from_rows([ROW])) - predictor.outputs(Ragged.from_rows([ROW[1:]]))
     (first,) = (item for item in found.by_node if item.node == ROW[0])
     np.testing.assert_allclose(first.contributions, expected[0], **CLOSE)
     assert len(found.by_component) == 3
     assert found.by_channel == found.by_anchor == ()
-    assert found.attributions is None
-    assert found.notes == (f"{method} has no channels and no anchors, so it has no attributions",)
+    assert found.notes == (f"{method} has no channels and no anchors",)
 
 
 def test_topology_is_explained_by_its_statistics():
@@ -216,35 +215,30 @@ def test_limits_are_noted():
 
 def test_a_single_node_leaves_nothing():
     _, predictor = explained()
-    found = explain(predictor, [[7]], attributions=True)[0]
+    found = explain(predictor, [[7]])[0]
     assert found.by_node == found.by_component == ()
     assert found.notes[:2] == (
         "the subgraph is a single node: without it, nothing is left",
         "the subgraph is a single component: without it, nothing is left",
     )
     assert found.by_channel
-    assert len(found.attributions.components) == 1
 
 
 def test_the_whole_graph_has_no_border():
     data, predictor = explained()
-    found = explain(predictor, [range(data.graph.num_nodes)], max_anchors=1000, attributions=True)[0]
+    found = explain(predictor, [range(data.graph.num_nodes)], max_anchors=1000)[0]
     assert not [item for item in found.by_anchor if item.channel == "neighborhood/border"]
 
 
 def test_json_is_plain_and_complete():
     _, predictor = explained()
-    found = explain(predictor, [ROW], attributions=True)[0]
+    found = explain(predictor, [ROW])[0]
     plain = json.loads(json.dumps(found.to_json()))
     assert plain["label"] == found.label
     assert list(plain["logits"]) == list(found.classes)
     first = plain["by_node"][0]
     assert {"node", "name", "component", "contributions", "probability_changes"} == set(first)
     assert first["contributions"][found.classes[0]] == round(found.by_node[0].contributions[0], 6)
-    assert set(plain["attributions"]) == {
-        "steps", "logits", "baseline", "residual", "by_channel", "by_component", "of_subgraph", "by_anchor",
-    }  # fmt: skip
-    assert "probability_changes" not in plain["attributions"]["by_channel"][0]
 
 
 def test_an_anchor_of_one_of_two_draws_counts_half():

@@ -122,18 +122,6 @@ def test_channels_are_masked_through_the_whole(run):
     np.testing.assert_allclose(whole(member.outputs(ROWS)[:1])[0], predictor.outputs(ROWS)[0], atol=1e-5)
 
 
-def test_attributions_add_up_to_the_output_of_the_member(run):
-    pytest.importorskip("captum")
-    found = Explainer.of_run(open_run(run)).explain(ROWS, attributions=True)[0]
-    shares = found.attributions
-    parts = [p.contributions for p in shares.channels if p.level != "channel"]
-    total = np.sum(parts, axis=0) + shares.baseline + shares.residual
-    np.testing.assert_allclose(total, shares.logits, atol=1e-4)
-    member = open_run(run).predictor.part("channels")
-    expected = member.probabilities(ROWS)[0] if found.task == "regression" else member.outputs(ROWS)[0]
-    np.testing.assert_allclose(shares.logits, expected, atol=1e-4)
-
-
 def test_the_page_shows_the_parts_of_the_member_with_channels(run):
     result = read_result(run)
     task = result.task

@@ -205,17 +205,6 @@ def test_an_explanation_is_the_mean_of_those_of_each(predictor):
         np.testing.assert_allclose(value, np.mean([anchors(one)[key] for one in each], axis=0), atol=1e-5)
 
 
-@pytest.mark.slow
-def test_attributions_are_the_mean_of_those_of_each(predictor):
-    pytest.importorskip("captum")
-    rows = [[0, 1, 2, 10, 11, 20]]
-    whole = Explainer(predictor).explain(rows, attributions=True)[0].attributions
-    each = [Explainer(alone(predictor, i)).explain(rows, attributions=True)[0].attributions for i in range(3)]
-    found = [item.contributions for item in whole.channels]
-    mean = np.mean([[item.contributions for item in one.channels] for one in each], axis=0)
-    np.testing.assert_allclose(found, mean, atol=1e-4)
-
-
 def test_the_page_of_the_run(done, predictor):
     page = run_report(done, read_dataset(done.parent / "data"))
     results = json.loads((done / "run.json").read_text())

@@ -159,7 +159,6 @@ class Run:
         self,
         subgraphs: Subgraphs,
         *,
-        attributions: bool = False,
         max_nodes: int = 500,
         max_anchors: int = 100,
         unknown: Unknown = "error",
@@ -167,14 +166,13 @@ class Run:
         """Contributions of nodes, components, channels and anchors to the prediction of each subgraph.
 
         Args:
-            attributions: compute integrated gradients as well; they need Captum.
             max_nodes: skip per-node contributions for subgraphs with more nodes.
             max_anchors: how many anchors to list, the most important first.
         """
         from subgnn.inference.explain import Explainer
 
         explainer = Explainer.of_run(self._opened, max_nodes=max_nodes, max_anchors=max_anchors)
-        return explainer.explain(self._rows(subgraphs, unknown), attributions=attributions)
+        return explainer.explain(self._rows(subgraphs, unknown))
 
     def complete(
         self,

@@ -216,7 +216,6 @@ def explain_subgraphs(
     *,
     run: RunPath,
     out: Annotated[Path, Option(metavar="FILE", help="File to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV.")],
-    attributions: Annotated[bool, Option("--attributions", help="Add integrated gradients; needs Captum.")] = False,
     max_nodes: Annotated[
         int, Option(min=0, help="Skip per-node contributions for subgraphs with more than N nodes.")
     ] = 500,
@@ -237,7 +236,7 @@ def explain_subgraphs(
     from subgnn.cli.draw import explain_file
 
     limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
-    count = explain_file(run, options, out, draw, attributions=attributions, **limits)
+    count = explain_file(run, options, out, draw, **limits)
     options.report(run, out, f"explanations of {count:,} predictions", num_subgraphs=count)
 
 

@@ -2,8 +2,7 @@
 
 A node or a component is left out: the smaller subgraph is prepared anew, with its own anchors, so a contribution is
 exactly the difference of two predictions, for every model that predicts new subgraphs. Channels and anchors are masked
-(:mod:`subgnn.inference.masking`). Attributions that sum to the logits are integrated gradients
-(:mod:`subgnn.inference.integrated_gradients`).
+(:mod:`subgnn.inference.masking`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from subgnn.inference.explanation import (
     differences,
     to_values,
 )
-from subgnn.inference.integrated_gradients import attribute
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun
 from subgnn.inference.own_terms import by_member, by_statistic, sentence
@@ -102,16 +100,12 @@ class Explainer:
             run.predictor, background=background, reference=reference, max_nodes=max_nodes, max_anchors=max_anchors
         )
 
-    def explain(self, subgraphs: Subgraphs, *, attributions: bool = False) -> list[Explanation]:
-        """Explain the prediction of each subgraph.
-
-        Args:
-            attributions: compute integrated gradients as well; they need Captum.
-        """
+    def explain(self, subgraphs: Subgraphs) -> list[Explanation]:
+        """Explain the prediction of each subgraph."""
         rows = subgraphs.nodes if isinstance(subgraphs, SubgraphSet) else subgraphs
         nodes = SubgraphSet.from_lists(list(rows), num_nodes=self.predictor.graph.num_nodes).nodes
         batches = [range(begin, min(begin + _BATCH, len(nodes))) for begin in range(0, len(nodes), _BATCH)]
-        return [found for batch in batches for found in self._explain_batch(nodes.take(batch), attributions)]
+        return [found for batch in batches for found in self._explain_batch(nodes.take(batch))]
 
     def reference(self) -> NDArray[np.float32] | None:
         """The mean vectors of the background by each network and draw; None without channels or a background."""
@@ -120,7 +114,7 @@ class Explainer:
         return self._reference
 
     @torch.no_grad()
-    def _explain_batch(self, subgraphs: Ragged, attributions: bool) -> Iterator[Explanation]:
+    def _explain_batch(self, subgraphs: Ragged) -> Iterator[Explanation]:
         predictor = self.predictor
         parts = induced_components(*predictor.graph.csr, subgraphs)  # by their smallest node
         rows = iter(parts.nodes)
@@ -136,7 +130,7 @@ class Explainer:
         members = by_member(predictor, subgraphs, whole)
         for i, (by_node, by_component) in enumerate(without):
             mine = masked[i] if masked else None
-            found = self._explain_one(components[i], whole[i], mine, attributions)
+            found = self._explain_one(components[i], whole[i], mine)
             found = replace(
                 found,
                 by_node=_by_contribution(by_node, found),
@@ -213,9 +207,7 @@ class Explainer:
         joined = np.concatenate([np.empty((0, self.predictor.spec.num_outputs), np.float32), *parts])
         return joined[place] if place else joined
 
-    def _explain_one(
-        self, components: Sequence[Nodes], whole: Outputs, masking: Masking | None, attributions: bool
-    ) -> Explanation:
+    def _explain_one(self, components: Sequence[Nodes], whole: Outputs, masking: Masking | None) -> Explanation:
         """One subgraph's explanation, except for contributions of its nodes and components."""
         predictor, spec = self.predictor, self.predictor.spec
         scores = predictor.scores(whole[None])[0]
@@ -230,7 +222,7 @@ class Explainer:
             classes=task.columns(spec.classes),
             logits=to_values(scores if task.real else whole),
             probabilities=() if task.real else to_values(scores),
-            notes=tuple(self._notes(len(nodes), len(components), masking, attributions)),
+            notes=tuple(self._notes(len(nodes), len(components), masking)),
         )
         if masking is None:
             return found
@@ -242,10 +234,9 @@ class Explainer:
             by_anchor=() if masking.too_many else masking.by_anchor(leading),
             reference="zero" if reference is None else "training mean",
             member=self._member or "",
-            attributions=attribute(masking, components, leading) if attributions else None,
         )
 
-    def _notes(self, num_nodes: int, num_components: int, masking: Masking | None, attributions: bool) -> Iterator[str]:
+    def _notes(self, num_nodes: int, num_components: int, masking: Masking | None) -> Iterator[str]:
         """State what is missing from an explanation, and why."""
         method = self.predictor.spec.method
         if not self._predicts_new_subgraphs:
@@ -264,9 +255,9 @@ class Explainer:
             share = portfolio.shares[self._member]
             yield f"channels and anchors are those of member {self._member}, which has {share:.0%} of the weight"
         if masking is None:
-            yield f"{method} has no channels and no anchors" + (", so it has no attributions" if attributions else "")
+            yield f"{method} has no channels and no anchors"
         elif masking.too_many:
-            yield f"{masking.num_anchors:,} anchors are too many to mask one by one; attributions include them"
+            yield f"{masking.num_anchors:,} anchors are too many to mask one by one"
         elif masking.num_anchors > self.max_anchors:
             yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed: those that matter most"
 
@@ -280,7 +271,6 @@ def write_explanations(
     run: Path,
     files: Files,
     *,
-    attributions: bool = False,
     max_nodes: int = 500,
     max_anchors: int = 100,
     on_explained: OnExplained | None = None,
@@ -297,7 +287,7 @@ def write_explanations(
 
     def explanations() -> Iterator[tuple[int, Explanation | None]]:
         for rows, there, nodes in query.parts(_BATCH):
-            found = iter(explainer.explain(nodes, attributions=attributions) if len(there) else ())
+            found = iter(explainer.explain(nodes) if len(there) else ())
             explained = set(there.tolist())
             for i, row in enumerate(rows):
                 one = next(found) if i in explained else None
@@ -356,16 +346,6 @@ def _rows(found: Explanation) -> Iterator[Row]:
     yield from (_row("leaving out", item) for item in left_out)
     yield from (_row(f"{found.reference} instead", item) for item in found.by_channel)
     yield from (_row("silencing", item) for item in found.by_anchor)
-    if (shares := found.attributions) is not None:
-        by = "integrated gradients"
-        for kind, values in (
-            ("baseline", shares.baseline),
-            ("residual", shares.residual),
-            ("subgraph", shares.of_subgraph),
-        ):
-            yield by, kind, "", values
-        parts: Sequence[Contribution] = (*shares.channels, *shares.components, *shares.anchors)
-        yield from (_row(by, item) for item in parts)
 
 
 def _row(by: str, item: Contribution) -> Row:

@@ -2,7 +2,7 @@
 
 A contribution is a number for each class: the logit with the item minus the logit without it. Above 0, the item raises
 the logit of the class. For real-valued labels it is a difference of predicted values, in their unit.
-``probability_changes`` is the same for probabilities; real values and attributions have none.
+``probability_changes`` is the same for probabilities; real values have none.
 """
 
 from __future__ import annotations
@@ -138,26 +138,6 @@ class MemberContribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Attributions:
-    """Integrated gradients of similarities, component vectors and statistics.
-
-    ``logits`` are those of the networks (in a portfolio, of the member with channels), and ``baseline`` those of inputs
-    that are all 0. The parts (z0, the subchannels, topology) sum to the logits minus the baseline minus ``residual``,
-    the error of the numerical integral. So do the components plus ``of_subgraph``, the share of the subgraph's own
-    statistics.
-    """
-
-    steps: int
-    logits: Values
-    baseline: Values
-    residual: Values
-    channels: tuple[ChannelContribution, ...]
-    components: tuple[ComponentContribution, ...]
-    anchors: tuple[AnchorContribution, ...]
-    of_subgraph: Values
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """A prediction and the contributions to it.
 
@@ -174,7 +154,6 @@ class Explanation:
         by_channel: from replacing a part of the subgraph's vector by ``reference``.
         by_anchor: from masking an anchor; those that matter most come first.
         reference: ``training mean``, ``zero``, or empty for a model without channels.
-        attributions: integrated gradients, if requested.
         member: the member of a portfolio whose channels and anchors were masked; contributions are to the portfolio.
         notes: what is missing, and why.
     """
@@ -196,7 +175,6 @@ class Explanation:
     by_anchor: tuple[AnchorContribution, ...] = ()
     reference: str = ""
     member: str = ""
-    attributions: Attributions | None = None
     notes: tuple[str, ...] = ()
 
     def of_class(self, contributions: Sequence[float], name: str | None = None) -> float:
@@ -212,7 +190,6 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; contributions by class name."""
-        shares = self.attributions
         return {
             "nodes": list(self.nodes),
             "names": list(self.names),
@@ -226,16 +203,6 @@ class Explanation:
             **{name: self._items(getattr(self, name)) for name in self.__slots__ if name.startswith("by_")},
             "reference": self.reference,
             "member": self.member,
-            "attributions": None
-            if shares is None
-            else {
-                "steps": shares.steps,
-                **{name: self._by_class(getattr(shares, name)) for name in ("logits", "baseline", "residual")},
-                "by_channel": self._items(shares.channels),
-                "by_component": self._items(shares.components),
-                "of_subgraph": self._by_class(shares.of_subgraph),
-                "by_anchor": self._items(shares.anchors),
-            },
             "notes": list(self.notes),
         }
 

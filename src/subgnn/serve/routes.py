@@ -422,11 +422,10 @@ async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
 
 
 @router.post("/{run}/explain", response_model=schemas.Explanations)
-async def explain(request: Request, run: Run, body: schemas.SubgraphsToExplain) -> Any:
+async def explain(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Explain each prediction: contributions of nodes, components, channels and anchors."""
     size = check_size(body.subgraphs, state_of(request).limits, explained=True)
-    work = partial(run.explain, attributions=body.attributions)
-    return await answer_each(request, run, body, work, size=size, slow=True)
+    return await answer_each(request, run, body, run.explain, size=size, slow=True)
 
 
 @router.post("/{run}/complete", response_model=schemas.Completions)

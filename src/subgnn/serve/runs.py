@@ -238,9 +238,9 @@ class ServedRun:
         vectors = self.predictor.embeddings(subgraphs)
         return {"run": self.name, "width": vectors.shape[1], "vectors": [[float(x) for x in row] for row in vectors]}
 
-    def explain(self, subgraphs: Ragged, *, attributions: bool = False) -> dict[str, Any]:
+    def explain(self, subgraphs: Ragged) -> dict[str, Any]:
         """Explanations of predictions."""
-        found = self.explainer.explain(subgraphs, attributions=attributions)
+        found = self.explainer.explain(subgraphs)
         return {"run": self.name, "explanations": [explanation.to_json() for explanation in found]}
 
     def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> dict[str, Any]:

@@ -64,12 +64,6 @@ class SubgraphsToPredict(Subgraphs):
     )
 
 
-class SubgraphsToExplain(Subgraphs):
-    attributions: bool = Field(
-        False, description="Compute integrated gradients as well, which add up to the logits. Needs Captum."
-    )
-
-
 class SubgraphsToSearch(Subgraphs):
     top: int = Field(10, ge=1, le=100, description="How many known subgraphs to find for each.")
     by: By = Field("place", description="The same part of the graph, shared nodes, or the vectors of the run (class).")
