@@ -1,4 +1,4 @@
-"""docs/settings.md has every setting, with its default and what is accepted, and every recipe."""
+"""docs/settings.md has every setting, with its default and choices, and every recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, Literal
 import pytest
 
 from subgnn.channels.table import CHANNELS, SIMILARITIES
-from subgnn.config.files import describe
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings, ModelSettings, Recipe
 from subgnn.models.registry import MODELS, names_where
@@ -33,9 +32,7 @@ def sections() -> dict[str, type]:
 
 
 def accepted(kind: Any) -> str:
-    if typing.get_origin(kind) is Literal:
-        return ", ".join(map(str, typing.get_args(kind)))
-    return describe(kind)
+    return ", ".join(map(str, typing.get_args(kind))) if typing.get_origin(kind) is Literal else ""
 
 
 def default(field: Field[Any]) -> str:
@@ -58,7 +55,7 @@ def wanted_rows(kind: type) -> dict[str, tuple[str, str]]:
 
 def page_rows(section: str) -> dict[str, tuple[str, str, str]]:
     text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*) \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|(?: (.*?))? \| (.*) \|$", text, re.MULTILINE)
     return {key: (shown, choices, meaning) for key, shown, choices, meaning in rows}
 
 
