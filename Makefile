@@ -68,9 +68,7 @@ test-gpu: install-test
 test-portable: install-test chromium
 	$(BIN)/python tests/portable.py $(ARGS)
 
-# Pictures of pages are taken by the tests' browser; without one, the site has none.
-docs: install-test chromium
-	$(BIN)/python -m pytest -q tests/browser/screenshots.py
+docs: install-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 benchmark: install

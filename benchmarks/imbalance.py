@@ -3,7 +3,7 @@
     python benchmarks/imbalance.py --sets 5
 
 Subgraphs of 4 to 8 nodes of a random graph; those of the positive class have on average a third of their nodes among
-60 of the 1,500 nodes, the others a thirtieth. Prints the tables of docs/imbalance.md: means over sets, on test.
+60 of the 1,500 nodes, the others a thirtieth. Prints the tables of docs/alerts.md: means over sets, on test.
 """
 
 from __future__ import annotations

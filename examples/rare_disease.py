@@ -120,7 +120,7 @@ for place in np.argsort(-chances):
 #
 # The contribution of each phenotype, component and channel to the logit of the predicted class: the output with it,
 # minus the output without it. Above 0 it supports the class, below 0 it opposes it. These are differences of
-# predictions: they need not add up, and they describe the model, not the disease. docs/explain.md has the definitions.
+# predictions: they need not add up, and they describe the model, not the disease. docs/patients.md has the definitions.
 
 # %%
 train_rows = diseases.nodes.take(diseases.indices("train"))
@@ -162,4 +162,4 @@ print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_component
 drawn  # noqa: B018
 
 # %% [markdown]
-# To go on by hand, with the same run in a browser: `subgnn serve rare_disease/run` (docs/serve.md).
+# To go on by hand, with the same run in a browser: `subgnn serve rare_disease/run` (docs/deploy.md).

@@ -16,8 +16,7 @@ from tests.pages import ROOT, Block, Session, blocks
 
 DOCS = ROOT / "docs"
 RUN = [
-    f"{name}.md"
-    for name in ["quickstart", "concepts", "python", "command_line", "settings", "explain", "suites", "tuning"]
+    f"{name}.md" for name in ["quickstart", "concepts", "python", "command_line", "settings", "patients", "reproduce"]
 ]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
@@ -94,7 +93,7 @@ def test_every_page_is_in_the_index_and_in_the_menu():
         assert page == "README.md" or f"({page})" in index, page
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"^ +- (?:[\w ]+: )?(\w+\.md)$", menu, re.MULTILINE)
-    others = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "reference.md"]
+    others = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "options.md", "reference.md"]
     assert sorted(listed) == sorted([*pages, *others])
 
 

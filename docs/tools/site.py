@@ -4,36 +4,33 @@
   the repository.
 - Notebooks of docs/notebooks with their outputs, as pages.
 - The Python reference, from docstrings of the names in ``subgnn.__all__``.
-- Pictures of pages in a browser, which ``tests/browser/screenshots.py`` takes before the site is built. A page has a
-  comment in the place of a picture, ``<!-- screenshot: run.png: The page of a run -->``, so that the repository has no
-  pictures that could be out of date. Without a browser, the site has none either.
+- The options of every command, as ``--help`` prints them.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import typer
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from subgnn.cli.app import app
+
 ROOT = Path(__file__).parents[2]
-SCREENSHOTS = ROOT / "build" / "screenshots"
 _ELSEWHERE = re.compile(r"\]\(\.\./([^)#]+)")
 _INTO_DOCS = re.compile(r"\]\(docs/")
 _ROOT_FILES = {"CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"}
-_COMMENT = re.compile(r"^<!-- screenshot: (\S+\.png): (.+) -->$", re.MULTILINE)
 _REFERENCE = """# Python reference
 
 The public names of the package, all as `subgnn.NAME`; [python.md](python.md) has examples.
 
 ::: subgnn
 """
-_log = logging.getLogger("mkdocs.hooks")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -43,13 +40,9 @@ def on_files(files: Files, config: Any) -> Files:
     for path in sorted(linked):
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     files.append(File.generated(config, "reference.md", content=_REFERENCE))
+    files.append(File.generated(config, "options.md", content=options_page()))
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook_page(path)))
-    pictures = {name for text in texts for name, _ in _COMMENT.findall(text)}
-    for name in sorted(name for name in pictures if (SCREENSHOTS / name).is_file()):
-        files.append(File.generated(config, f"screenshots/{name}", abs_src_path=str(SCREENSHOTS / name)))
-    if pictures and not SCREENSHOTS.is_dir():
-        _log.info("there are no pictures of pages; make docs takes them if there is a browser")
     return files
 
 
@@ -73,13 +66,35 @@ def notebook_page(path: Path) -> str:
     return "\n\n".join([title[0], parts[0], *title[1:], *parts[1:]]) + "\n"
 
 
+def options_page() -> str:
+    """Every command with its arguments and options, from what ``--help`` prints."""
+    parts = [
+        "# Options of every command",
+        "What `subgnn COMMAND --help` prints; [command_line.md](command_line.md) has examples.",
+    ]
+
+    def describe(command: Any, path: str) -> None:
+        for name, inner in getattr(command, "commands", {}).items():
+            describe(inner, f"{path} {name}")
+        if hasattr(command, "commands"):
+            return
+        text = command.help.partition("\n\n")[0].replace("\n", " ")
+        rows = [f"| `{_spelling(one)}` | {(one.help or '').replace('|', '&#124;')} |" for one in command.params]
+        parts.extend([f"## {path}", text, "\n".join(["| option | |", "|---|---|", *rows])])
+
+    describe(typer.main.get_command(app), "subgnn")
+    return "\n\n".join(parts) + "\n"
+
+
+def _spelling(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.make_metavar(None) if parameter.metavar is None else parameter.metavar)
+    named = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    return named if parameter.is_flag or not parameter.metavar else f"{named} {parameter.metavar}"
+
+
 def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> str:
-    """Point links into the site, and put pictures in the place of their comments."""
-
-    def picture(found: re.Match[str]) -> str:
-        there = files.get_file_from_path(f"screenshots/{found[1]}")
-        return f"![{found[2]}](screenshots/{found[1]})" if there else ""
-
+    """Point links into the site."""
     if page.file.src_uri in _ROOT_FILES:
         markdown = _INTO_DOCS.sub("](", markdown)
-    return _COMMENT.sub(picture, _ELSEWHERE.sub(r"](\1", markdown))
+    return _ELSEWHERE.sub(r"](\1", markdown)

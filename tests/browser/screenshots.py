@@ -1,17 +1,16 @@
-"""Pictures of pages for the documentation site, of runs on the gene sets of the quick start.
+"""Pictures of pages for the documentation, of runs on the gene sets of the quick start.
 
-They are taken by ``pytest tests/browser/screenshots.py``, which ``make docs`` calls before it builds the site, and are
-written to build/screenshots; a page of docs/ names them (docs/tools/site.py).
+``pytest tests/browser/screenshots.py`` takes them again and writes them, with few colours, to docs/figures.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.cli.command import call
 from tests.pages import ROOT
@@ -19,9 +18,9 @@ from tests.pages import ROOT
 from .tabs import Tab
 from .test_served_page import Page, serving
 
-OUT = ROOT / "build" / "screenshots"
+OUT = ROOT / "docs" / "figures"
 GENES = ROOT / "examples" / "genes"
-PHONE, HEIGHT = 390, 1300
+PHONE, HEIGHT, LARGEST = 390, 1300, 150_000
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +37,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         called = call(*arguments)
         assert called.code == 0, called.err
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True)
     return found
+
+
+def save(page: Any, name: str) -> None:
+    """Write what a browser shows as a small file."""
+    path = OUT / f"{name}.png"
+    page.screenshot(path=path)
+    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+    assert path.stat().st_size < LARGEST
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def test_pages_of_runs(browser, folder, name, file):
     tab = Tab(browser)
     tab.page.set_viewport_size({"width": 1280, "height": HEIGHT})
     tab.page.goto((folder / file).as_uri())
-    tab.page.screenshot(path=OUT / f"{name}.png")
+    save(tab.page, name)
     tab.close()
 
 
@@ -65,14 +70,5 @@ def test_the_served_page(browser, address, name, width, scheme):
     for gene in ("TP53", "BAX", "HLA-A"):
         page.pick(gene, gene)
     page.settle()
-    page.page.screenshot(path=OUT / f"{name}.png")
+    save(page.page, name)
     page.close()
-
-
-def test_pages_name_pictures_that_were_taken():
-    named = {
-        name
-        for page in (ROOT / "docs").glob("*.md")
-        for name in re.findall(r"^<!-- screenshot: (\S+): ", page.read_text(encoding="utf-8"), re.MULTILINE)
-    }
-    assert named == {path.name for path in OUT.iterdir()}

@@ -18,7 +18,7 @@ messages and losses are weighted so that, in expectation, they equal those on th
 
 with p_uu = p_u for the loop that GCN adds (Kipf and Welling, 2017), and degrees d in the whole graph. *Differs from the
 paper:* batch normalisation between layers; without it, a graph of hubs and leaves took much longer to give more than
-degrees (docs/embeddings.md). *Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A
+degrees (docs/concepts.md). *Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A
 pair that is no edge counts 1 / (p_u p_v) where its ends are uniform, 1 where they are drawn by degree. Each sample adds
 itself to the counts it is weighted by, so nothing is divided by 0.
 """

@@ -5,7 +5,7 @@ the nodes, at least one, of up to 500 known subgraphs (training and validation, 
 are computed from the rest, without the subgraph itself and its group. Negatives are 150 nodes near the subgraph and 50
 elsewhere.
 
-Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (docs/complete.md); the bias is then set so
+Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (docs/gene_sets.md); the bias is then set so
 that the expected number of members, over all nodes, is the number left out. So a score is the probability that a node
 belongs to a subgraph that has lost a fifth of its members. Its log odds are the bias plus one term per feature,
 w_i (x_i - mean of x_i over nodes).

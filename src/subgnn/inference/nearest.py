@@ -8,7 +8,7 @@ centred (the default)   1 - cos(q - m, k - m)
 euclidean               |q - k|
 ======================= =================================================================
 
-The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/search.md).
+The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/patients.md).
 
 Candidates are found by 32-bit matrix products, with a margin for rounding, and ordered by 64-bit distances, so the
 answer is exact. Among more than 200,000 known vectors, an index (IVF: vectors in cells by their nearest centre) finds

@@ -2,7 +2,7 @@
 
 avg to gc are the paper's baselines (section 5, appendix D); topology to profiles are beyond it: a model that does
 not beat them has learned nothing that needs it. wlks, s2n, glass and ssnp were published after the paper for the same
-task (docs/peers.md). unsupervised gives vectors without labels; auto is a portfolio of others.
+task (docs/models.md). unsupervised gives vectors without labels; auto is a portfolio of others.
 """
 
 from __future__ import annotations
