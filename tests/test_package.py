@@ -67,7 +67,7 @@ def test_every_import_is_of_a_declared_dependency():
 def test_extras_are_complete_and_documented_and_errors_name_no_other():
     users = set(EXTRAS) - FOR_DEVELOPERS - {"all"}
     assert EXTRAS["all"] == [f"subgnn[{','.join(sorted(users))}]"]
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(EXTRAS)
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     named = {name for text in sources for name in re.findall(r'(?<!Dict\()\bextra ?= ?"(\w+)"', text)}
