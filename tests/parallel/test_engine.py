@@ -45,8 +45,8 @@ def work(job):
     return None
 
 
-def done(jobs, processes):
-    with LocalEngine(processes) as engine:
+def done(jobs, processes, preload=()):
+    with LocalEngine(processes, preload=preload) as engine:
         return dict(engine.map(work, jobs))
 
 
@@ -65,10 +65,11 @@ def test_each_worker_has_an_equal_share_of_the_memory():
         assert done([("memory", 0)], 2) == {("memory", 0): 3 * 10**9}
 
 
-def test_in_workers_of_which_some_die():
+@pytest.mark.parametrize("preload", [(), ("json", "no_such_module")])
+def test_in_workers_of_which_some_die(preload):
     jobs = [("die", 9), ("square", 3), ("crash", 0), ("leave", 0), ("environment", 0), ("lambda", 1), ("square", 5)]
     before = dict(os.environ)
-    found = done(jobs, 2)
+    found = done(jobs, 2, preload)
     assert dict(os.environ) == before
     assert set(found) == set(jobs)
     assert (found["square", 3], found["square", 5]) == (9, 25)
@@ -77,6 +78,23 @@ def test_in_workers_of_which_some_die():
     assert found["crash", 0].message.startswith("ZeroDivisionError")
     assert isinstance(found["lambda", 1], Failure)
     assert found["environment", 0] == LocalEngine().environment
+
+
+def loaded(name):
+    """Whether a module is there before anything asked for it, and the threads and the session of the process."""
+    return name in sys.modules, len(list(Path("/proc/self/task").iterdir())), os.getsid(0) == os.getpid()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+@pytest.mark.parametrize("starts_a_thread", [False, True])
+def test_workers_are_forked_from_one_process_unless_it_has_threads(tmp_path, monkeypatch, starts_a_thread):
+    source = "import threading, time; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
+    (tmp_path / "preloaded_here.py").write_text(source if starts_a_thread else "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with LocalEngine(2, preload=["preloaded_here"]) as engine:
+        found = [result for _, result in engine.map(loaded, ["preloaded_here"] * 3)]
+    # The second thread of a worker waits for the end of its parent.
+    assert found == [(not starts_a_thread, 2, True)] * 3
 
 
 def opened(folder):
@@ -165,7 +183,7 @@ from subgnn.parallel.engine import LocalEngine
 from subgnn.parallel.interrupts import raise_on_signals
 from tests.parallel.test_engine import linger
 raise_on_signals()
-list(LocalEngine(2).map(linger, sys.argv[1:]))
+list(LocalEngine(2, preload=["json"]).map(linger, sys.argv[1:]))
 """
 
 

@@ -8,6 +8,9 @@ large, such as a model, a pool (:meth:`LocalEngine.pool`) opens it once in each.
 :class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
 cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
 terminal reaches the parent only, which ends its workers. A worker whose parent is gone, for whatever reason, ends too.
+
+Importing torch and scikit-learn takes seconds of processor time. On Linux, an engine that knows what its workers will
+import (``preload``) starts one process that imports it, and forks that process for each worker.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import math
 import os
 import pickle
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -26,6 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -162,10 +168,13 @@ class LocalEngine:
     killed. Jobs with a true attribute ``on_gpu`` run beside the others, two at a time. A worker that is killed fails
     its job only, and another takes its place. Workers stay for the next ``map``, with what they have loaded; they
     end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
-    (:mod:`subgnn.parallel.memory`) that was in force when it was started, and ``threads`` threads.
+    (:mod:`subgnn.parallel.memory`) that was in force when it was started, and ``threads`` threads. Modules named in
+    ``preload`` are imported once for all workers, where that is possible.
     """
 
-    def __init__(self, processes: int = 1, *, threads: int = 1, apart: bool = False) -> None:
+    def __init__(
+        self, processes: int = 1, *, threads: int = 1, apart: bool = False, preload: Sequence[str] = ()
+    ) -> None:
         self.processes = processes
         self.has_workers = processes > 1 or apart
         self.running: list[Any] = []
@@ -175,6 +184,8 @@ class LocalEngine:
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
         self.environment = {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(threads))
         self._idle: list[_Worker] = []
+        can_fork = sys.platform == "linux" and hasattr(os, "pidfd_open") and threads == 1 and processes > 1
+        self._template = _Template(self.environment, preload) if preload and can_fork else None
 
     @property
     def slots(self) -> int:
@@ -256,12 +267,15 @@ class LocalEngine:
             if worker.is_alive():
                 return worker
             worker.end()
-        return _Worker(share_of_each(self.processes), self.environment)
+        return _Worker(share_of_each(self.processes), self.environment, self._template)
 
     def close(self) -> None:
         """End the workers, and remove what they shared."""
         _end_all(self._idle, grace=0.0)
         self._idle.clear()
+        if self._template is not None:
+            self._template.close()
+            self._template = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -335,16 +349,11 @@ class _Worker:
 
     holds: _LocalPool | None = None
 
-    def __init__(self, memory: int, environment: dict[str, str]) -> None:
+    def __init__(self, memory: int, environment: dict[str, str], template: _Template | None = None) -> None:
         self.pipe, theirs = Pipe()
-        paths = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
-        start = f"from subgnn.parallel.engine import run_worker; run_worker({theirs.fileno()}, {memory})"
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", start],  # -P: its import path is that of this process
-            stdin=subprocess.PIPE,  # its end tells the worker that this process is gone
-            env={**os.environ, **paths, **environment},
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
+        forked = template.fork(theirs.fileno(), memory) if template is not None else None
+        self._process: _Forked | subprocess.Popen[bytes] = forked or _interpreter(
+            f"run_worker({theirs.fileno()}, {memory})", environment, theirs.fileno()
         )
         theirs.close()  # so that the pipe ends with the worker
 
@@ -374,7 +383,137 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def _interpreter(call: str, environment: dict[str, str], descriptor: int) -> subprocess.Popen[bytes]:
+    """A fresh interpreter that calls a function of this module, with the import path of this process."""
+    paths = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", f"from subgnn.parallel.engine import *; {call}"],
+        stdin=subprocess.PIPE,  # its end tells the process that this one is gone
+        env={**os.environ, **paths, **environment},
+        pass_fds=(descriptor,),
+        start_new_session=True,
+    )
+
+
+_REQUEST, _REPLY = struct.Struct("=4sq"), struct.Struct("=q")  # what to do and a number; the answer
+
+
+class _Template:
+    """A process that has imported modules, and forks itself for each worker.
+
+    It does so only while it has one thread: a lock that another thread holds would stay locked in the copy.
+    """
+
+    def __init__(self, environment: dict[str, str], modules: Sequence[str]) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        one_thread = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+        call = f"run_template({theirs.fileno()}, {tuple(modules)!r})"
+        self._process = _interpreter(call, environment | one_thread, theirs.fileno())
+        theirs.close()
+
+    def fork(self, descriptor: int, memory: int) -> _Forked | None:
+        """Start a worker that has the given end of a pipe; None if it has to be a fresh interpreter."""
+        pid = self._ask(b"fork", memory, [descriptor])
+        return _Forked(pid, self) if pid > 0 else None
+
+    def exit_code(self, pid: int) -> int:
+        """How a worker ended that has ended."""
+        return self._ask(b"wait", pid, [])
+
+    def _ask(self, what: bytes, number: int, descriptors: Sequence[int]) -> int:
+        """The answer to a request; that of SIGKILL, which is negative, if the template is gone."""
+        try:
+            socket.send_fds(self._socket, [_REQUEST.pack(what, number)], descriptors)
+            answer = self._socket.recv(_REPLY.size)
+        except OSError:
+            answer = b""
+        return int(_REPLY.unpack(answer)[0]) if answer else -signal.SIGKILL
+
+    def close(self) -> None:
+        """End the template; workers go on."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
         cast(IO[bytes], self._process.stdin).close()
+
+
+class _Forked:
+    """A worker that was forked from a template: the part of :class:`subprocess.Popen` that is needed of it."""
+
+    stdin = None  # the worker reads that of its template
+
+    def __init__(self, pid: int, template: _Template) -> None:
+        self._pid, self._template = pid, template
+        self._code: int | None = None
+        self._descriptor = os.pidfd_open(pid)  # the template keeps the number from being used again
+
+    def poll(self) -> int | None:
+        if self._code is None and wait([self._descriptor], 0):
+            self._code = self._template.exit_code(self._pid)
+            os.close(self._descriptor)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None and not wait([self._descriptor], timeout):
+            raise subprocess.TimeoutExpired(str(self._pid), timeout or 0.0)
+        return cast(int, self.poll())
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptor, number)
+
+
+def run_template(descriptor: int, modules: Sequence[str]) -> None:
+    """Import modules, then fork this process when asked to: the main function of a template."""
+    for name in modules:
+        with suppress(ImportError):  # a job that needs it will report it
+            import_module(name)
+    with socket.socket(fileno=descriptor) as requests:
+        while True:
+            message, received, _, _ = socket.recv_fds(requests, _REQUEST.size, 1)
+            if not message:
+                return
+            what, number = _REQUEST.unpack(message)
+            if what == b"wait":
+                answer = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+            elif len(list(Path("/proc/self/task").iterdir())) > 1:
+                answer = 0
+            else:
+                answer = os.fork()
+                if answer == 0:
+                    requests.close()
+                    os.setsid()
+                    _run_and_exit(received[0], number)
+            for each in received:
+                os.close(each)
+            requests.send(_REPLY.pack(answer))
+
+
+def _run_and_exit(descriptor: int, memory: int) -> NoReturn:
+    """Run a worker, then end the process without what the template would do at its end."""
+    code = 1
+    try:
+        run_worker(descriptor, memory)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _how_it_ended(code: int) -> str:

@@ -44,6 +44,15 @@ from subgnn.training.options import TrainOptions
 
 _FEW_SUBGRAPHS, _FEW_EDGES = 100, 20_000  # up to these, fits run in this process
 _EPOCHS_BEFORE_ESTIMATE = 2
+_PRELOAD = (  # what the fits of a portfolio import
+    "subgnn.training.fits",
+    "sklearn.ensemble",
+    "subgnn.models.baselines.bag",
+    "subgnn.models.baselines.enrichment",
+    "subgnn.models.baselines.profiles",
+    "subgnn.models.baselines.topology",
+    "subgnn.models.kernel_machines.kernel_machine",
+)
 _IN_MEMORY = "/dev/shm"  # a folder of Linux whose files are in memory
 
 
@@ -334,7 +343,7 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
         engine = open_engine("ray", address=options.address, processes=options.processes)
     else:
         count = options.processes or usable_processes()
-        engine = LocalEngine(1 if small else count, apart=not small)
+        engine = LocalEngine(1 if small else count, apart=not small, preload=_PRELOAD)
     scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
     with engine, scratch as folder, one_thread():
         for _ in engine.map(_is_ready, range(engine.slots)):
