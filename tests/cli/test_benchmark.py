@@ -80,7 +80,7 @@ def test_a_suite_as_json_and_its_report(suite):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("run sinthetic --out y", "benchmark run: unknown suite 'sinthetic'; accepted: ablation, auto, folds,"),
+        ("run sinthetic --out y", "benchmark run: unknown suite 'sinthetic'; accepted: ablation, generalization,"),
         ("run real --out y", "no dataset is given; give at least one folder, such as --data ppi-bp=DIR"),
         ("run real --out y --data x", "--data: 'x'; accepted: NAME=DIR"),
         ("run synthetic --out y --memory 3KB", "--memory: 0 MB"),

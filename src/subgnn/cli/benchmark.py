@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -16,6 +17,9 @@ from subgnn.cli.options import ExperimentOptions, JsonFlag
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
+
+if TYPE_CHECKING:
+    from subgnn.lab.suites.spec import Suite
 
 benchmark = typer.Typer(no_args_is_help=True, help="Train several recipes and compare them.")
 
@@ -30,8 +34,14 @@ def run_benchmark(
     ],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
     seeds: Annotated[int | None, Option(min=1, help="Runs per model; by default as many as the suite says.")] = None,
-    data: Annotated[list[str] | None, Option(metavar="NAME=DIR", help="A dataset; may be repeated.")] = None,
-    models: Annotated[list[str] | None, Option(metavar="LABELS", help="Only these models, joined by commas.")] = None,
+    data: Annotated[
+        list[str] | None,
+        Option(metavar="NAME=DIR", help="A dataset, or a folder of datasets by their names; may be repeated."),
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        Option(metavar="LABELS", help="Only these models, joined by commas; package.module:NAME is one of your own."),
+    ] = None,
     datasets: Annotated[list[str] | None, Option(metavar="NAMES", help="Only these datasets.")] = None,
     split: Annotated[
         Literal["random", "stored", "published", "folds"] | None,
@@ -43,6 +53,15 @@ def run_benchmark(
             "--as-published", help="Add scores by other authors' selection rules, some of which use the test split."
         ),
     ] = False,
+    plan: Annotated[
+        bool, Option("--plan", help="Print what the missing runs cost; models of unknown cost are run once.")
+    ] = False,
+    job_seconds: Annotated[
+        float | None, Option(min=1, help="Stop a run after this time; it counts as failed. By default never.")
+    ] = None,
+    gpu_processes: Annotated[
+        int | None, Option(min=1, help="Networks on the GPU at a time, beside the other processes; by default 2.")
+    ] = None,
     options: ExperimentOptions,
 ) -> None:
     """Train the models of a suite on its datasets with several seeds, and compare them with published numbers.
@@ -61,17 +80,19 @@ def run_benchmark(
     found = find_suite(suite)
     if split is not None:
         found = replace(found, protocol=replace(found.protocol, split=split))
+    found, wanted = _with_plugins(found, _names(models or [], [model.label for model in found.models]))
     processes, device = options.processes, options.device
+    apart = plan or job_seconds is not None or gpu_processes is not None
     with (
         progress_bar() as bar,
         options.open(processes=processes, device=device) as workers,
-        LocalEngine(processes or 1) as here,
+        LocalEngine(processes or 1, apart=apart, gpu_jobs=gpu_processes or 2) as here,
     ):
         report = run_suite(
             found,
             out,
-            data=_folders(data or []),
-            models=_names(models or [], [model.label for model in found.models]),
+            data=_folders(data or [], [dataset.folder_of or dataset.name for dataset in found.datasets]),
+            models=wanted,
             datasets=_names(datasets or [], [dataset.name for dataset in found.datasets]),
             request=Request(
                 seeds=seeds or found.protocol.seeds,
@@ -84,7 +105,12 @@ def run_benchmark(
             ),
             engine=here if workers is None else RemoteEngine(workers),
             on_progress=bar.prepare,
+            plan=plan,
+            job_seconds=job_seconds or math.inf,
         )
+    if plan:
+        _print_plan(report["plan"], processes or 1, gpu_processes or 2, options.json)
+        return
     _print_report(report, out, options.json)
     failed = {failure["run"]: failure_text(failure) for failure in report["failures"]}
     if failed:
@@ -130,13 +156,51 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")
 
 
-def _folders(pairs: Sequence[str]) -> dict[str, Path]:
+def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, json: bool) -> None:
+    """The costs of the missing runs, by dataset and model, and the time that they take side by side."""
+    costs = {
+        on_gpu: sum(row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is on_gpu)
+        for on_gpu in (False, True)
+    }
+    minutes = max(costs[False] / processes, costs[True] / gpu_processes) / 60
+    if json:
+        print_json({"plan": plan, "minutes": minutes})
+        return
+    cells = []
+    for row in plan:
+        sign = "> " if row["at_least"] else ""
+        each = "unknown" if row["seconds"] is None else f"{sign}{row['seconds']:.1f}"
+        whole = "unknown" if row["seconds"] is None else f"{sign}{row['runs'] * row['seconds']:.0f}"
+        cells.append([row["dataset"], row["model"], "GPU" if row["on_gpu"] else "CPU", str(row["runs"]), each, whole])
+    print_table("Runs that are missing", ["dataset", "model", "on", "runs", "s each", "s in all"], cells)
+    print_line(f"about {minutes:.1f} minutes with --processes {processes} --gpu-processes {gpu_processes}")
+
+
+def _with_plugins(suite: Suite, wanted: list[str]) -> tuple[Suite, list[str]]:
+    """The suite with the models of plug-ins that the user names; to name one is to allow it."""
+    from subgnn.config.plugins import allow_plugin, is_plugin
+    from subgnn.lab.suites.spec import ModelSpec
+
+    added = [name for name in wanted if is_plugin(name) and name not in [model.label for model in suite.models]]
+    for name in added:
+        allow_plugin(name)
+    return replace(suite, models=(*suite.models, *(ModelSpec(name, name) for name in added))), wanted
+
+
+def _folders(texts: Sequence[str], known: Sequence[str]) -> dict[str, Path]:
+    """Folders by the names of their datasets; those of a folder of datasets that the suite knows."""
     found = {}
-    for pair in pairs:
-        name, sign, folder = pair.partition("=")
-        if not sign or not name or not folder:
-            raise UserError(f"'{pair}'", where="--data", hint="accepted: NAME=DIR, such as hpo-metab=data/hpo_metab")
-        found[name] = Path(folder)
+    for text in texts:
+        name, sign, folder = text.partition("=")
+        if sign and name and folder:
+            found[name] = Path(folder)
+            continue
+        inside = {one: Path(text) / one.replace("-", "_") for one in known}
+        here = {one: path for one, path in inside.items() if path.is_dir()}
+        if sign or not here:
+            hint = "accepted: NAME=DIR, such as hpo-metab=data/hpo_metab, or a folder of datasets with these names"
+            raise UserError(f"'{text}'", where="--data", hint=hint)
+        found |= here
     return found
 
 

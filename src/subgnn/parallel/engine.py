@@ -51,7 +51,8 @@ Stop = Callable[[], bool]
 _GRACE_SECONDS = 10.0  # for a worker to end in an orderly way
 LOOK_SECONDS = 0.2
 """Between two questions whether to end."""
-_ON_GPU = 2  # jobs that share a GPU: one alone leaves it idle between its steps
+ON_GPU = 2
+"""Jobs that share a GPU: one alone leaves it idle between its steps."""
 
 
 TOO_LONG = "it took too long"
@@ -165,17 +166,23 @@ class LocalEngine:
     """Processes of this machine, each with one job at a time.
 
     With one process, jobs run in this process, without any start, unless they are to run ``apart``, where they can be
-    killed. Jobs with a true attribute ``on_gpu`` run beside the others, two at a time. A worker that is killed fails
-    its job only, and another takes its place. Workers stay for the next ``map``, with what they have loaded; they
-    end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
+    killed. Jobs with a true attribute or key ``on_gpu`` run beside the others, ``gpu_jobs`` at a time. A worker that is
+    killed fails its job only, and another takes its place. Workers stay for the next ``map``, with what they have
+    loaded; they end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
     (:mod:`subgnn.parallel.memory`) that was in force when it was started, and ``threads`` threads. Modules named in
     ``preload`` are imported once for all workers, where that is possible.
     """
 
     def __init__(
-        self, processes: int = 1, *, threads: int = 1, apart: bool = False, preload: Sequence[str] = ()
+        self,
+        processes: int = 1,
+        *,
+        threads: int = 1,
+        apart: bool = False,
+        preload: Sequence[str] = (),
+        gpu_jobs: int = ON_GPU,
     ) -> None:
-        self.processes = processes
+        self.processes, self.gpu_jobs = processes, gpu_jobs
         self.has_workers = processes > 1 or apart
         self.running: list[Any] = []
         self._folder: TemporaryDirectory[str] | None = None
@@ -232,7 +239,7 @@ class LocalEngine:
         busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
         try:
             while (any(waiting.values()) or busy) and not stop():
-                for on_gpu, most in ((True, _ON_GPU), (False, self.processes)):
+                for on_gpu, most in ((True, self.gpu_jobs), (False, self.processes)):
                     free = most - sum(_on_gpu(job) is on_gpu for _, job, _ in busy.values())
                     for _ in range(min(free, len(waiting[on_gpu]))):
                         worker, job = self._worker(), waiting[on_gpu].pop()
@@ -524,7 +531,7 @@ def _how_it_ended(code: int) -> str:
 
 
 def _on_gpu(job: Any) -> bool:
-    return bool(getattr(job, "on_gpu", False))
+    return bool(job.get("on_gpu") if isinstance(job, dict) else getattr(job, "on_gpu", False))
 
 
 def _end_all(workers: Iterable[_Worker], *, grace: float) -> None:

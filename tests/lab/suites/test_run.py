@@ -90,6 +90,7 @@ def test_finished_runs_are_skipped(ran, monkeypatch):
     data, out, found = ran
     called = []
     monkeypatch.setattr(runs, "run_job", called.append)
+    monkeypatch.setattr(runs, "table_rows", lambda *_: [])
     assert run(tiny(), data, out) == found
     assert called == []
     run(tiny(), data, out, seeds=3)
@@ -159,6 +160,7 @@ def test_shared_work_is_done_once(ran, tmp_path, monkeypatch):
     pretrained = {**MODELS[2], "set": ["embeddings.source=gin"]}
     other = {**MODELS[0], "label": "other", "set": ["training.lr=0.5"]}
     monkeypatch.setattr(runs, "run_job", lambda job: None)
+    monkeypatch.setattr(runs, "table_rows", lambda *_: [])
     with pytest.raises(DataError, match="no finished runs"):
         run(tiny(models=[pretrained, MODELS[0], other]), data, tmp_path / "out")
     # One pretraining for two seeds of avg; for each seed, what the two SubGNNs have in common.

@@ -124,6 +124,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
             "majority": _constant_score(dataset),
+            "tested": len(dataset.subgraphs.indices("test")),
             "total_seconds": time.perf_counter() - begin,
             **_peak_memory(),
             **provenance(),

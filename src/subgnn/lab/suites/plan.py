@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
@@ -23,6 +24,7 @@ from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
 from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.models.recipes import portfolio
+from subgnn.models.registry import trainable_model_of
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
 from subgnn.storage.files import json_digest
@@ -104,10 +106,12 @@ def plan_jobs(
     whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
     variants = list(_variants(suite, name, models, request.overrides))
     rules = {model.label: model.rule for model in models if request.as_published}
+    most = {model.label: request.seeds if drawn else model.seeds or request.seeds for model in models}
+    on_gpu = request.device == "cuda" or (request.device == "auto" and torch.cuda.is_available())
     jobs: dict[str, dict[str, Any]] = {}
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
-        for entry, recipe in variants:
+        for entry, recipe in (one for one in variants if seed < most[one[0]["model"]]):
             seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
             key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
@@ -132,11 +136,17 @@ def plan_jobs(
                 # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
                 "recipe": replace(recipe, note="", published={}).plain(),
                 "device": request.device,
+                "on_gpu": on_gpu and _is_network(recipe),
                 "cache": request.cache,
                 "id_base": request.id_base,
                 "command": request.command,
             }
     return list(jobs.values())
+
+
+def _is_network(recipe: Recipe) -> bool:
+    """Whether a model is trained step by step, so that a GPU helps; a portfolio decides that by itself."""
+    return not recipe.is_portfolio and not trainable_model_of(recipe).is_fitted_in_one_go
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def collect(
     """The content of report.json; undefined numbers are None."""
     plain = [group for group in groups if not group.setting]
     rows = table_rows(suite, plain)
-    most = max((row["n"] for row in rows), default=0)
+    seeds = {model.label: model.seeds for model in suite.models if suite.protocol.split != "folds"}
+    highest = max((row["n"] for row in rows), default=0)
+    most = {row["model"]: min(seeds.get(row["model"], 0) or highest, highest) for row in rows}
     return {
         "suite": suite.name,
         "title": suite.title,
@@ -98,7 +100,9 @@ def collect(
         "generalization": _generalization(plain) if suite.study == "generalization" else [],
         "failures": [_failure(run, entry) for run in failed for entry in run["entries"]],
         "missing": [
-            f"{row['model']} on {row['dataset']}: {row['n']} of {most} runs" for row in rows if row["n"] < most
+            f"{row['model']} on {row['dataset']}: {row['n']} of {most[row['model']]} runs"
+            for row in rows
+            if row["n"] < most[row["model"]]
         ],
         "left_out": [d.name for d in suite.datasets if d.name not in {run["dataset"] for run in [*outcomes, *failed]}],
     }

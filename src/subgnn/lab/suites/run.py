@@ -3,6 +3,7 @@
 DIR/suite.json        the content of the suite
 DIR/data/NAME         generated datasets
 DIR/runs/NAME         one folder per run (:mod:`subgnn.lab.suites.job`), named by content
+DIR/results.csv       a line for each finished or failed run, added as it ends (:mod:`subgnn.lab.suites.table`)
 DIR/report.html       and report.md, report.json (:mod:`subgnn.lab.suites.report`)
 """
 
@@ -26,6 +27,7 @@ from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, has_test_score
 from subgnn.lab.suites.plan import Request, plan_jobs
 from subgnn.lab.suites.report import write_suite_report
 from subgnn.lab.suites.spec import DatasetSpec, Suite, parse_suite
+from subgnn.lab.suites.table import PACKAGED, TABLE, append_rows, read_tables, table_rows
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import find_model
@@ -52,6 +54,8 @@ def run_suite(
     request: Request | None = None,
     engine: Engine | None = None,
     on_progress: OnProgress = ignore,
+    plan: bool = False,
+    job_seconds: float = math.inf,
 ) -> dict[str, Any]:
     """Run a suite, or a part of it; finished runs are skipped.
 
@@ -62,9 +66,11 @@ def run_suite(
         request: seeds, overrides, device; by default the suite's seeds.
         engine: runs the jobs; this process by default.
         on_progress: called with a description, the jobs done and the jobs in all.
+        plan: run only the first seed of each model and dataset whose time is not known, and return the costs.
+        job_seconds: a run that takes longer is killed, and counts as failed.
 
     Returns:
-        The content of report.json.
+        The content of report.json; with ``plan``, ``plan``, a list of :func:`cost_plan`.
     """
     request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
     labels = [model.label for model in suite.models]
@@ -88,9 +94,63 @@ def run_suite(
         for job in jobs:
             job["out"] = str(out / RUNS / job["folder"])
         pending = [job for job in jobs if not _finished(job)]
-        _share(pending, engine, on_progress)
-        _map(engine, run_job, sorted(pending, key=turn), "runs", on_progress)
+        known = known_seconds(out)
+        if plan:
+            probes = {name: job for job in reversed(pending) for name in _names(suite, job) if name not in known}
+            selected = list({job["key"]: job for job in probes.values()}.values())
+        else:
+            selected = sorted(pending, key=turn)
+        _share(selected, engine, on_progress)
+        for job, result in _map(engine, run_job, selected, "runs", on_progress, job_seconds):
+            run = {**job, "message": result.message} if isinstance(result, Failure) else result
+            append_rows(table_rows(suite, run), out / TABLE)
+        if plan:
+            left = [job for job in pending if not (Path(job["out"]) / OUTCOME).is_file()]
+            return {"plan": cost_plan(suite, left, known_seconds(out), job_seconds)}
         return write_suite_report(out)
+
+
+def known_seconds(out: Path) -> dict[tuple[str, str, str], float]:
+    """Median seconds of a run by dataset, model and protocol: in the suite's own table, or in the packaged one."""
+    found: dict[tuple[str, str, str], float] = {}
+    for path in (PACKAGED, out / TABLE):
+        if path.is_file():
+            table = read_tables([path])
+            names = table["variant"].where(table["variant"].ne(""), table["model"])
+            medians = table.assign(model=names).groupby(["dataset", "model", "protocol"])["seconds"].median().dropna()
+            found |= {key: float(value) for key, value in medians.items()}
+    return found
+
+
+def _names(suite: Suite, job: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Dataset, model and protocol of a job, as its lines in the table have them."""
+    rows = table_rows(suite, {**job, "message": ""})
+    return [(row["dataset"], row["variant"] or row["model"], row["protocol"]) for row in rows]
+
+
+def cost_plan(
+    suite: Suite, jobs: Sequence[Mapping[str, Any]], known: Mapping[tuple[str, str, str], float], longest: float
+) -> list[dict[str, Any]]:
+    """What the runs that are left cost: for each dataset and model, their number, seconds of one and of all.
+
+    ``seconds`` is that of the limit where the probe was killed, and then ``at_least`` is true.
+    """
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for job in jobs:
+        name = _names(suite, job)[0]
+        each = known.get(name)
+        row = found.setdefault(
+            name,
+            {
+                **dict(zip(("dataset", "model", "protocol"), name, strict=True)),
+                "on_gpu": job["on_gpu"],
+                "runs": 0,
+                "seconds": longest if each is None and longest < math.inf else each,
+                "at_least": each is None,
+            },
+        )
+        row["runs"] += 1
+    return list(found.values())
 
 
 def turn(job: Mapping[str, Any]) -> tuple[int, int]:
@@ -99,13 +159,21 @@ def turn(job: Mapping[str, Any]) -> tuple[int, int]:
     return job["seed"], -len(auto["only"] or auto["candidates"])
 
 
-def _map(engine: Engine, function: Function, jobs: Sequence[Any], what: str, on_progress: OnProgress) -> None:
-    """Run jobs; the message of one that fails is written into the folder of its run."""
-    for done, (job, result) in enumerate(engine.map(function, jobs), 1):
+def _map(
+    engine: Engine,
+    function: Function,
+    jobs: Sequence[Any],
+    what: str,
+    on_progress: OnProgress,
+    seconds: float = math.inf,
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Run jobs and yield them with their results; the message of one that fails is written into its run's folder."""
+    for done, (job, result) in enumerate(engine.map(function, jobs, seconds=seconds), 1):
         if isinstance(result, Failure) and function is run_job:
             kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
             write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
         on_progress(what, done, len(jobs))
+        yield job, result
 
 
 def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress) -> None:
@@ -128,9 +196,10 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
         if isinstance(model, ChannelModel):
             settings = [plain["channels"], plain["prepare"], recipe.model.layers]
             prepare.setdefault(json_digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
-    _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)
-    several = [{**same[0], "share": "prepare"} for same in prepare.values() if len(same) > 1]
-    _map(engine, share_job, several, "preparing", on_progress)
+    several = [{**same[0], "share": "prepare", "on_gpu": False} for same in prepare.values() if len(same) > 1]
+    for what, shared in (("pretraining", list(pretrain.values())), ("preparing", several)):
+        for _ in _map(engine, share_job, shared, what, on_progress):
+            pass
 
 
 def _finished(job: Mapping[str, Any]) -> bool:

@@ -28,12 +28,13 @@ from typing import Any, Literal
 
 from subgnn.channels.table import check_channels
 from subgnn.config.files import Count, Seed, parse_table, read_toml
+from subgnn.config.plugins import is_plugin
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.lab.suites import FOLDER, suite_names
-from subgnn.models.recipes import check_tunable, find_recipe
+from subgnn.models.recipes import check_tunable, find_recipe, parse_recipe
 from subgnn.models.tensor_model import PaperBaselineSettings
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
@@ -101,13 +102,15 @@ class ModelSpec:
     """A recipe with a label.
 
     Args:
-        recipe: its name; ``{dataset}`` is replaced by the dataset's.
+        recipe: its name; ``{dataset}`` is replaced by the dataset's. ``package.module:NAME`` is a model of a plug-in.
         otherwise: the recipe for datasets that have none of that name.
         tune: lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
         channels: instead of the recipe's own.
         each: the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name replaces
             ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
         group: a model is compared with the best baseline of its group.
+        variant_of: the model whose variants share a row of the benchmark, which shows the best on validation.
+        seeds: the most runs on a given split, such as one of a model without randomness; 0 is the protocol's number.
         rule: by which its authors selected their published numbers; it has no part in a run of the model.
     """
 
@@ -120,6 +123,8 @@ class ModelSpec:
     each: str = ""
     baseline: bool = False
     group: str = ""
+    variant_of: str = ""
+    seeds: int = 0
     rule: Rule = ""
     published: Published = field(default_factory=Published)
 
@@ -166,7 +171,8 @@ class Suite:
 
     def split(self, dataset: DatasetSpec) -> str:
         """The split of a dataset's runs: its own or the protocol's, or the stored one with val and test exchanged."""
-        return "swapped" if dataset.swap else dataset.split or self.protocol.split
+        split = dataset.split or self.protocol.split
+        return "swapped" if dataset.swap and split == "stored" else split
 
     def recipe(self, model: ModelSpec, dataset: str, overrides: tuple[str, ...] = (), *, change: str = "") -> Recipe:
         """The settings of a model on a dataset.
@@ -175,6 +181,9 @@ class Suite:
             overrides: ``section.key=value``, after those of the model.
             change: one more, which may also be ``channels.KIND=N`` or ``channels.KIND/SIDE=N``.
         """
+        if is_plugin(model.recipe):
+            content = {"name": model.recipe.partition(":")[2], "method": model.recipe}
+            return parse_recipe(content, model.recipe, [*model.set, *overrides])
         name = model.recipe.replace("{dataset}", self.like(dataset).replace("-", "_"))
         if model.otherwise and name not in recipe_names():
             name = model.otherwise
