@@ -25,7 +25,6 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FOR_DEVELOPERS = {"benchmark", "docs", "test"}
 # Packages whose module has another name, and those that come with another package.
 DISTRIBUTIONS = {
-    "faiss": "faiss-cpu",
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
     "pydantic_core": "pydantic",

@@ -17,7 +17,7 @@ from subgnn.channels.table import CHANNELS, SIMILARITIES, check_channels, simila
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_program, export_run, program_inputs
+from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.models.recipes import parse_recipe
 from subgnn.prepare.measure import Plan, prepare
@@ -83,8 +83,6 @@ def test_a_run_is_trained_asked_explained_exported_and_served(channel, tmp_path)
     assert channel.name in [part.name for part in explained.by_channel]
     export_run(tmp_path / "run", tmp_path / "run.export", with_graph=True)
     np.testing.assert_array_equal(open_run(tmp_path / "run.export").predictor.outputs(SETS), outputs)
-    assert export_program(tmp_path / "run", tmp_path / "run.pt2")["bytes"] > 0
-    assert len(program_inputs(predictor, SETS)["channels"][0]) == 5
     runs = open_runs([f"small={tmp_path / 'run'}"], limits=Limits())
     with TestClient(create_app(runs, limits=Limits(), access=None), base_url="http://127.0.0.1") as asking:
         answered = asking.post("/api/runs/small/predict", json={"subgraphs": [[0, 1, 2]]})

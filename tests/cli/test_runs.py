@@ -96,11 +96,6 @@ def test_draw_and_explain_write_the_pictures_of_run_and_graph(folder, tmp_path):
     assert "accepted: .svg, .png, .pdf" in call(*why, "--draw", tmp_path / "d.jpg", "--force").error
 
 
-def test_a_pt2_is_a_program(folder, tmp_path):
-    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--json").json
-    assert (done["format"], "inputs" in done) == ("torch-export", True)
-
-
 def test_report(folder, tmp_path):
     page, out = folder / "run" / "report.html", tmp_path / "else.html"
     page.write_text("old")
@@ -129,7 +124,6 @@ def test_report(folder, tmp_path):
             "explain RUN --subgraphs NEW --out OUT.json --memory 3KB",
             "--memory: 0 MB is too little; accepted: a number with MB, GB or",
         ),
-        ("export RUN --out OUT.pt2 --with-graph", "--with-graph: a program cannot contain the graph; leave it out"),
         ("export NONE --out OUT", "no finished run"),
         ("report NONE", "no finished run"),
         ("evaluate NONE", "no finished run"),

@@ -1,8 +1,6 @@
-"""Nearest vectors, beside all pairs; and an index, beside the exact answer."""
+"""Nearest vectors, beside all pairs."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import nearest_vectors
-from subgnn.errors import DataError, MissingExtra, UserError
+from subgnn.errors import DataError, UserError
 from subgnn.inference import nearest
 from subgnn.inference.nearest import DISTANCES, Nearest
 
@@ -82,34 +80,6 @@ def test_small_and_large_numbers(scale, distance):
         (scale * queries).astype(np.float32), 6
     )
     np.testing.assert_array_equal(plain[0], scaled[0])
-
-
-@pytest.mark.parametrize("distance", DISTANCES)
-def test_an_index_finds_what_is_nearest(distance):
-    pytest.importorskip("faiss")
-    rng = np.random.default_rng(2)
-    centres = rng.normal(size=(20, 16))
-    known = centres[rng.integers(0, 20, 3000)] + 0.5 * rng.normal(size=(3000, 16))
-    known[7] = np.nan
-    queries = centres[rng.integers(0, 20, 50)] + 0.5 * rng.normal(size=(50, 16))
-    exact = Nearest(known, distance=distance, method="exact").find(queries, 10)
-    found = Nearest(known, distance=distance, method="index").find(queries, 10)
-    same = [len(set(a) & set(b)) for a, b in zip(exact[0].tolist(), found[0].tolist(), strict=True)]
-    assert np.mean(same) > 9.9
-    for i in np.flatnonzero(np.array(same) == 10):
-        np.testing.assert_array_equal(found[0][i], exact[0][i])
-        np.testing.assert_array_equal(found[1][i], exact[1][i])
-    again = Nearest(known, distance=distance, method="index").find(queries, 10)
-    np.testing.assert_array_equal(again[0], found[0])
-
-
-def test_many_known_vectors_need_an_index(monkeypatch):
-    monkeypatch.setattr(nearest, "EXACT_VECTORS", 10)
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    assert Nearest(np.eye(10)).find(np.eye(10), 1)[0].ravel().tolist() == list(range(10))
-    with pytest.raises(MissingExtra, match=r"11 vectors.* needs the package faiss-cpu; .*subgnn\[scale\]"):
-        Nearest(np.eye(11))
-    assert Nearest(np.eye(11), method="exact").find(np.eye(11), 1)[0].ravel().tolist() == list(range(11))
 
 
 def test_queries_without_a_vector_find_nothing():

@@ -13,7 +13,7 @@ import torch
 from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.train_recipe import train
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run, make_program
+from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.recipes import check_recipe, find_recipe
@@ -143,9 +143,7 @@ def test_an_export_answers_alike_and_holds_as_many_networks_as_its_recipe_says(d
             open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / f"{held}.safetensors", change))
 
 
-def test_several_networks_are_refused_where_there_can_be_one(predictor, monkeypatch, tmp_path):
-    with pytest.raises(UserError, match="means over 3 networks"):
-        make_program(predictor)
+def test_several_networks_are_refused_where_there_can_be_one(monkeypatch, tmp_path):
     with pytest.raises(UserError, match=r"training\.members is 2"):
         check_recipe(find_recipe("bag", ["training.members=2"]), dataset().graph)
     monkeypatch.setattr(build, "is_large", lambda *_: True)

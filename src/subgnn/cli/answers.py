@@ -172,10 +172,6 @@ def search_subgraphs(
         ),
     ] = None,
     include_test: Annotated[bool, Option("--include-test", help="Also search the test split.")] = False,
-    index: Annotated[
-        Literal["auto", "exact", "index"] | None,
-        Option(help="Compare all vectors, or use a faiss index; auto does so above 200,000.", show_default="auto"),
-    ] = None,
     options: AnswerOptions,
 ) -> None:
     """Find the known subgraphs nearest to new ones, with their labels, distances and shared nodes.
@@ -193,14 +189,13 @@ def search_subgraphs(
     options.check(None if of_vectors else run, out, json_on_stdout=True)
     if of_vectors and by is not None:
         raise UserError(f"{run} is a file of vectors, which are compared", where="--by", hint="leave it out")
-    for option, value in (("--distance", distance), ("--index", index)):
-        if value is not None and not of_vectors and by != "class":
-            raise UserError("only vectors have this choice", where=option, hint="pass --by class, or leave it out")
+    if distance is not None and not of_vectors and by != "class":
+        raise UserError("only vectors have this choice", where="--distance", hint="pass --by class, or leave it out")
     from subgnn.inference.search import SearchOptions, search_files
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
-    chosen = SearchOptions(top, distance or "centred", include_test, index or "auto", by or "place")
+    chosen = SearchOptions(top, distance or "centred", include_test, by or "place")
     answers, count = search_files(run, files, chosen)
     if options.json and out == STANDARD_STREAM:
         how = {"distance": chosen.distance} if of_vectors or by == "class" else {}

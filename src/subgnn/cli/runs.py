@@ -12,7 +12,6 @@ from typer import Argument, Exit, Option
 from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RunPath, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.train import print_result
-from subgnn.errors import UserError
 from subgnn.storage.files import finite
 
 
@@ -68,13 +67,7 @@ def verify_records(
 
 def export_run_file(
     run: RunPath,
-    out: Annotated[
-        Path,
-        Option(
-            metavar="FILE",
-            help="The file to write; a .pt2 file is a torch.export program that maps distances to logits.",
-        ),
-    ],
+    out: Annotated[Path, Option(metavar="FILE", help="The file to write.")],
     with_graph: Annotated[
         bool, Option("--with-graph", help="Include the graph, so that no other file is needed.")
     ] = False,
@@ -87,23 +80,15 @@ def export_run_file(
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
     check_paths(run, out=out, force=force)
-    from subgnn.inference.export import export_program, export_run
+    from subgnn.inference.export import export_run
 
-    program = out.suffix == ".pt2"
-    if program:
-        if with_graph:
-            raise UserError("a program cannot contain the graph", where="--with-graph", hint="leave it out")
-        about = export_program(run, out, data=data, overwrite=force)
-    else:
-        about = export_run(run, out, data=data, with_graph=with_graph, overwrite=force)
+    about = export_run(run, out, data=data, with_graph=with_graph, overwrite=force)
     if json:
-        kind = "torch-export" if program else "portable"
-        print_json({"run": str(run), "out": str(out), "format": kind, **about})
+        print_json({"run": str(run), "out": str(out), **about})
         return
     print_line(f"{out}: {about['bytes']:,} bytes")
-    if not program:
-        more = () if with_graph else ("--data", "DIR")
-        print_next("predict", out, *more, "--subgraphs", "FILE", "--out", "predictions.tsv")
+    more = () if with_graph else ("--data", "DIR")
+    print_next("predict", out, *more, "--subgraphs", "FILE", "--out", "predictions.tsv")
 
 
 def report_run(

@@ -1,4 +1,4 @@
-"""Find the nearest vectors: exactly, or among many with a faiss index.
+"""Find the nearest vectors, exactly.
 
 ======================= =================================================================
 distance                of a query q and a known vector k, m being the mean of the known
@@ -11,9 +11,7 @@ euclidean               |q - k|
 The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/patients.md).
 
 Candidates are found by 32-bit matrix products, with a margin for rounding, and ordered by 64-bit distances, so the
-answer is exact. Among more than 200,000 known vectors, an index (IVF: vectors in cells by their nearest centre) finds
-candidates in the cells around a query: their distances are exact, but a few of the nearest may be missed. The choice
-depends on the known vectors alone, so the answer to a query does not depend on other queries.
+answer is exact, and the answer to a query does not depend on other queries.
 """
 
 from __future__ import annotations
@@ -24,37 +22,26 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.errors import DataError, MissingExtra, UserError, choices
+from subgnn.errors import DataError, UserError, choices
 from subgnn.parallel.memory import share
 
 Distance = Literal["cosine", "centred", "euclidean"]
 DISTANCES: tuple[Distance, ...] = get_args(Distance)
-Method = Literal["auto", "exact", "index"]
-METHODS: tuple[Method, ...] = get_args(Method)
-EXACT_VECTORS = 200_000
-"""The most known vectors for which ``auto`` compares all of them."""
 _ROUNDING = 1e-5  # of matrix products of 32 bits, relative to the squared lengths
 _LINE = 1e-8  # of squares of vectors: that of the smaller direction which is rounding
 _DIGITS = 12  # of cosines; those beyond are rounding
 _BLOCK = 4096  # known vectors that are compared at once
-_CELLS_SEARCHED, _SPARE = 64, 32
-_TRAINED_PER_CELL = 64
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Places among the known vectors and distances, the nearest first: (n, k) each, k being ``top`` or, where there are
-fewer, the number of known vectors; -1 and NaN for a query that is NaN, and where an index finds fewer."""
+fewer, the number of known vectors; -1 and NaN for a query that is NaN."""
 
 
 class Nearest:
-    """Known vectors (m, width), ready for queries; those with NaN are never found.
+    """Known vectors (m, width), ready for queries; those with NaN are never found."""
 
-    Args:
-        method: compare all, or use a faiss index; ``auto`` is exact up to :data:`EXACT_VECTORS`.
-    """
-
-    def __init__(self, known: NDArray[Any], *, distance: Distance = "centred", method: Method = "auto") -> None:
-        for name, given, accepted in (("distance", distance, DISTANCES), ("method", method, METHODS)):
-            if given not in accepted:
-                raise UserError(f"unknown {name} '{given}'", where=name, hint=choices(str(given), accepted))
+    def __init__(self, known: NDArray[Any], *, distance: Distance = "centred") -> None:
+        if distance not in DISTANCES:
+            raise UserError(f"unknown distance '{distance}'", where="distance", hint=choices(str(distance), DISTANCES))
         self.distance, self.known = distance, _checked(known, "known vectors")
         self.present = np.flatnonzero(~np.isnan(self.known).any(axis=1))
         self.mean, self._scale = np.zeros(self.known.shape[1]), 1.0
@@ -65,13 +52,10 @@ class Nearest:
         if distance == "euclidean":  # so that squares of 32 bits neither overflow nor vanish
             largest = [float(np.abs(self.known[rows]).max(initial=0)) for rows in self._blocks()]
             self._scale = max(largest, default=0.0) or 1.0
-        large = len(self.present) > EXACT_VECTORS if method == "auto" else method == "index"
-        self._index = self._make_index() if large and len(self.present) else None
-        if self._index is None:  # the points, 32 bits each
-            self._screened = np.empty((len(self.present), self.known.shape[1]), np.float32)
-            for begin, rows in zip(range(0, len(self.present), _BLOCK), self._blocks(), strict=True):
-                self._screened[begin : begin + len(rows)] = self._points(self.known[rows])
-            self._half_squares = np.square(self._screened).sum(axis=1) / 2
+        self._screened = np.empty((len(self.present), self.known.shape[1]), np.float32)  # the points, 32 bits each
+        for begin, rows in zip(range(0, len(self.present), _BLOCK), self._blocks(), strict=True):
+            self._screened[begin : begin + len(rows)] = self._points(self.known[rows])
+        self._half_squares = np.square(self._screened).sum(axis=1) / 2
 
     @property
     def sees_sides_only(self) -> bool:
@@ -137,10 +121,6 @@ class Nearest:
 
     def _candidates(self, points: NDArray[np.float64], top: int) -> Iterator[NDArray[np.int64]]:
         """For each point, positions that include those of the nearest vectors."""
-        if self._index is not None:
-            _, found = self._index.search(points.astype(np.float32), min(top + _SPARE, len(self.present)))
-            yield from (self.present[places[places >= 0]] for places in found)
-            return
         # What orders the distances of a point, but for rounding: -q.k or |k|^2 / 2 - q.k.
         scores = -(points.astype(np.float32) @ self._screened.T)
         rounding = np.full(len(points), _ROUNDING, np.float32)
@@ -152,43 +132,21 @@ class Nearest:
             farthest = np.partition(row, top - 1)[top - 1] + least
             yield self.present[np.flatnonzero(~(row > farthest))]  # with NaN, of what overflows
 
-    def _make_index(self) -> Any:
-        """A faiss IVF index, with about as many cells as there are vectors per cell."""
-        try:
-            import faiss
-        except ImportError:
-            feature = f"a search among {len(self.present):,} vectors without comparing all of them"
-            raise MissingExtra("faiss-cpu", extra="scale", feature=feature) from None
-        width, count = self.known.shape[1], len(self.present)
-        cells = max(1, int(np.sqrt(count)))
-        # Of vectors of length 1, those with the smallest angle are those with the smallest distance.
-        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, cells, faiss.METRIC_L2)
-        index.cp.seed, index.cp.min_points_per_centroid = 1, 1  # few vectors are no reason for a warning
-        index.nprobe = min(cells, _CELLS_SEARCHED)
-        some = self.present[np.linspace(0, count - 1, min(count, _TRAINED_PER_CELL * cells)).astype(np.int64)]
-        index.train(self._points(self.known[some]).astype(np.float32))
-        for rows in self._blocks():
-            index.add(self._points(self.known[rows]).astype(np.float32))
-        return index
 
-
-def nearest_vectors(
-    queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred", method: Method = "auto"
-) -> Found:
+def nearest_vectors(queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred") -> Found:
     """Find the nearest known vectors for each query: positions and distances, (n, top) each, nearest first.
 
     Args:
         queries: (n, width).
         known: (m, width).
         distance: ``centred``, the cosine after subtracting the mean of the known vectors; ``cosine``; ``euclidean``.
-        method: ``exact``, or a faiss ``index``; ``auto`` is exact up to 200,000 known vectors.
 
     Example:
         >>> places, distances = nearest_vectors([[1.0, 0.2]], [[0.0, 1.0], [2.0, 0.0]], top=1, distance="cosine")
         >>> places.tolist(), distances.round(3).tolist()
         ([[1]], [[0.019]])
     """
-    return Nearest(known, distance=distance, method=method).find(queries, top)
+    return Nearest(known, distance=distance).find(queries, top)
 
 
 def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:

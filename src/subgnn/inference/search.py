@@ -21,7 +21,7 @@ from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_fil
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError, choices, excerpt, warn
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
-from subgnn.inference.nearest import Distance, Found, Method, Nearest
+from subgnn.inference.nearest import Distance, Found, Nearest
 from subgnn.inference.overlap import By, Overlap
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
@@ -45,13 +45,12 @@ _DATA_HINT = "say where the dataset is with --data, or search a file of vectors 
 class SearchOptions:
     """How many known subgraphs to find, whether to include test, and how to compare.
 
-    ``distance`` and ``method`` are of vectors: of ``by="class"``, and of files.
+    ``distance`` is of vectors: of ``by="class"``, and of files.
     """
 
     top: int = 10
     distance: Distance = "centred"
     test: bool = False
-    method: Method = "auto"
     by: By = "place"
 
     def __post_init__(self) -> None:
@@ -75,7 +74,7 @@ class KnownSubgraphs:
         self._parts: list[NDArray[np.float32]] = []
         self._vectors: NDArray[np.float32] | None = None
         self._overlaps: dict[tuple[By, bool], tuple[NDArray[np.int64], Overlap]] = {}
-        self._nearest: dict[tuple[Distance, bool, Method], tuple[NDArray[np.int64], Nearest]] = {}
+        self._nearest: dict[tuple[Distance, bool], tuple[NDArray[np.int64], Nearest]] = {}
 
     def __len__(self) -> int:
         return 0 if self.subgraphs is None else len(self.subgraphs)
@@ -120,7 +119,7 @@ class KnownSubgraphs:
             places, overlap = self._overlaps[options.by, options.test]
             found, distances = overlap.find(subgraphs, options.top)
         else:
-            places, nearest = self._nearest[options.distance, options.test, options.method]
+            places, nearest = self._nearest[options.distance, options.test]
             found, distances = nearest.find(self._predictor.embeddings(subgraphs), options.top)
         return np.where(found >= 0, places[found], -1), distances
 
@@ -130,7 +129,7 @@ class KnownSubgraphs:
 
     def prepare(self, options: SearchOptions) -> None:
         """Compute what a search needs of the known subgraphs."""
-        key = options.distance, options.test, options.method
+        key = options.distance, options.test
         if not self.is_ready(options) or (options.by == "class" and key not in self._nearest):
             places = self.places(test=options.test)
             if not len(places) or self.subgraphs is None:
@@ -263,7 +262,7 @@ class SearchAnswers:
 
 def _prepared(known: NDArray[np.float32], options: SearchOptions) -> Nearest:
     """Known vectors, ready for queries; a warning if their cosines are all 1 or -1."""
-    nearest = Nearest(known, distance=options.distance, method=options.method)
+    nearest = Nearest(known, distance=options.distance)
     if nearest.sees_sides_only:
         what = (
             f"all vectors lie on one line, so the cosine distance '{options.distance}' tells only its two sides apart"
