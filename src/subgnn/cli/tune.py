@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import DatasetPath, ExperimentOptions, RecipeName
-from subgnn.cli.output import print_json, print_line, print_next, print_table
-
-_MAX_ROWS = 5
+from subgnn.cli.options import DatasetPath, IdBase, JsonFlag, MemoryLimit, RecipeName, Settings
+from subgnn.cli.output import print_json, print_line, print_next
+from subgnn.errors import extra_package
+from subgnn.training.options import CacheFlag, DeviceName
 
 
 @dataclass(frozen=True, slots=True)
 class TuneOptions:
     """Options of the search, as :func:`subgnn.lab.tuning.tune.tune` takes them."""
 
-    trials: Annotated[int, Option(min=1, help="Trials in the study, over all workers and calls.")] = 50
+    trials: Annotated[int, Option(min=1, help="Trials in the study, over all calls.")] = 50
     storage: Annotated[str | None, Option(metavar="URL", help="Database or SQLite file; default OUT/study.db.")] = None
     study: Annotated[str | None, Option(metavar="NAME", help="The study; default DATASET/RECIPE/SPACE.")] = None
     folds: Annotated[
@@ -29,73 +28,51 @@ class TuneOptions:
     ] = 5
     timeout: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Start no trial after this time.")] = None
     seed: Annotated[int, Option(min=0, help="Seed of the search.")] = 0
+    device: DeviceName = "auto"
+    cache: CacheFlag = True
 
 
-@with_options(TuneOptions, ExperimentOptions)
+@with_options(TuneOptions)
 def tune_recipe(
     *,
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="DIR", help="The folder for results.")] = Path("tuned"),
     recipe: RecipeName = "subgnn",
     space: Annotated[str | None, Option(help="Search space: a name or .toml file; default the paper's.")] = None,
-    search: TuneOptions,
-    options: ExperimentOptions,
+    settings: Settings = None,
+    id_base: IdBase = None,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+    options: TuneOptions,
 ) -> None:
-    """Search for better settings by cross-validation; test subgraphs are never used.
+    """Search for better settings by cross-validation with Optuna; test subgraphs are never used.
 
-    The same command continues the study. Several machines share a study through the same --storage.
+    The same command continues the study. Commands with the same --storage, here or on other machines, share one.
 
     Example: subgnn tune my_folder --recipe subgnn --space paper --trials 50 --out tuned
     """
+    with extra_package("optuna", extra="tune", feature="tune"):
+        import optuna  # noqa: F401
     from subgnn.data.formats import read_dataset
     from subgnn.lab.tuning.search_space import find_space
-    from subgnn.lab.tuning.study import require_optuna
     from subgnn.models.recipes import find_recipe
 
-    require_optuna()
-    chosen = find_recipe(recipe, options.settings or ())
+    chosen = find_recipe(recipe, settings or ())
     wanted = None if space is None else find_space(space)
     from subgnn.lab.tuning.tune import tune
-    from subgnn.parallel.engine import LocalEngine
     from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
-    dataset = read_dataset(path, id_base=options.id_base)
-    processes = options.processes or 1
-    with (
-        progress_bar() as bar,
-        options.open(processes=options.processes, device=options.device) as workers,
-        LocalEngine(processes, threads=max(1, (os.cpu_count() or 1) // processes)) as here,
-    ):
-        found = tune(
-            dataset,
-            chosen,
-            out,
-            space=wanted,
-            device=options.device,
-            cache=options.cache,
-            engine=workers or here,
-            on_progress=bar.prepare,
-            **asdict(search),
-        )
-    if options.json:
+    dataset = read_dataset(path, id_base=id_base)
+    with progress_bar() as bar:
+        found = tune(dataset, chosen, out, space=wanted, on_progress=bar.prepare, **asdict(options))
+    if json:
         print_json(found)
-    else:
-        _print_result(found, path)
-
-
-def _print_result(found: dict[str, Any], path: Path) -> None:
-    from subgnn.lab.tuning.tune import score_word
-
+        return
     best = found["best"]
-    counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
-    scored = [row for row in found["leaderboard"] if row["state"] == "complete"][:_MAX_ROWS]
-    rows = [(str(row["trial"]), *(f"{row[name]:.3f}" for name in ("score", "loss", "seconds"))) for row in scored]
-    print_table(f"{found['study']}: {counts}", ("trial", score_word(found), "loss", "seconds"), rows)
-    values = ((name, f"{v:.4g}" if isinstance(v, float) else v) for name, v in best["parameters"].items())
-    print_line(f"settings of trial {best['trial']}: {', '.join(f'{name}={value}' for name, value in values)}")
-    print_line(
-        f"best {score_word(found)} {best['score']:.3f}, loss {best['loss']:.3f} (trial {best['trial']}); "
-        "no test subgraph was seen"
-    )
+    counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items())
+    print_line(f"{found['study']}: {counts}; {found['files']['trials']} lists them")
+    for name, value in best["parameters"].items():
+        print_line(f"  {name} = {f'{value:.4g}' if isinstance(value, float) else value}")
+    print_line(f"best {found['score_name']} {best['score']:.3f} (trial {best['trial']}); no test subgraph was seen")
     print_next("train", path, "--recipe", found["files"]["recipe"], "--out", f"runs/{found['recipe']}_tuned")

@@ -11,7 +11,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import UserError
-from subgnn.lab.tuning.search_space import find_space, parameters, parse_space, space_names, with_parameters
+from subgnn.lab.tuning.search_space import find_space, parse_space, space_names
 from subgnn.models.recipes import find_recipe
 from tests.training.examples import recipe
 
@@ -23,12 +23,8 @@ model.layers = {low = 1, high = 3}
 model.head = {low = 4, high = 16, step = 4}
 model.norm = {choices = ["none", "batch"]}
 
-[channels."position/border"]
-use = {choices = [true, false]}
-num_anchors = {low = 2, high = 6, step = 2}
-
-[channels.structure]
-num_anchors = {choices = [1, 5]}
+channels."position/border".num_anchors = {low = 2, high = 6, step = 2}
+channels.structure.num_anchors = {choices = [1, 5]}
 """
 
 
@@ -39,16 +35,15 @@ def parse(text: str):
 def test_read(tmp_path):
     (tmp_path / "mine.toml").write_text(TEXT)
     space = find_space(str(tmp_path / "mine.toml"))
-    assert (space.name, space.note) == ("mine", "Why these.")
+    assert space.name == "mine"
     assert space.dimensions == {
         "training.lr": FloatDistribution(1e-4, 1e-2, log=True),
         "training.weight_decay": FloatDistribution(0.0, 1.0, step=0.25),
         "model.layers": IntDistribution(1, 3),
         "model.head": IntDistribution(4, 16, step=4),
         "model.norm": CategoricalDistribution(("none", "batch")),
-        "channels.position/border.use": CategoricalDistribution((True, False)),
-        "channels.position/border.num_anchors": IntDistribution(2, 6, step=2),
-        "channels.structure.num_anchors": CategoricalDistribution((1, 5)),
+        "channels.position/border": IntDistribution(2, 6, step=2),
+        "channels.structure": CategoricalDistribution((1, 5)),
     }
 
 
@@ -66,10 +61,10 @@ def test_read(tmp_path):
         ("model.dropout = {low = 0, high = 2}", "model.dropout is 2.*from 0 to 1"),
         ("model.norm = {low = 0, high = 2}", "model.norm is '0'; accepted: none, batch, layer"),
         ('model.norm = {choices = ["bacth"]}', "model.norm is 'bacth'; .*did you mean 'batch'"),
-        ("model.layers = {choices = [1, 1]}", "a choice occurs twice"),
         ("channels.strukture.num_anchors = {low = 1, high = 2}", "unknown name 'strukture'.*mean 'structure'"),
         ("channels.structure.num_anchors = {low = 0, high = 2}", "num_anchors is 0; accepted: a whole number from 1"),
-        ("channels.structure.use = {choices = [1, 0]}", r"use is .*\[true, false\]"),
+        ("channels.structure.use = {choices = [1, 0]}", "unknown name 'use' in channels.structure; .*num_anchors"),
+        ("channels.structure = 5", "channels.structure is '5'; a table is accepted"),
         ("", "the search space is empty"),
     ],
 )
@@ -81,52 +76,41 @@ def test_refused(text, message):
 
 
 def test_values_go_where_they_belong():
-    found, current = parameters(parse(TEXT), recipe())
-    assert current == {
+    own, space = {}, parse(TEXT)
+    assert space.apply(recipe(), lambda name, _, value: own.setdefault(name, value)) == recipe()
+    assert own == {
         "training.weight_decay": 0.0,
         "training.lr": 1e-2,
         "model.layers": 1,
         "model.head[0]": 16,
         "model.head[1]": 8,
         "model.norm": "batch",
-        "channels.position/border.use": True,
-        "channels.position/border.num_anchors": 4,
-        "channels.structure.num_anchors": 3,
+        "channels.position/border": 4,
+        "channels.structure": 3,
     }
-    assert set(found) == set(current)
-    values = {name: one.choices[-1] if hasattr(one, "choices") else one.high for name, one in found.items()}
-    drawn = with_parameters(recipe(), values)
+    drawn = space.apply(recipe(), lambda _, one, __: one.choices[-1] if hasattr(one, "choices") else one.high)
     assert (drawn.training.lr, drawn.model.layers, drawn.model.head, drawn.model.norm) == (1e-2, 3, (16, 16), "batch")
-    # position/border is switched off; structure has one number for both sides.
+    # structure has one number for both sides.
     assert {channel.name: channel.num_anchors for channel in drawn.channels} == {
         "position/internal": 3,
+        "position/border": 6,
         "neighborhood/internal": 3,
         "neighborhood/border": 3,
         "structure/internal": 5,
         "structure/border": 5,
     }
     assert drawn.prepare == recipe().prepare
-    assert with_parameters(recipe(), current) == recipe()
-
-
-def test_a_channel_the_recipe_lacks():
+    # A channel that the recipe lacks stays off.
     bare = replace(recipe(), channels=(ChannelSettings("structure", "border", 3),))
-    drawn = with_parameters(bare, {"channels.position/border.use": True, "channels.position/border.num_anchors": 4})
-    assert [(c.name, c.num_anchors) for c in drawn.channels] == [("structure/border", 3), ("position/border", 4)]
-    # Without a switch it stays away.
-    anchors = parse('channels."position/border".num_anchors = {low = 2, high = 6}')
-    with pytest.raises(UserError, match="nothing in it can be changed in the recipe small"):
-        parameters(anchors, bare)
-    with pytest.raises(UserError, match="position/border may be switched on, but has no number of anchors"):
-        parameters(parse('channels."position/border".use = {choices = [false, true]}'), bare)
+    changed = space.apply(bare, lambda name, _, value: 5 if name.startswith("channels") else value)
+    assert changed == replace(bare, channels=(ChannelSettings("structure", "border", 5),))
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("name", space_names())
 def test_shipped_spaces_fit_every_recipe(name):
     space = find_space(name)
-    assert space.note.strip()
     for given in recipe_names():
         base = find_recipe(given)
-        if base.method == "subgnn" or name not in ("paper", "paper_wide", "beyond"):
-            assert parameters(space, base)
+        if base.method == "subgnn" or name not in ("paper", "paper_wide"):
+            assert space.apply(base, lambda *given: given[-1]) is not None

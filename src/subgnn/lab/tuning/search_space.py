@@ -6,17 +6,15 @@
     training.lr = {low = 1e-4, high = 1e-3, log = true}
     model.norm = {choices = ["none", "batch"]}
     model.head = {low = 32, high = 64, step = 32}                   # each number of a list by itself
+    channels."position/border".num_anchors = {low = 50, high = 200, step = 50}
 
-    [channels."position/border"]
-    use = {choices = [true, false]}                                 # on or off
-    num_anchors = {low = 50, high = 200, step = 50}
-
-``channels.structure`` applies to both sides, which then have one number of anchors.
+``channels.structure`` applies to both sides, which then have one number of anchors. A subchannel that the recipe does
+not have stays off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +23,7 @@ from subgnn.channels.table import CHANNELS, channel_names
 from subgnn.config.files import read_toml
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt
-from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe
-from subgnn.models.registry import find_model
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -39,11 +35,32 @@ _HINT = "accepted: {low = .., high = ..}, optionally with log = true or step = .
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """Distributions by ``section.key``, ``channels.KIND/SIDE.use`` or ``.num_anchors``; KIND alone is both sides."""
+    """Distributions by ``section.key`` or ``channels.KIND/SIDE``; KIND alone is both sides."""
 
     name: str
-    note: str
     dimensions: dict[str, BaseDistribution]
+
+    def apply(self, recipe: Recipe, value_of: Callable[[str, BaseDistribution, Any], Any]) -> Recipe:
+        """The recipe with other values.
+
+        Args:
+            value_of: the value of a parameter from its name, such as ``model.head[0]``, its distribution and the
+                recipe's own value.
+        """
+        wanted: dict[str, Any] = {path.partition(".")[0]: {} for path in self.dimensions}
+        wanted.pop("channels", None)
+        content = parse_recipe(wanted | recipe.plain(), recipe.name).plain()
+        for path, dimension in self.dimensions.items():
+            section, _, key = path.partition(".")
+            if section == "channels":
+                chosen = [one for one in content["channels"] if key in (one["kind"], f"{one['kind']}/{one['side']}")]
+                for one in chosen:
+                    one["num_anchors"] = value_of(path, dimension, one["num_anchors"])
+            elif isinstance(own := content[section][key], tuple):
+                content[section][key] = [value_of(f"{path}[{i}]", dimension, one) for i, one in enumerate(own)]
+            else:
+                content[section][key] = value_of(path, dimension, own)
+        return parse_recipe(content, recipe.name)
 
 
 def space_names() -> list[str]:
@@ -68,15 +85,12 @@ def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed"
         if section == "note":
             continue
         for key, entry in _table(entries, section, where).items():
-            if section != "channels":
-                dimensions[f"{section}.{key}"] = _of_setting(section, key, entry, where)
-                continue
-            for part, inner in _table(entry, f"channels.{key}", where).items():
-                dimensions[f"channels.{key}.{part}"] = _of_channel(key, part, inner, where)
+            of = _of_channel if section == "channels" else _of_setting
+            dimensions[f"{section}.{key}"] = of(section, key, entry, where)
     if not dimensions:
         hint = "give settings such as: training.lr = {low = 1e-4, high = 1e-2}"
         raise UserError("the search space is empty", where=where, hint=hint)
-    return SearchSpace(name, str(content.get("note", "")), dimensions)
+    return SearchSpace(name, dimensions)
 
 
 def _table(content: Any, path: str, where: str) -> Mapping[str, Any]:
@@ -97,16 +111,15 @@ def _of_setting(section: str, key: str, entry: Any, where: str) -> BaseDistribut
     return dimension
 
 
-def _of_channel(key: str, part: str, entry: Any, where: str) -> BaseDistribution:
-    for given, known in ((key, (*channel_names(), *CHANNELS)), (part, ("use", "num_anchors"))):
-        if given not in known:
-            raise UserError(f"unknown name '{given}' in channels.{key}", where=where, hint=choices(given, known))
-    path, (kind, _, side) = f"channels.{key}.{part}", key.partition("/")
-    dimension, ends = _distribution(entry, path, where, whole=part == "num_anchors")
-    if part == "use" and not all(type(value) is bool for value in ends):
-        hint = "accepted: {choices = [true, false]}"
-        raise UserError(f"{path} is {excerpt(str(entry))}", where=where, hint=hint)
-    for value in ends if part == "num_anchors" else ():
+def _of_channel(_: str, key: str, entry: Any, where: str) -> BaseDistribution:
+    settings = _table(entry, f"channels.{key}", where)
+    known = (*channel_names(), *CHANNELS)
+    for given, accepted in ((key, known), *((part, ("num_anchors",)) for part in settings)):
+        if given not in accepted:
+            raise UserError(f"unknown name '{given}' in channels.{key}", where=where, hint=choices(given, accepted))
+    kind, _, side = key.partition("/")
+    dimension, ends = _distribution(settings.get("num_anchors"), f"channels.{key}.num_anchors", where, whole=True)
+    for value in ends:
         parse_recipe({"channels": [{"kind": kind, "side": side or "border", "num_anchors": value}]}, where)
     return dimension
 
@@ -118,8 +131,6 @@ def _distribution(entry: Any, path: str, where: str, *, whole: bool) -> tuple[Ba
     try:
         if set(entry) == {"choices"}:
             values = list(entry["choices"])
-            if len({repr(value) for value in values}) < len(values):
-                raise ValueError("a choice occurs twice")
             return CategoricalDistribution(values), values
         numbers = {name: value for name, value in entry.items() if name != "log"}
         if any(type(value) not in ((int,) if whole else (int, float)) for value in numbers.values()):
@@ -130,72 +141,3 @@ def _distribution(entry: Any, path: str, where: str, *, whole: bool) -> tuple[Ba
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = f" ({error})" if isinstance(error, ValueError) else ""
         raise UserError(f"{path} is {excerpt(str(entry))}{why}", where=where, hint=_HINT) from None
-
-
-def parameters(space: SearchSpace, recipe: Recipe) -> tuple[dict[str, BaseDistribution], dict[str, Any]]:
-    """The parameters of a recipe's trials by name, such as ``model.head[0]``, and the recipe's own values of them.
-
-    A subchannel that the recipe does not have, and that the space does not switch on, stays off. Baselines have no
-    subchannels.
-    """
-    found: dict[str, BaseDistribution] = {}
-    current: dict[str, Any] = {}
-    content = _complete(recipe, (name.partition(".")[0] for name in space.dimensions))
-    anchors = {name: c.num_anchors for c in recipe.channels for name in (c.kind, c.name)}
-    for path, dimension in space.dimensions.items():
-        section, _, key = path.partition(".")
-        if section == "channels":
-            name, _, part = key.rpartition(".")
-            if not isinstance(find_model(recipe.method), ChannelModel):
-                continue
-            if name in anchors or f"channels.{name}.use" in space.dimensions:
-                found[path] = dimension
-                current[path] = name in anchors if part == "use" else anchors.get(name)
-            if part == "use" and name not in anchors and f"channels.{name}.num_anchors" not in space.dimensions:
-                hint = f"give channels.{name}.num_anchors a range, too, or add the channel to the recipe"
-                raise UserError(f"{name} may be switched on, but has no number of anchors", where=space.name, hint=hint)
-        elif isinstance(content[section][key], tuple):
-            names = [f"{path}[{i}]" for i in range(len(content[section][key]))]
-            found |= dict.fromkeys(names, dimension)
-            current |= dict(zip(names, content[section][key], strict=True))
-        else:
-            found[path], current[path] = dimension, content[section][key]
-    if not found:
-        what = f"nothing in it can be changed in the recipe {recipe.name}"
-        raise UserError(what, where=f"search space {space.name}", hint="name settings, or subchannels of the recipe")
-    return found, current
-
-
-def with_parameters(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
-    """The recipe of a trial, from the values of its parameters."""
-    content = _complete(recipe, (name.partition(".")[0] for name in values))
-    for name, value in values.items():
-        section, _, key = name.partition(".")
-        key, _, place = key.partition("[")
-        if section == "channels":
-            continue
-        if place:
-            numbers = list(content[section][key])
-            numbers[int(place.removesuffix("]"))] = value
-            value = numbers
-        content[section][key] = value
-    given = {f"{one['kind']}/{one['side']}": one for one in content["channels"]}
-    kept = []
-    for name in dict.fromkeys((*given, *channel_names())):
-        kind, _, side = name.partition("/")
-        own = {k: v for key in (kind, name) for k, v in _channel_values(values, key).items()}
-        if own.pop("use", name in given):
-            channel = given.get(name, {"kind": kind, "side": side}) | own
-            kept += [channel] if "num_anchors" in channel else []
-    return parse_recipe(content | {"channels": kept}, recipe.name)
-
-
-def _channel_values(values: Mapping[str, Any], key: str) -> dict[str, Any]:
-    names = ((part, f"channels.{key}.{part}") for part in ("use", "num_anchors"))
-    return {part: values[name] for part, name in names if name in values}
-
-
-def _complete(recipe: Recipe, sections: Any) -> dict[str, Any]:
-    """The recipe as plain data, with these sections filled in."""
-    wanted: dict[str, Any] = {name: {} for name in sections if name != "channels"}
-    return parse_recipe(wanted | recipe.plain(), recipe.name).plain()

@@ -1,61 +1,51 @@
-"""Hyper-parameter search with Optuna: a recipe, a search space, and a study of trials that workers share.
+"""Hyper-parameter search with Optuna: a recipe, a search space, and a study of trials.
 
-The test subgraphs are removed from the dataset before anything else (:func:`~subgnn.lab.tuning.trial.without_test`);
-no trial, score or file of a search can depend on them. Workers communicate only through Optuna's storage, so they may
-be processes of one machine or of many.
+The test subgraphs are removed from the dataset before anything else (:func:`without_test`); no trial, score or file of
+a search can depend on them. Commands with the same storage, on one machine or many, share a study.
 
 OUT/recipe.toml     the recipe of the best trial, for ``--recipe``
-OUT/trials.tsv      the leaderboard: one line per trial, the best first
-OUT/study.json      the result, as ``subgnn tune --json`` prints it
+OUT/trials.tsv      one line per trial, the best first
 OUT/study.db        the study, unless another storage is given
 """
 
 from __future__ import annotations
 
-import json
-import time
+import math
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from subgnn.api.train_recipe import with_metric
+import numpy as np
+
+from subgnn.api.train_recipe import train, with_metric
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
+from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import check_source
-from subgnn.errors import DataError, DataWarning, UserError
-from subgnn.lab.tuning.search_space import SearchSpace, find_space, parameters, with_parameters
-from subgnn.lab.tuning.study import (
-    ERROR,
-    INPUTS,
-    LOSS,
-    Search,
-    counted,
-    quiet_optuna,
-    require_optuna,
-    storage_url,
-    without_password,
-)
-from subgnn.lab.tuning.trial import FOLDS, without_test
+from subgnn.errors import DataError, DataWarning, UserError, excerpt, extra_package
+from subgnn.lab.tuning.search_space import SearchSpace, find_space
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import check_recipe
 from subgnn.models.registry import find_model
-from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared
+from subgnn.parallel.engine import Failure
 from subgnn.parallel.locks import names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
-from subgnn.storage.files import atomic_write, json_digest, read_json, write_json
+from subgnn.rng import stream_key
+from subgnn.storage.files import atomic_write, json_digest, temporary_folder
 from subgnn.task import metric_name, task_of
-from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.cross_validation import UNUSED, CrossValidation
 
 if TYPE_CHECKING:
     import optuna
 
-FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json"}
-_STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
-_COLUMNS = ("trial", "state", "score", "loss", "seconds")
+FILES = {"recipe": "recipe.toml", "trials": "trials.tsv"}
+_LONGEST_MESSAGE = 300
 
 
 def tune(
@@ -67,39 +57,38 @@ def tune(
     trials: int = 50,
     storage: str | None = None,
     study: str | None = None,
-    folds: int = FOLDS,
+    folds: int = 5,
     timeout: float | None = None,
     seed: int = 0,
     device: str = "auto",
     cache: bool = True,
-    engine: Engine | None = None,
     on_progress: OnProgress = ignore,
 ) -> dict[str, Any]:
-    """Search for the settings with the best out-of-fold micro-F1 (R^2 for regression); ties go to the lower loss.
+    """Search for the settings with the best out-of-fold score.
 
     The first trial has the recipe's values, as far as they lie in the space. Called again, the search continues.
 
     Args:
-        out: the folder of the result; new, or of the same search.
+        out: the folder of the result.
         space: the settings that may change; by default the paper's ranges for SubGNN or the baselines.
-        trials: the total of the study, over all workers and calls.
+        trials: the total of the study, over all calls.
         storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
         study: its name there; by default made of dataset, recipe and space.
         folds: of training and validation subgraphs, from 2; 0: trials are scored on the validation split.
         timeout: seconds after which no further trial begins.
         seed: of the search.
-        engine: runs the trials; by default this process does.
         on_progress: called with a description, the trials done and the trials in all.
 
     Returns:
-        The content of study.json.
+        What ``subgnn tune --json`` prints.
 
     Raises:
-        UserError: for settings that do not fit, a folder or study of another search, a storage that cannot be used, or
-            if no trial could be completed.
-        KeyboardInterrupt: after Ctrl-C; finished trials are in the study, and the result is written.
+        UserError: for settings that do not fit, a study of another search, a storage that cannot be used, or if no
+            trial could be completed.
+        KeyboardInterrupt: after Ctrl-C; finished trials are in the study.
     """
-    require_optuna()
+    with extra_package("optuna", extra="tune", feature="tune"):
+        import optuna
     if trials < 1:
         raise UserError(f"trials is {trials}", where="tune", hint="accepted: a whole number from 1")
     if folds < 0 or folds == 1:
@@ -107,21 +96,47 @@ def tune(
     space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
     seen = without_test(dataset)
     _check(seen, recipe, folds)
+    name = study or f"{dataset.name}/{recipe.name}/{space.name}"
     inputs = {
         "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
         "subgraphs": seen.subgraphs.content_hash,
         "recipe": json_digest(recipe_key(recipe)),
-        "space": json_digest({name: repr(one) for name, one in space.dimensions.items()}),
+        "space": json_digest({key: repr(one) for key, one in space.dimensions.items()}),
         "folds": folds,
     }
-    name = study or f"{dataset.name}/{recipe.name}/{space.name}"
-    deadline = None if timeout is None else time.time() + timeout
-    url = storage_url(storage, out.resolve())
-    search = Search(seen, recipe, space, url, name, inputs, trials, folds, seed, device, cache, deadline)
-    parameters(space, recipe)
-    _check_storage(engine, url)
-    _claim_folder(out, {"study": name, **inputs})
-    return _run(search, out, engine or LocalEngine(), on_progress)
+    own = _own_values(space, recipe)
+    url = _storage_url(storage, out.resolve())
+    there = names_in(out)
+    if there != [] and not {"study.db", *FILES.values()}.intersection(there or []):
+        raise DataError("exists already", where=str(out), hint="choose a different --out")
+    out.mkdir(parents=True, exist_ok=True)
+    states = optuna.trial.TrialState
+
+    def objective(trial: optuna.Trial) -> float:
+        # Seeded by number, so that commands that share a study never draw the same.
+        trial.study.sampler = optuna.samplers.TPESampler(seed=stream_key(seed, f"tune/{trial.number}") % 2**32)
+        try:
+            drawn = space.apply(recipe, lambda key, one, _: _suggest(trial, key, one))
+            return _score(trial, seen, drawn, folds=folds, device=device, cache=cache)
+        except optuna.TrialPruned:
+            raise
+        except Exception as error:
+            trial.set_user_attr("error", Failure.of(error).message[:_LONGEST_MESSAGE])
+            raise
+
+    def enough(found: optuna.Study, _: Any = None) -> None:
+        done = len(found.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)))
+        on_progress("trials", min(done, trials), trials)
+        if done >= trials:
+            found.stop()
+
+    with _errors_of_storage(url):
+        opened = _open_study(url, name, inputs, own)
+        missing = trials - len(opened.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)))
+        if missing > 0:
+            on_progress("trials", trials - missing, trials)
+            opened.optimize(objective, missing, timeout, catch=(Exception,), callbacks=[enough])
+        return _write_result(opened, space, recipe, seen, out, url=url, folds=folds)
 
 
 def _check(seen: Dataset, recipe: Recipe, folds: int) -> None:
@@ -137,144 +152,197 @@ def _check(seen: Dataset, recipe: Recipe, folds: int) -> None:
         CrossValidation.of(seen, AutoSettings(), 0)
 
 
-def _check_storage(engine: Engine | None, storage: str) -> None:
-    """Refuse a SQLite file for workers of several machines: its locks work on one machine only."""
-    machines = sorted(getattr(engine, "machines", ()))
-    if storage.startswith("sqlite") and len(machines) > 1:
-        what = f"a SQLite file cannot be shared by {len(machines)} machines"
-        hint = "give a database that all can reach, such as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
-        raise UserError(what, where="--storage", hint=hint)
+def _own_values(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
+    """The recipe's values of the parameters of its trials, as far as they lie in the space."""
+    found: dict[str, Any] = {}
+    inside = {}
+
+    def remember(key: str, one: Any, value: Any) -> Any:
+        found[key] = value
+        if value in one.choices if hasattr(one, "choices") else one.low <= value <= one.high:
+            inside[key] = value
+        return value
+
+    space.apply(recipe, remember)
+    if not found:
+        what = f"nothing in it can be changed in the recipe {recipe.name}"
+        raise UserError(what, where=f"search space {space.name}", hint="name settings, or subchannels of the recipe")
+    return inside
 
 
-def _claim_folder(out: Path, inputs: dict[str, Any]) -> None:
-    """Make the folder of a search, or check that it was made for the same inputs."""
-    file = out / FILES["result"]
-    if not file.is_file():
-        if names_in(out) != []:
-            raise DataError("exists already", where=str(out), hint="choose a different --out")
-        write_json({INPUTS: inputs}, file, overwrite=False)
-        return
-    found = read_json(file, "choose a different --out")
-    before = found.get(INPUTS) if isinstance(found, dict) else None
-    other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
-    if other:
-        what = f"it holds a different search: {', '.join(other)} differ"
-        raise DataError(what, where=str(out), hint="choose a different --out")
+def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
+    """Draw a value of a distribution with the study's sampler."""
+    if hasattr(one, "choices"):
+        return trial.suggest_categorical(name, one.choices)
+    draw = trial.suggest_int if isinstance(one.low, int) else trial.suggest_float
+    return draw(name, one.low, one.high, step=one.step, log=one.log)
 
 
-def _run(search: Search, out: Path, engine: Engine, on_progress: OnProgress) -> dict[str, Any]:
-    """Run the missing trials of a study, one per job, and write the result, also after an interrupt."""
+def _score(
+    trial: optuna.Trial, dataset: Dataset, recipe: Recipe, *, folds: int, device: str = "auto", cache: bool = True
+) -> float:
+    """The mean score of a recipe over trainings without each fold, or its score on the validation split.
+
+    The folds are a portfolio's. Each training selects its epoch on a part of the others. A trial whose mean so far is
+    below the median of other trials ends there.
+    """
     import optuna
 
-    study = search.open()
-    with quiet_optuna(search.storage):
-        optuna.storages.fail_stale_trials(study)
-        done = len(counted(study))
-        on_progress("trials", min(done, search.trials), search.trials)
-        shared = engine.share(search)
-        try:
-            for _, result in engine.map(_run_trial, [shared] * (search.trials - done)):
-                if isinstance(result, Failure):
-                    if result.error is not None:
-                        result.throw()
-                    text = f"a trial was lost: {result.message}; run the same command again to replace it"
-                    warnings.warn(text, DataWarning, stacklevel=2)
-                    continue
-                done += result
-                on_progress("trials", min(done, search.trials), search.trials)
-        finally:
-            found = _write_result(study, search, out)
-    if found["best"] is None:
-        failed = [t for t in counted(study) if ERROR in t.user_attrs]
-        why = f"; trial {failed[0].number}: {failed[0].user_attrs[ERROR]}" if failed else ""
+    recipe = with_metric(recipe, dataset.subgraphs)
+    metric = task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
+    scores: list[float] = []
+    for seen in _trainings(dataset, folds):
+        with temporary_folder("subgnn-trial") as folder:
+            found = train(seen, recipe, folder / "run", device=device, cache=cache, report=False)
+        scores.append(found.scores("test" if folds else "val")[metric])
+        if math.isnan(scores[-1]):
+            what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"
+            raise DataError(what, where=dataset.name, hint="are all targets equal there?")
+        trial.report(fmean(scores), len(scores))
+        if len(scores) < folds and trial.should_prune():
+            raise optuna.TrialPruned
+    return fmean(scores)
+
+
+def _trainings(dataset: Dataset, folds: int) -> Iterator[Dataset]:
+    """The dataset of each training of a trial; with folds, the one that is held out is the test split."""
+    if not folds:
+        yield dataset
+        return
+    pool = CrossValidation.of(dataset, AutoSettings(), 0)
+    for splits in pool.folds(0, folds):
+        used = np.flatnonzero(splits != UNUSED)
+        yield replace(pool.dataset, subgraphs=replace(pool.dataset.subgraphs.take(used), splits=splits[used]))
+
+
+def without_test(dataset: Dataset) -> Dataset:
+    """The training and validation subgraphs, in their order, and the classes that occur in them.
+
+    A class that only test subgraphs have is left out as well, so that nothing about test enters a search.
+    """
+    subgraphs = dataset.subgraphs
+    subgraphs.require_labels(dataset.name)
+    if subgraphs.splits is None:
+        raise DataError("the subgraphs have no splits", where=dataset.name, hint="draw one with subgnn data split")
+    for name in ("train", "val"):
+        if not len(subgraphs.indices(name)):
+            hint = "draw another split with subgnn data split"
+            raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
+    seen = subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test")))
+    targets, task = seen.targets, seen.task
+    if targets is None or task_of(task).real:
+        return replace(dataset, subgraphs=seen)
+    if task_of(task).several:
+        kept = np.flatnonzero(targets.any(axis=0))
+        targets = np.ascontiguousarray(targets[:, kept])
+    else:
+        kept, places = np.unique(targets, return_inverse=True)
+        targets, task = places.astype(targets.dtype), "binary" if len(kept) == 2 else "multi-class"
+    classes = tuple(seen.classes[c] for c in kept)
+    return replace(dataset, subgraphs=replace(seen, targets=targets, classes=classes, task=task))
+
+
+def _storage_url(given: str | None, out: Path) -> str:
+    """The URL of a database, given as a URL or as the path of a SQLite file; by default ``study.db`` in the folder."""
+    from sqlalchemy import exc
+    from sqlalchemy.engine import make_url
+
+    scheme, sign, rest = (given or str(out / "study.db")).partition("://")
+    if not sign:
+        return f"sqlite:///{scheme}"
+    url = f"{'postgresql+psycopg' if scheme in ('postgres', 'postgresql') else scheme}://{rest}"
+    try:
+        make_url(url).get_dialect().import_dbapi()
+    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError) as error:
+        hint = "accepted: the path of a SQLite file, or a URL such as postgresql://USER:PASSWORD@HOST/DATABASE"
+        what = f"{excerpt(url)} is not a database ({error})"
+        if isinstance(error, ImportError):
+            what, hint = f"the driver of {scheme} is not installed", "install it: pip install 'subgnn[tune]'"
+        raise UserError(what, where="--storage", hint=hint) from None
+    return url
+
+
+@contextmanager
+def _errors_of_storage(url: str) -> Iterator[None]:
+    """Silence Optuna's log and minor warnings, and turn errors of its database into one line with a hint."""
+    import optuna
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Fixed parameter .* is out of range")
+            warnings.simplefilter("once", DataWarning)  # every trial repeats the warnings about the data
+            yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        cause = getattr(error, "orig", None) or error.__cause__ or error
+        words = " ".join(str(cause).split())[:200]
+        hint = "is it running and writable? Finished trials are stored; run the same command again"
+        where = make_url(url).render_as_string(hide_password=True)
+        raise DataError(f"the study cannot be stored there ({words})", where=where, hint=hint) from None
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _open_study(url: str, name: str, inputs: dict[str, Any], first: dict[str, Any]) -> optuna.Study:
+    """Open the study by its name, or create it with the values of its first trial."""
+    import optuna
+
+    study = optuna.create_study(storage=url, study_name=name, direction="maximize", load_if_exists=True)
+    before = study.user_attrs.get("inputs")
+    if before is None:
+        study.set_user_attr("inputs", inputs)
+        study.enqueue_trial(first, skip_if_exists=True)
+    elif other := [key for key in inputs if before.get(key) != inputs[key]]:
+        what = f"the study '{name}' belongs to a different search: {', '.join(other)} differ"
+        raise DataError(what, where="--study", hint="choose a different --study, or a different --out")
+    return study
+
+
+def _write_result(
+    study: optuna.Study, space: SearchSpace, recipe: Recipe, seen: Dataset, out: Path, *, url: str, folds: int
+) -> dict[str, Any]:
+    """Write the files of a search, and return what it found."""
+    from sqlalchemy.engine import make_url
+
+    counts = Counter(trial.state.name.lower() for trial in study.get_trials(deepcopy=False))
+    if not counts["complete"]:
+        errors = [t.user_attrs["error"] for t in study.get_trials(deepcopy=False) if "error" in t.user_attrs]
+        why = f": {errors[0]}" if errors else ""
         hint = "fix the recipe or the space; --set changes a setting"
-        raise DataError(f"no trial was completed{why}", where=search.study, hint=hint)
-    return found
-
-
-def _run_trial(search: Shared[Search]) -> int:
-    return search.get().run_trials(most=1)
-
-
-def _write_result(study: optuna.Study, search: Search, out: Path) -> dict[str, Any]:
-    """Write the files of a search, and return the content of study.json; the recipe needs a complete trial."""
-    rows = sorted(map(_trial_row, counted(study)), key=_rank)
-    best = next((row for row in rows if row["state"] == "complete"), None)
-    subgraphs = search.dataset.subgraphs
-    chosen = with_metric(search.recipe, subgraphs).training.select_by
-    metric = task_of(subgraphs.task).selection_metric(chosen)
-    found = {
-        "out": str(out),
-        "study": search.study,
-        "storage": without_password(search.storage),
-        "dataset": search.dataset.name,
-        "task": search.dataset.subgraphs.task,
-        "recipe": search.recipe.name,
-        "space": search.space.name,
-        "metric": metric,
-        "folds": search.folds,
-        "trials": {name: Counter(row["state"] for row in rows)[name] for name in _STATES.values()},
-        "total": search.trials,
-        "best": best,
-        "leaderboard": rows,
-        "files": {name: str(out / file) for name, file in FILES.items() if best is not None or name != "recipe"},
-        INPUTS: {"study": search.study, **search.inputs},
+        raise DataError(f"no trial was completed{why}", where=study.study_name, hint=hint)
+    best = study.best_trial
+    metric = task_of(seen.subgraphs.task).selection_metric(with_metric(recipe, seen.subgraphs).training.select_by)
+    score_name = f"{'out-of-fold' if folds else 'validation'} {metric_name(metric)}"
+    note = (
+        f"Found by subgnn tune on {seen.name}, from the recipe {recipe.name} in the space {space.name}: study "
+        f"{study.study_name}, trial {best.number} of {counts['complete']} complete, {counts['pruned']} pruned and "
+        f"{counts['fail']} failed, {score_name} {best.value:.4f}. "
+        "This score is optimistic, because it is the best of all trials. No test subgraph was seen."
+    )
+    found = space.apply(recipe, lambda key, *_: best.params[key])
+    table = study.trials_dataframe().sort_values("value", ascending=False, kind="stable")
+    texts = {
+        "recipe": recipe_toml(replace(found, name=f"{recipe.name}_tuned", note=note)),
+        "trials": table.to_csv(sep="\t", index=False),
     }
-    texts = {"trials": _trials_tsv(rows)}
-    if best is not None:
-        texts["recipe"] = recipe_toml(_described(with_parameters(search.recipe, best["parameters"]), found))
     for name, text in texts.items():
         with atomic_write(out / FILES[name], overwrite=True) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-    write_json(found, out / FILES["result"])
-    return found
-
-
-def _rank(row: dict[str, Any]) -> tuple[float, ...]:
-    """Complete trials first, by score, then by loss; the others after them."""
-    if row["state"] != "complete":
-        return (1.0, row["trial"])
-    return (0.0, -row["score"], row["loss"], row["trial"])
-
-
-def _trial_row(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
-    """A trial as plain data; the score of a pruned one is its last."""
-    last = trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else None
     return {
-        "trial": trial.number,
-        "state": _STATES[trial.state.name],
-        "score": trial.value if trial.state.name == "COMPLETE" else last,
-        "loss": trial.user_attrs.get(LOSS),
-        "scores": trial.user_attrs.get("scores"),
-        "seconds": trial.duration.total_seconds() if trial.duration is not None else None,
-        "parameters": dict(trial.params),
-        "error": trial.user_attrs.get(ERROR, ""),
+        "out": str(out),
+        "study": study.study_name,
+        "storage": make_url(url).render_as_string(hide_password=True),
+        "dataset": seen.name,
+        "task": seen.subgraphs.task,
+        "recipe": recipe.name,
+        "space": space.name,
+        "metric": metric,
+        "folds": folds,
+        "trials": dict(counts),
+        "best": {"trial": best.number, "score": best.value, "parameters": best.params},
+        "score_name": score_name,
+        "files": {name: str(out / file) for name, file in FILES.items()},
     }
-
-
-def _trials_tsv(rows: Sequence[dict[str, Any]]) -> str:
-    """A header and one line per trial; a parameter that a trial does not have is empty."""
-    names = sorted({name for row in rows for name in row["parameters"]})
-    lines = ["\t".join((*_COLUMNS, *names, "error"))]
-    for row in rows:
-        values = [row[column] for column in _COLUMNS] + [row["parameters"].get(name) for name in names]
-        cells = ["" if v is None else v if isinstance(v, str) else json.dumps(v) for v in values]
-        lines.append("\t".join([*cells, row["error"]]))
-    return "\n".join(lines) + "\n"
-
-
-def score_word(found: dict[str, Any]) -> str:
-    """The word for a trial's score, such as ``out-of-fold micro-F1``."""
-    return f"{'out-of-fold' if found['folds'] else 'validation'} {metric_name(found['metric'])}"
-
-
-def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
-    """The recipe with a name, and with a note about the search that found it."""
-    best, counts, score = found["best"], found["trials"], score_word(found).capitalize()
-    note = (
-        f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
-        f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "
-        f"and {counts['failed']} failed. {score} {best['score']:.4f}, loss {best['loss']:.4f}. "
-        "This score is optimistic, because it is the best of all trials. No test subgraph was seen."
-    )
-    return replace(recipe, name=f"{recipe.name}_tuned", note=note)
