@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import re
-import threading
-import zipfile
 
 import pytest
 
@@ -160,43 +156,17 @@ def test_split_refuses(chain, tmp_path):
     assert "exists already" in call("data", "split", chain, "--out", chain).error
 
 
-@pytest.fixture
-def address(tmp_path, monkeypatch):
-    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    (tmp_path / "www").mkdir()
-    with zipfile.ZipFile(tmp_path / "www" / "data.zip", "w") as packed:
-        packed.writestr("ppi_bp/edge_list.txt", "0 1\n1 2\n")
-        packed.writestr("ppi_bp/subgraphs.pth", "0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Quiet, directory=str(tmp_path / "www"))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/data.zip"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_download(address, tmp_path):
-    out, command = tmp_path / "ppi", ("data", "download", "ppi-bp", "--url", address)
-    called = call(*command, "--out", out)
-    assert (called.code, called.err) == (0, "")
-    assert f"{out}: 3 nodes, 2 edges, 3 subgraphs" in called.out
-    assert called.out.splitlines()[-1] == f"next: subgnn data check {out}"
-    assert read_dataset(out).card["url"] == address
-    found = call(*command, "--out", out, "--json", "--force").json
-    assert (found["name"], found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == ("ppi-bp", 3, 2, 3)
-    assert call(*command, "--out", out, "--json", "--force", "--sha256", found["sha256"]).json == found
-    for words, message in (
-        (("nosuch", "--url", address), "unknown dataset"),
-        (("ppi-bp", "--url", address + "x"), "404"),
-        (("ppi-bp", "--url", address, "--sha256", "0" * 64), "has the SHA-256"),
-        (("ppi-bp", "--url", "file:///etc/passwd"), "cannot fetch"),
-    ):
-        refused(tmp_path, ("data", "download", *words), message)
+def test_download_fetches_nothing_and_checks_what_was_unpacked(tmp_path):
+    refused(tmp_path, ("data", "download", "nosuch"), "NAME: 'nosuch' .*; accepted: ppi-bp")
+    refused(tmp_path, ("data", "download", "density"), "it is synthetic: subgnn data generate density")
+    refused(tmp_path, ("data", "download", "PPI_BP"), "no checksum; open https://.* unpack its folder ppi_bp as .*/out")
+    out = tmp_path / "ppi"
+    out.mkdir()
+    assert "edge_list.txt" in call("data", "download", "ppi-bp", "--out", out).error
+    (out / "edge_list.txt").write_text("0 1\n1 2\n")
+    (out / "subgraphs.pth").write_text("0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
+    called = call("data", "download", "ppi-bp", "--out", out)
+    assert f"{out}: 3 nodes, 2 edges, 3 subgraphs\n" in called.out
+    assert "2 edges, but the paper has 316,951" in called.out
+    found = call("data", "download", "ppi-bp", "--out", out, "--json").json
+    assert (found["name"], found["num_nodes"], found["num_subgraphs"], len(found["notes"])) == ("ppi-bp", 3, 3, 3)

@@ -27,7 +27,6 @@ from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import write_predictions
-from subgnn.lab.datasets.archives import unpack_dataset
 from subgnn.lab.datasets.hpo import read_hpo
 from subgnn.lab.datasets.obo import read_obo
 from subgnn.lab.datasets.orphanet import read_orphapackets
@@ -46,7 +45,7 @@ from tests.data import samples
 from tests.fuzz import mutations, requests
 from tests.fuzz.kind import Kind
 from tests.lab.datasets import samples as real_samples
-from tests.lab.datasets.packed import dataset_files, tar_of, zip_of
+from tests.lab.datasets.packed import tar_of, zip_of
 from tests.models.subgnn.examples import prepare_example
 from tests.training import examples
 
@@ -175,6 +174,7 @@ def tensors(content: Any) -> str:
     return repr(content)
 
 
+PACKETS = {f"{code}.json": json.dumps(real_samples.packet(code)).encode() for code in "12"}
 STATE = Format(name="state", noun="state", make="a test writes one", again="write it again")
 
 
@@ -246,15 +246,6 @@ def pyg(folder: Path) -> Path:
 
     torch.save(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3), folder / "x.pt")
     return folder / "x.pt"
-
-
-def archive(path: Path) -> str:
-    out = path.parent / "out"
-    out.mkdir(exist_ok=True)
-    for old in out.iterdir():
-        old.unlink()
-    unpack_dataset(path, out, wanted="ring", max_bytes=10**7)
-    return describe(out / "edge_list.txt")
 
 
 def predict(path: Path) -> str:
@@ -343,8 +334,6 @@ KINDS: dict[str, Kind] = {
     "graph.mtx": Kind(file("x.mtx", MTX), convert),
     "graph.npz": Kind(npz, convert, mutations.inside_zip),
     "graph.pt": Kind(pyg, convert, mutations.inside_zip),
-    "archive.zip": Kind(file("x.zip", zip_of(dataset_files("ring/"))), archive, mutations.inside_zip),
-    "archive.tar.gz": Kind(file("x.tar.gz", tar_of(dataset_files("ring/"))), archive, mutations.inside_gzip),
     "embeddings.safetensors": Kind(make_vectors, embeddings, mutations.inside_header, signed=True),
     "embeddings.npy": Kind(file("v.npy", npy(vectors())), embeddings, mutations.binary),
     "embeddings.vec": Kind(make_text_vectors, embeddings),
@@ -369,5 +358,9 @@ KINDS: dict[str, Kind] = {
     "phenotype.hpoa": Kind(hpo("phenotype.hpoa"), lambda p: repr(read_hpo(p.parent))),
     "phenotype_to_genes.txt": Kind(hpo("phenotype_to_genes.txt"), lambda p: repr(read_hpo(p.parent))),
     "ORPHApacket.json": Kind(orphapacket, lambda p: repr(read_orphapackets(p.parent))),
+    "ORPHApacket.zip": Kind(file("x.zip", zip_of(PACKETS)), lambda p: repr(read_orphapackets(p)), mutations.inside_zip),
+    "ORPHApacket.tar.gz": Kind(
+        file("x.tar.gz", tar_of(PACKETS)), lambda p: repr(read_orphapackets(p)), mutations.inside_gzip
+    ),
     **{name: Kind(file("request", raw), requests.ask, requests.damage) for name, raw in requests.GOOD.items()},
 }  # fmt: skip

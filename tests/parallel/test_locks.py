@@ -13,7 +13,6 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
-from subgnn.lab.datasets.download import download
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.options import RunOptions
@@ -111,20 +110,13 @@ def test_a_folder_that_another_process_makes_just_now_is_being_written(tmp_path,
     close_lock(held[0], out / LOCK)
 
 
-@pytest.mark.parametrize("kind", ["download", "pretrain"])
-def test_a_file_has_one_maker(tmp_path, kind):
+def test_a_file_has_one_maker(tmp_path):
     out = tmp_path / "x.safetensors"
+    write_folder(dataset(), tmp_path / "data")
     with Holder(f"locked_file(Path({str(out)!r}), doing='')") as other:
-        if kind == "download":
-            with pytest.raises(
-                DataError, match=rf"another process \(pid {other.pid} on .* is fetching this file; wait"
-            ):
-                download("http://127.0.0.1:9/x", out)
-        else:
-            write_folder(dataset(), tmp_path / "data")
-            called = call("pretrain", tmp_path / "data", "--out", out)
-            assert called.code == 2
-            assert f"another process (pid {other.pid} on" in called.error
+        called = call("pretrain", tmp_path / "data", "--out", out)
+        assert called.code == 2
+        assert f"another process (pid {other.pid} on" in called.error
         assert not out.exists()
 
 

@@ -44,10 +44,6 @@ class Bar:
         """Show a step of work whose length is unknown."""
         self._show(f"{what}: {step}", 0, None, "")
 
-    def fetch(self, what: str, have: int, total: int | None) -> None:
-        """Show how much of a file has arrived, in megabytes."""
-        self._show(f"fetching {what}, MB", have // 10**6, None if total is None else total // 10**6, "")
-
     def pretrain(self, record: dict[str, Any]) -> None:
         """Show a finished epoch of pretraining."""
         state = f"val auroc {record['val_auroc']:.3f}"

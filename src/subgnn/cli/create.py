@@ -1,4 +1,4 @@
-"""``subgnn data generate``, ``build`` and ``download``: create the datasets of the paper."""
+"""``subgnn data generate``, ``build`` and ``download``: get the datasets of the paper."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
-from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, CatalogEntry, differences_from_paper
+from subgnn.errors import UserError, choices
+from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry, differences_from_paper
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro")
+REAL = (*BUILT, "em-user")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 
 
@@ -169,31 +171,41 @@ def build_dataset(
 
 def download(
     name: Annotated[str, Argument(metavar="NAME", help="ppi-bp, hpo-metab, hpo-neuro or em-user.")],
-    out: OutFolder,
-    url: Annotated[str | None, Option(help="URL of a different .zip or .tar.gz to fetch.")] = None,
-    sha256: Annotated[str | None, Option(help="Expected SHA-256 hash of the archive.")] = None,
-    force: Annotated[bool, Option("--force", help="Replace an existing output, and fetch again.")] = False,
+    out: Annotated[Path, Option(metavar="DIR", help="The folder that you unpacked, or will unpack.")],
     json: JsonFlag = False,
 ) -> None:
-    """Download a dataset of the paper from its authors.
+    """Say where the paper's authors publish a dataset, and check the folder that you unpacked from there.
 
-    Example: subgnn data download ppi-bp --out ppi_bp
+    Nothing is fetched, because the authors publish no checksum that a download could be compared with.
+
+    Example:
+    $ subgnn data download ppi-bp --out ppi_bp
+    ppi_bp: 21,521 nodes, 338,625 edges, 1,591 subgraphs
     """
-    from subgnn.lab.datasets.download import download_dataset
+    from subgnn.data.describe import check
 
-    with progress_bar() as bar:
-        progress = partial(bar.fetch, name)
-        found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)
-    graph, subgraphs = found.dataset.graph, found.dataset.subgraphs
+    known = name.lower().replace("_", "-")
+    if known not in REAL:
+        made = f"it is synthetic: subgnn data generate {known} --out DIR" if known in CATALOG else choices(known, REAL)
+        raise UserError(f"'{name}' is no dataset that the paper's authors publish", where="NAME", hint=made)
+    if not out.is_dir():
+        what = f"{known} is not fetched, because its authors publish no checksum"
+        there = f"open {AUTHORS_PAGE}, follow its link to the data, unpack its folder {known.replace('-', '_')}"
+        raise UserError(what, where=str(out), hint=f"{there} as {out}, and run this command again")
+    problems, dataset = check(out)
+    dataset = problems.require(dataset, out)
+    entry = CATALOG[known]
+    sizes = {
+        "nodes": (dataset.graph.num_nodes, entry.num_nodes),
+        "edges": (dataset.graph.num_edges, entry.num_edges),
+        "subgraphs": (len(dataset.subgraphs), entry.num_subgraphs),
+    }
+    notes = [f"{ours:,} {what}, but the paper has {paper:,}" for what, (ours, paper) in sizes.items() if ours != paper]
     if json:
-        archive = None if found.archive is None else str(found.archive)
-        about = {"name": found.dataset.name, "out": str(found.folder), "url": found.url, "sha256": found.sha256}
-        sizes = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_subgraphs": len(subgraphs)}
-        print_json(about | {"archive": archive} | sizes | {"task": subgraphs.task, "notes": list(found.notes)})
+        counts = {f"num_{what}": ours for what, (ours, _) in sizes.items()}
+        print_json({"name": known, "out": str(out), "page": AUTHORS_PAGE, **counts, "notes": notes})
         return
-    print_line(f"{out}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
-    print_line(f"sha256 of the archive: {found.sha256}")
-    print_notes(found.notes)
-    if found.archive is not None:
-        print_line(f"the archive holds more datasets and stays in the cache: {found.archive}")
-    print_next("data", "check", out)
+    print_line(f"{out}: " + ", ".join(f"{ours:,} {what}" for what, (ours, _) in sizes.items()))
+    print_notes(notes)
+    recipe = f"alsentzer2020_{known.replace('-', '_')}"
+    print_next("train", out, "--recipe", recipe, "--split", "published", "--out", "run")

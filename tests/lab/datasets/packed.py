@@ -1,4 +1,4 @@
-"""Archives of a small dataset, as its files would be downloaded."""
+"""Archives of files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import io
 import tarfile
 import zipfile
 from typing import Any
-
-EDGES = b"0 1\n1 2\n2 3\n"
-SUBGRAPHS = b"0-1\tA\ttrain\n1-2\tB\tval\n2-3\tA\ttest\n"
 
 
 def zip_of(files: dict[str, bytes]) -> bytes:
@@ -31,8 +28,3 @@ def tar_of(files: dict[str, bytes], *extra: tarfile.TarInfo, mode: Any = "w:gz")
         for info in extra:
             tar.addfile(info)
     return out.getvalue()
-
-
-def dataset_files(folder: str) -> dict[str, bytes]:
-    """A dataset below a folder of the archive, '' or with a slash behind."""
-    return {f"{folder}edge_list.txt": EDGES, f"{folder}subgraphs.pth": SUBGRAPHS}

@@ -1,1 +1,1 @@
-"""The published datasets: their catalog, their downloads, and builders of the real ones from primary sources."""
+"""The published datasets: their catalog, and builders of the real ones from primary sources."""

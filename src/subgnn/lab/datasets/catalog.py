@@ -10,11 +10,9 @@ from typing import Any, Literal
 COLUMNS = ("nodes", "density", "cut_ratio", "components")
 COUNT_TOLERANCE = 0.05
 SPREAD_TOLERANCE = 1 / 6
-_DOWNLOADED = (
-    "subgnn data download NAME --out DIR (the authors' edge_list.txt and subgraphs.pth, linked from "
-    "github.com/mims-harvard/SubGNN; a folder unpacked by hand is read as it is)"
-)
-_BUILT = f"{_DOWNLOADED}, or from primary sources: subgnn data build NAME --out DIR"
+AUTHORS_PAGE = "https://github.com/mims-harvard/SubGNN"
+_PUBLISHED = f"by hand from the authors, and read as it is: {AUTHORS_PAGE} links the data"
+_BUILT = f"{_PUBLISHED}, or from primary sources: subgnn data build NAME --out DIR"
 _GENERATED = "subgnn data generate NAME --out DIR --seed 0"
 
 
@@ -44,7 +42,7 @@ def _entry(
     if spreads:
         columns = dict(zip(COLUMNS, spreads, strict=True))
         return CatalogEntry(name, "synthetic", about, *sizes, task, _GENERATED, columns)
-    return CatalogEntry(name, "real", about, *sizes, task, _DOWNLOADED if name == "em-user" else _BUILT)
+    return CatalogEntry(name, "real", about, *sizes, task, _PUBLISHED if name == "em-user" else _BUILT)
 
 
 _DENSITY = ((20.0, 0.0), (0.232, 0.146), (0.0100, 0.0062), (3.8, 3.7))

@@ -21,13 +21,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.archives import LimitedTar
 from subgnn.lab.datasets.builder import at_least
 from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph
 from subgnn.storage.files import parse_json
 
 _MAX_FILES = 100_000
 _MAX_FILE = 16 * 2**20
+_MAX_HEADER = 16 * 2**20
 _MAX_TOTAL = 4 * 2**30
 _OPENERS: dict[bytes, Callable[..., IO[bytes]]] = {
     b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
@@ -170,7 +170,7 @@ def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
             magic = file.read(2)
         with (
             _OPENERS.get(magic, open)(path, "rb") as raw,
-            tarfile.open(fileobj=cast("IO[bytes]", LimitedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
+            tarfile.open(fileobj=cast("IO[bytes]", _LimitedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
         ):
             for member in tar:
                 if member.isreg() and member.name.endswith(".json"):
@@ -181,6 +181,33 @@ def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
         raise DataError("this is not an archive, or it is damaged", where=str(path), hint=_ACCEPTED) from None
     except (OSError, RuntimeError) as error:
         raise DataError(f"cannot be read ({error})", where=str(path), hint=_ACCEPTED) from None
+
+
+class _LimitedTar:
+    """The file that a tar archive is read from; at most ``limit`` bytes of it are unpacked."""
+
+    def __init__(self, file: IO[bytes], limit: int, where: str) -> None:
+        self._file, self._limit, self._where = file, limit, where
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as from a file; tarfile reads a header as a whole, whatever its size."""
+        if not 0 <= size <= _MAX_HEADER:
+            raise DataError("a header is too large", where=self._where, hint=_ACCEPTED)
+        self._check(self._file.tell())
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Seek as in a file."""
+        self._check(offset)
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The position in the file."""
+        return self._file.tell()
+
+    def _check(self, place: int) -> None:
+        if place > self._limit:
+            raise DataError(f"unpacks to more than {self._limit:,} bytes", where=self._where, hint=_ACCEPTED)
 
 
 def _check_size(size: int, name: str, path: Path) -> None:
