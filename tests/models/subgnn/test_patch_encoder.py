@@ -1,6 +1,12 @@
-"""LSTMs on walks of unequal length equal torch's: the compiled one, and that of a GPU, which runs on a CPU as well."""
+"""LSTMs on walks of unequal length equal torch's: the compiled one, and those of a GPU.
+
+The kernels of a GPU run on one, or on a CPU in Triton's interpreter (TRITON_INTERPRET=1).
+"""
 
 from __future__ import annotations
+
+import os
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,11 +16,13 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
+from subgnn.models.subgnn import patch_encoder
 from subgnn.models.subgnn.patch_encoder import (
     PatchEncoder,
     Picking,
     Walks,
     gpu_states,
+    kernel_totals,
     lstm_states,
     single_precision,
 )
@@ -22,6 +30,12 @@ from subgnn.models.subgnn.patch_encoder import (
 DIM = 5
 UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+KERNEL_DEVICE = "cpu" if INTERPRETED else "cuda"
+runs_kernels = pytest.mark.skipif(
+    not find_spec("triton") or not (INTERPRETED or torch.cuda.is_available()), reason="needs Triton and a GPU"
+)
 
 
 def walks_of(lengths: list[int], per_patch: int = 1, nodes: int = 9) -> Walks:
@@ -72,6 +86,32 @@ def test_states_and_gradients_of_a_gpu_equal_torch(lengths, d, layers, device):
     ours = with_gradients(gpu_states, lstm.float().to(device), table.to(device), walks.to(device))
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a.cpu().double(), b, rtol=1e-5, atol=4e-6 * float(b.abs().max()))
+
+
+def torch_totals(lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> torch.Tensor:
+    states = torch_states(lstm, table, walks)
+    return states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
+
+
+@runs_kernels
+@pytest.mark.parametrize("launch", [(16, 8, "ieee"), (16, 8, "tf32x3"), (32, 4, "tf32x3")])
+@pytest.mark.parametrize(("d", "layers", "per_patch"), [(1, 1, 1), (5, 2, 4), (32, 3, 2), (64, 2, 5)])
+@pytest.mark.parametrize("lengths", [UNEQUAL, 20 * [10], 19 * [0] + [3]])
+def test_kernels_of_a_gpu_equal_torch_in_double_precision(monkeypatch, lengths, d, layers, per_patch, launch):
+    monkeypatch.setattr(patch_encoder, "LAUNCH", launch)
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(d, d, num_layers=layers, bidirectional=True)
+    walks, table = walks_of(lengths, per_patch, nodes=11), torch.randn(11, d)
+    theirs = with_gradients(torch_totals, lstm.double(), table.double(), walks)
+    by_kernels = lambda lstm, table, walks: kernel_totals(lstm, table[walks.nodes], walks)  # noqa: E731
+    ours = with_gradients(by_kernels, lstm.float().to(KERNEL_DEVICE), table.to(KERNEL_DEVICE), walks.to(KERNEL_DEVICE))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=1e-5, atol=4e-6 * float(b.abs().max()))
+    with torch.no_grad():
+        again = by_kernels(lstm, table.to(KERNEL_DEVICE), walks)
+    assert torch.equal(again, ours[0])
+    lstm.bias_ih_l0.grad.zero_()
+    assert lstm.bias_hh_l0.grad.abs().sum() > 0  # no memory is shared
 
 
 def test_a_second_gradient_is_refused_and_not_wrong():

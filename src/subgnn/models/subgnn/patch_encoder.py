@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from subgnn.errors import warn
 from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
 from subgnn.models.examples import single_precision
 from subgnn.ragged import Ragged
@@ -59,19 +60,24 @@ class Walks(nn.Module):
 
     Shapes:
         nodes: (R,) places in the table of the distinct nodes of all walks. places: (steps,) which of them each step
-        stands on. owner: (steps,) the patch of each step. sizes: how many walks have a step t. by_node: (steps,) the
-        steps in order of their nodes. node_starts: (R,) where those of each node begin.
+        stands on. owner: (steps,) the patch of each step. sizes: how many walks have a step t. first: (longest,) where
+        the steps t begin: that of the w-th walk lies at first[t] + w. lengths: (walks,) falling. order: (walks,) the
+        number of each walk. by_node: (steps,) the steps in order of their nodes. node_starts: (R,) where those of each
+        node begin.
     """
 
     nodes: Tensor
     places: Tensor
     owner: Tensor
+    first: Tensor
+    lengths: Tensor
+    order: Tensor
     by_node: Tensor
     node_starts: Tensor
 
     def __init__(self, rows: Ragged, per_patch: int) -> None:
         super().__init__()
-        self.num_patches = len(rows) // per_patch
+        self.num_patches, self.per_patch = len(rows) // per_patch, per_patch
         longest_first = np.argsort(-rows.lengths, kind="stable")
         lengths = rows.lengths[longest_first]
         self.sizes = [int((lengths > t).sum()) for t in range(int(lengths.max(initial=0)))]
@@ -79,12 +85,19 @@ class Walks(nn.Module):
         steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
         nodes, places = np.unique(_joined(steps), return_inverse=True)
         self.picking = Picking.of(places.astype(np.int64), len(nodes))
-        self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)), persistent=False)
-        self.register_buffer("places", torch.from_numpy(self.picking.rows), persistent=False)
-        self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch), persistent=False)
         by_node, first_of_node = self.picking.by_row or (np.empty(0, np.int64), np.zeros(1, np.int64))
-        self.register_buffer("by_node", torch.from_numpy(by_node), persistent=False)
-        self.register_buffer("node_starts", torch.from_numpy(first_of_node[:-1]), persistent=False)
+        arrays = {
+            "nodes": nodes,
+            "places": self.picking.rows,
+            "owner": _joined(walks) // per_patch,
+            "first": np.cumsum([0, *self.sizes])[:-1],
+            "lengths": lengths,
+            "order": longest_first,
+            "by_node": by_node,
+            "node_starts": first_of_node[:-1],
+        }
+        for name, array in arrays.items():
+            self.register_buffer(name, torch.from_numpy(array.astype(np.int64)), persistent=False)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -105,10 +118,16 @@ class PatchEncoder(nn.Module):
 
     def forward(self, table: Tensor, walks: Walks) -> Tensor:
         """Encode patches (patches, d) from the vectors of nodes (T, d)."""
-        states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
-        total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
-        encoded: Tensor = self.project(total)
-        return encoded
+        return self.project(lstm_totals(self.lstm, table, walks))  # type: ignore[no-any-return]
+
+
+def lstm_totals(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
+    """Hidden states of both directions, summed over all steps of a patch (patches, 2 d), from node vectors (T, d)."""
+    plain = table.device.type == "cuda" and table.dtype == torch.float32 and LAUNCH is not None
+    if plain and walks.sizes and kernels_run_on(table.device, lstm.hidden_size):
+        return kernel_totals(lstm, table.index_select(0, walks.nodes), walks)
+    states = lstm_states(lstm, table, walks)  # (steps, 2 d)
+    return states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
 
 
 def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
@@ -123,6 +142,8 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     return states
 
 
+LAUNCH: tuple[int, int, str] | None = None
+"""Walks and warps of a program, and precision, of the kernels of a GPU; None leaves the LSTM to cuDNN."""
 _PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _Task = Callable[[int, tuple[int, int]], None]
 _MAX_SHAPES = 4  # whose workspaces are reused: the last ones
@@ -278,6 +299,89 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MAX_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
 
 
+@lru_cache
+def kernels_run_on(device: torch.device, d: int) -> bool:
+    """Whether the kernels of a GPU run on a device, for states of width d; a warning says why not.
+
+    Triton calls a C compiler at run time, and a GPU may lack the memory that a kernel needs.
+    """
+    try:
+        from subgnn.kernels.lstm_gpu import MAX_WIDTH
+    except ImportError:
+        return False
+    if d > MAX_WIDTH:
+        return False
+    try:
+        lstm, walks = nn.LSTM(d, d, bidirectional=True), Walks(Ragged.from_rows([np.zeros(1, np.int64)]), 1)
+        with torch.enable_grad():
+            totals = kernel_totals(lstm.to(device), torch.zeros(1, d, device=device), walks.to(device))
+        totals.sum().backward()  # type: ignore[no-untyped-call]
+    except Exception as error:  # of the compiler, the driver or Triton, each with classes of its own
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        warn(f"the LSTM's kernels cannot be compiled here ({told}); cuDNN is used")
+        return False
+    return True
+
+
+def kernel_totals(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    """:func:`lstm_totals` by the kernels of a GPU; ``inputs`` are the vectors of ``walks.nodes`` (R, d)."""
+    for layer in range(lstm.num_layers):
+        parameters = [getattr(lstm, f"{name}_l{layer}{end}") for name in _PARAMETERS for end in ("", "_reverse")]
+        ends = (layer == 0, layer + 1 == lstm.num_layers)
+        inputs = _KernelLayer.apply(inputs, walks, ends, torch.is_grad_enabled(), *parameters)  # type: ignore[no-untyped-call]
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+    return inputs
+
+
+class _KernelLayer(torch.autograd.Function):
+    """All steps of both directions of one layer, from its inputs and the parameters of :class:`torch.nn.LSTM`.
+
+    Args:
+        inputs: of the first layer, the vectors of distinct nodes; of others, the states of the layer before.
+        ends: whether it is the first layer, and whether it is the last, whose states are added up by patch.
+        keep: whether a gradient will be computed.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *parameters: Tensor
+    ) -> Tensor:
+        from subgnn.kernels.lstm_gpu import Launch, Layout, forward
+
+        w = torch.cat(parameters[:2])  # (8 d, in)
+        u = torch.stack(parameters[2:4])  # (2, 4 d, d)
+        bias = torch.cat(parameters[4:6]).add_(torch.cat(parameters[6:]))
+        layout, launch = Layout(walks.first, walks.lengths, walks.order, walks.per_patch), Launch(*(LAUNCH or ()))
+        projected, places = torch.addmm(bias, inputs, w.T), walks.places if ends[0] else None
+        states, kept = forward(projected, u, layout, places=places, summed=ends[1], keep=keep, launch=launch)
+        ctx.save_for_backward(inputs, w, u)
+        ctx.layout = (walks, ends, layout, kept, launch)
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        from subgnn.kernels.lstm_gpu import backward
+
+        inputs, w, u = ctx.saved_tensors
+        walks, (first, last), layout, kept, launch = ctx.layout
+        of_gates, of_bias = backward(grads[0].contiguous(), u, layout, kept, summed=last, launch=launch)
+        d = u.shape[2]
+        # One product for each direction: a batched one would not divide the steps among processors.
+        pairs = zip(torch.split(of_gates, 4 * d, dim=1), torch.split(kept.before, d, dim=1), strict=True)
+        of_u = [of_sums.T @ states for of_sums, states in pairs]
+        of_projected = _sum_by_node(of_gates, walks) if first else of_gates
+        of_w = torch.split(of_projected.T @ inputs, 4 * d)
+        # Two copies: gradients are changed in place.
+        of_biases = [*torch.split(of_bias, 4 * d), *torch.split(of_bias.clone(), 4 * d)]
+        return of_projected @ w, None, None, None, *of_w, *of_u, *of_biases
+
+
+def _sum_by_node(values: Tensor, walks: Walks) -> Tensor:
+    """The sum over the steps on each distinct node (R, n), in a fixed order, of values of steps (steps, n)."""
+    return nn.functional.embedding_bag(walks.by_node, values.contiguous(), walks.node_starts, mode="sum")
+
+
 def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     """:func:`lstm_states` on a GPU.
 
@@ -309,6 +413,6 @@ class _Lookup(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        walks, grad = ctx.walks, grads[0].contiguous()
-        by_node = nn.functional.embedding_bag(walks.by_node, grad, walks.node_starts, mode="sum")
+        walks, grad = ctx.walks, grads[0]
+        by_node = _sum_by_node(grad, walks)
         return grad.new_zeros(ctx.count, grad.shape[1]).index_copy_(0, walks.nodes, by_node), None
