@@ -78,6 +78,10 @@ class DataError(UserError):
     """Malformed or inconsistent data in a file, or in arrays passed to the library."""
 
 
+class MemoryLimitError(UserError):
+    """More memory is needed than this process may use."""
+
+
 class MissingExtra(UserError):
     """A feature whose optional dependency is not installed."""
 

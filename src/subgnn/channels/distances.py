@@ -26,7 +26,7 @@ from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similari
 from subgnn.channels.stored_hops import Way, hops_from
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
+from subgnn.errors import MemoryLimitError
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
 from subgnn.kernels.distances import BYTES_A_NODE, WORD, pair_distances, reduce_table
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
@@ -212,7 +212,7 @@ def searches_at_once(graph: Graph) -> int:
     needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes
     if needed > limit():
         what = f"one search needs {needed / 1e9:.1f} GB, but the limit is {limit() / 1e9:.1f} GB"
-        raise UserError(
+        raise MemoryLimitError(
             what,
             where="--memory",
             hint="raise --memory, lower --processes, or drop the position and neighborhood channels",

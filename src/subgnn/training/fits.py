@@ -13,7 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -27,7 +27,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import source_vectors
-from subgnn.errors import DataWarning
+from subgnn.errors import DataWarning, MemoryLimitError
 from subgnn.models.interface import Vectors
 from subgnn.models.kernel_machines.shared import share_views
 from subgnn.models.registry import model_of, trainable_model_of
@@ -262,12 +262,26 @@ class Fits:
         return FitJob(common, entry.name, entry.recipe, splits, device, vectors=self._file(entry), **options)
 
     def map(self, jobs: Sequence[Any], *, seconds: float = math.inf) -> Iterator[tuple[Any, Any]]:
-        """Yield each job with its result, in the order in which they end; a job has at most ``seconds``."""
+        """Yield each job with its result, in the order in which they end; a job has at most ``seconds``.
+
+        Processes have equal parts of the memory limit. Jobs that need more run again in half as many, down to one.
+        """
         end = self.stop
         function: Callable[[Any], Any] = _run
         if isinstance(self.engine, LocalEngine) and not self.engine.has_workers:
             function = lambda job: _run(job, end)  # noqa: E731 (it stays in this process)
-        yield from self.engine.map(function, jobs, stop=end, seconds=seconds)
+        processes = self.slots if isinstance(self.engine, LocalEngine) else 1
+        engine: Any = nullcontext(self.engine)
+        while jobs:
+            larger = []
+            with engine as workers:
+                for job, result in workers.map(function, jobs, stop=end, seconds=seconds):
+                    if processes > 1 and isinstance(result, Failure) and isinstance(result.error, MemoryLimitError):
+                        larger.append(job)
+                    else:
+                        yield job, result
+            jobs, processes = larger, processes // 2
+            engine = LocalEngine(processes, apart=True)
 
     def predictions(self, wanted: Sequence[tuple[Entry, NDArray[np.int8]]]) -> list[NDArray[np.float32] | None]:
         """What candidates predict for the subgraphs that splits hold out, in order; None where a fit failed."""

@@ -109,7 +109,9 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
         rule = job["rule"]
-        result = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
+        # Runs are side by side already, so that a portfolio fits its candidates one after the other.
+        options |= {"processes": 1, "score_epochs": bool(rule)}
+        result = train(dataset, recipe, folder, resume=True, report=False, **options)
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
         calibration_error = _save_predictions(folder, dataset, result.device)

@@ -42,7 +42,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import as_rows, times_of
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, MemoryLimitError, UserError
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram
@@ -190,7 +190,7 @@ def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
     if size > share(0.5):
         what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
         hint = 'name some types, e.g. ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
-        raise UserError(what, where="diffusion.views", hint=hint)
+        raise MemoryLimitError(what, where="diffusion.views", hint=hint)
 
 
 def fit_regression(

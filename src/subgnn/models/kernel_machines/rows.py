@@ -23,7 +23,7 @@ from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, MemoryLimitError
 from subgnn.models.kernel_machines.shared import SHARED
 from subgnn.models.kernel_machines.views import (
     DIFFUSED,
@@ -335,7 +335,7 @@ def _check_size(walks: Walks, nodes: Ragged, settings: DiffusionSettings) -> Non
     if settings.algorithm == "exact" and size > share(0.5):
         what = f"exact diffusions of {len(nodes):,} subgraphs to {walks.graph.num_nodes:,} nodes"
         hint = 'set it to "push", or raise --memory'
-        raise UserError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
+        raise MemoryLimitError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
 
 
 def _diffuse(walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore) -> Matrix:

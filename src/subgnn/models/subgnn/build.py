@@ -22,7 +22,7 @@ from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import feature_rows, feature_standard, node_vectors
-from subgnn.errors import UserError
+from subgnn.errors import MemoryLimitError
 from subgnn.kernels.draws import node_set_keys
 from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec
@@ -74,7 +74,7 @@ def check_table_fits(rows: int, settings: EmbeddingSettings) -> None:
     if needed > 0.8 * limit():
         what = f"a learned table of {rows:,} nodes x {settings.dim} numbers needs {needed / 1e9:.1f} GB to train"
         hint = "set embeddings.trainable=false; or a smaller embeddings.dim, fewer anchors or --processes"
-        raise UserError(what, where="--memory", hint=f"{hint}, more --memory")
+        raise MemoryLimitError(what, where="--memory", hint=f"{hint}, more --memory")
 
 
 def table_for_training(draws: Sequence[Prepared], train: NDArray[np.int64], settings: EmbeddingSettings) -> NodeTable:
