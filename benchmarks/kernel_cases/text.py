@@ -13,7 +13,7 @@ from pyarrow import csv, table
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
 from subgnn.data.dataset import Problems
-from subgnn.data.formats.edge_list import EdgeFile, EdgeList, read_edge_list
+from subgnn.data.formats.edge_list import EdgeList, read_edge_list
 
 _NAMES = ["tail", "head"]
 
@@ -56,7 +56,7 @@ def text_cases(load: Workload, folder: Path) -> Iterator[Case]:
 
 def _read(path: Path) -> EdgeList:
     problems = Problems()
-    edges = read_edge_list(EdgeFile(path), problems)
+    edges = read_edge_list(path, 0, problems)
     problems.stop()
     return edges
 

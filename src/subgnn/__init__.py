@@ -14,18 +14,7 @@ if TYPE_CHECKING:
     from subgnn.data.formats import read_dataset
     from subgnn.data.formats.bundle import write_bundle
     from subgnn.data.formats.folder import write_folder
-    from subgnn.data.formats.libraries import (
-        dataset_from_pyg,
-        dataset_to_pyg,
-        from_dgl,
-        from_igraph,
-        from_networkx,
-        from_pyg,
-        from_scipy,
-        to_networkx,
-        to_pyg,
-        to_scipy,
-    )
+    from subgnn.data.formats.libraries import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
     from subgnn.data.graph import Graph
     from subgnn.data.strings import NodeNames
     from subgnn.data.subgraphs import SubgraphSet
@@ -48,13 +37,9 @@ __all__ = [
     "SubgraphSet",
     "UserError",
     "__version__",
-    "dataset_from_pyg",
-    "dataset_to_pyg",
     "describe",
     "draw",
     "embed_subgraphs",
-    "from_dgl",
-    "from_igraph",
     "from_networkx",
     "from_pyg",
     "from_scipy",
@@ -79,10 +64,7 @@ _NAMES = {
     "data.formats": ("read_dataset",),
     "data.formats.bundle": ("write_bundle",),
     "data.formats.folder": ("write_folder",),
-    "data.formats.libraries": (
-        *("dataset_from_pyg", "dataset_to_pyg", "from_dgl", "from_igraph", "from_networkx"),
-        *("from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"),
-    ),
+    "data.formats.libraries": ("from_networkx", "from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"),
     "data.graph": ("Graph",),
     "data.strings": ("NodeNames",),
     "data.subgraphs": ("SubgraphSet",),

@@ -90,9 +90,8 @@ def test_subgraphs_of_every_kind_are_predicted_alike(run, tmp_path):
 
 def test_pandas_objects_name_their_subgraphs(run):
     lists = pd.Series(list(SETS.values()), index=list(SETS))
-    long = pd.DataFrame([(name, node, 1) for name, nodes in SETS.items() for node in nodes], columns=["s", "node", "x"])
     wide = pd.DataFrame({"nodes": list(SETS.values())}, index=list(SETS))
-    for given in (lists, long.groupby("s")["node"], long.groupby(["s"])["node"], wide, lists.to_dict()):
+    for given in (lists, wide, lists.to_dict()):
         found = run.predict(given)
         assert found["name"].tolist() == ["one", "two"]
         same(found, run.predict(SETS))
@@ -102,8 +101,6 @@ def test_pandas_objects_name_their_subgraphs(run):
         assert run.predict(given.reset_index(drop=True))["name"].tolist() == ["0", "1"]
     own = wide.assign(subgraph=["mine", "yours"])
     assert run.predict(own)["name"].tolist() == ["mine", "yours"]
-    with pytest.raises(DataError, match=r"the groups have several columns; choose the column of nodes"):
-        run.predict(long.groupby("s"))
 
 
 def test_unknown_nodes(run):

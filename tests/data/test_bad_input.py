@@ -10,7 +10,7 @@ from tests.data.samples import EDGES, FEATURES, NODES, SUBGRAPHS, npy, tree, wri
 
 COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
 THREE = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
-NO_NPY = "this is not an .npy array of numbers, or it is damaged; write it with numpy.save"
+NO_NPY = "this is not an .npy array of numbers, or it is damaged; was it copied whole?"
 LONG = npy(np.zeros((7, 2)))
 
 
@@ -38,20 +38,13 @@ BAD = {
     "no subgraphs": ({"subgraphs.tsv": None}, "subgraphs.tsv", "no such file; the subgraphs are in subgraphs.tsv or"),
     "one column": (edges("0 1\n1 2\n3\n3 4\n"), "edge_list.txt:3", f"the line has only one column; {COLUMNS}"),
     "mixed columns": (edges("0 1 2\n1 2\n"), "edge_list.txt:2", "some lines have a weight and some have none; give"),
-    "word in edges": (edges("0 1\n# c\n\n1 x2\n"), "edge_list.txt:4", "'x2' is not an integer id, and there is no"),
+    "word in edges": (edges("0 1\n# c\n\n1 x2\n"), "edge_list.txt:4", "'x2' is not an integer id; ids are integers"),
     "real id": (edges("0 1.0\n"), "edge_list.txt:1", "'1.0' is not an integer id"),
     "large id": (edges("0 4294967296\n"), "edge_list.txt:1", "node id '4294967296' is too large; ids run from 0 to"),
     "gap": (edges("0 1\n0 2000000000\n"), "edge_list.txt:2", "node 2000000000 is not in the graph; ids run 0.."),
     "nan weight": (edges("0 1 1\n1 2 nan\n"), "edge_list.txt:2", "weight 'nan' is not finite; weights must be finite"),
     "weight too large for its type": (edges("0 1 1\n1 2 1e39\n"), "edge_list.txt:2", "weight"),
     "word for weight": (edges("0 1 heavy\n"), "edge_list.txt:1", "weight 'heavy' is not a number; a decimal number is"),
-    "unknown name in edges": ({**edges("TP53 1\n1 XYZ\n"), "nodes.tsv": NODES}, "edge_list.txt:2", "'XYZ' is neither"),
-    "ambiguous name in edges": (
-        {**edges("TP53 1\n"), "nodes.tsv": NODES.replace("MYC", "TP53")},
-        "edge_list.txt:1",
-        "'TP53' names several nodes; use ids, or names that stand for one node",
-    ),
-    "nan weight beside names": ({**edges("TP53 1 nan\n"), "nodes.tsv": NODES}, "edge_list.txt:1", "weight 'nan';"),
     "edge outside the nodes": ({**edges("0 1\n0 5\n"), "nodes.tsv": NODES}, "edge_list.txt:2", "node 5 is not in the"),
     "truncated gzip": (
         {"edge_list.txt": None, "edge_list.txt.gz": gzip.compress(EDGES.encode() * 50)[:-20]},
@@ -108,14 +101,14 @@ BAD = {
     "nan feature": (features([[0, 1], [2, 3], [4, float("nan")], [0, 0], [0, 0]]), "features.npy", "nan at row 2,"),
     "flat features": (features(np.zeros(5)), "features.npy", "the features have shape (5,); accepted: (5, F)"),
     "text features": (features([["a"]] * 5), "features.npy", "features of type <U1; numbers are accepted"),
-    "truncated features": ({"features.npy": FEATURES[:-3]}, "features.npy", "the header states 40 bytes of numbers,"),
+    "truncated features": ({"features.npy": FEATURES[:-3]}, "features.npy", NO_NPY),
     "truncated header of features": ({"features.npy": FEATURES[:40]}, "features.npy", NO_NPY),
-    "archive begun": ({"features.npy": b"PK\x03\x04 and no more"}, "features.npy", "this is an archive of arrays; one"),
+    "archive begun": ({"features.npy": b"PK\x03\x04 and no more"}, "features.npy", NO_NPY),
     "features of an open bracket": (raw_features("{'descr': '<f4', 'shape': (5, 2"), "features.npy", NO_NPY),
     "features without end": (
         raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2), }"),
         "features.npy",
-        "the header states 799,999,999,999,999,999,992 bytes of numbers, but the file has 80",
+        NO_NPY,
     ),
     "features of true rows": (
         raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (True, 10), }"),

@@ -95,7 +95,7 @@ def test_a_tiny_memory_makes_many_buckets_and_pieces(tmp_path, monkeypatch):
             "edge_list.txt.gz": gzip.compress(random_text(3).encode()) + gzip.compress(random_text(1).encode()),
         },
         {"edge_list.txt": "\r\n0 1\r\n1 4\r\n" + "# " + "long " * 100 + "\n2 3\n"},
-        {"nodes.tsv": NODES, "edge_list.txt": "# c\nTP53 1 0.5\n1 A1BG 2\n" + "1 2 3\n" * 40},
+        {"nodes.tsv": NODES, "edge_list.txt": "# c\n0 1 0.5\n1 2 2\n" + "1 2 3\n" * 40},
         {"features.npy": None, "dataset.json": '{"id_base": 1, "num_nodes": 6}', "edge_list.txt": "1 5\n2 3\n6 1\n"},
     ],
     ids=[

@@ -9,14 +9,7 @@ from torch_geometric.data import Data
 
 from subgnn import (
     DataError,
-    Dataset,
     Graph,
-    NodeNames,
-    SubgraphSet,
-    dataset_from_pyg,
-    dataset_to_pyg,
-    from_dgl,
-    from_igraph,
     from_networkx,
     from_pyg,
     from_scipy,
@@ -134,112 +127,6 @@ def test_pyg_that_does_not_fit(data, message):
     with pytest.raises(DataError) as caught:
         from_pyg(data)
     assert str(caught.value).startswith(message)
-
-
-def members(labels, **more):
-    """Three subgraphs of a path of four nodes."""
-    subgraphs = SubgraphSet.from_lists([[2, 0], [1], [1, 3]], num_nodes=4, labels=labels, **more)
-    return Dataset("path", Graph.from_edges([0, 1, 2], [1, 2, 3], names=NodeNames.of("abcd")), subgraphs)
-
-
-@pytest.mark.parametrize(
-    ("labels", "task"),
-    [
-        (["x", "y", "x"], "binary"),
-        (["x", "y", "z"], "multi-class"),
-        ([["x"], ["x", "y"], []], "multi-label"),
-        ([0.5, 1.0, -2.0], "regression"),
-        (None, "unlabelled"),
-    ],
-)
-def test_pyg_dataset_round_trip(labels, task):
-    dataset = members(labels, splits=["val", "train", "test"], names=["one", "two", "three"])
-    data = dataset_to_pyg(dataset)
-    assert data.subgraph_index.tolist() == [[0, 0, 1, 2, 2], [0, 2, 1, 1, 3]]
-    back = dataset_from_pyg(data, name="path")
-    assert back.subgraphs.task == task
-    assert back.subgraphs.content_hash == dataset.subgraphs.content_hash
-    assert list(back.subgraphs.names) == ["one", "two", "three"]
-    assert list(back.graph.names.primary) == list("abcd")
-    assert back.graph.content_hash == dataset.graph.content_hash
-
-
-@pytest.mark.parametrize(
-    ("attributes", "message"),
-    [
-        ({}, "Data.subgraph_index: no such attribute"),
-        ({"subgraph_index": torch.zeros(3, 2)}, r"Data.subgraph_index: type float32 and shape \(3, 2\)"),
-        ({"subgraph_index": torch.tensor([[0], [7]])}, "Data.subgraph_index: node 7 in a graph of 2 nodes"),
-        ({"subgraph_index": torch.tensor([[0, 2], [0, 1]])}, "subgraph 1 has no nodes"),
-        ({"y": torch.zeros(3)}, r"Data.y: shape \(3,\) for 2 subgraphs"),
-        ({"y": torch.full((2, 2), 3)}, "Data.y: labels other than 0 and 1"),
-        ({"y": torch.tensor([0, 1]), "class_names": ["a"]}, "Data.y: 1 class_names for 2 classes"),
-        ({"train_mask": torch.ones(2)}, "Data.val_mask: missing"),
-        (dict.fromkeys(["train_mask", "val_mask", "test_mask"], torch.ones(2)), "subgraph 0 is in no split, or in two"),
-    ],
-)
-def test_pyg_dataset_that_does_not_fit(attributes, message):
-    index = {"subgraph_index": torch.tensor([[0, 1], [0, 1]])} if attributes else {}
-    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, **index | attributes)
-    with pytest.raises(DataError, match=message):
-        dataset_from_pyg(data)
-
-
-class DGLGraph:
-    """What is read of a DGL graph."""
-
-    def __init__(self):
-        self.is_homogeneous = True
-        self.ndata = {"feat": torch.arange(5.0)[:, None]}
-        self.edata = {"w": torch.tensor([*WEIGHTS, *WEIGHTS])}
-
-    def edges(self):
-        return torch.tensor(TAILS + HEADS), torch.tensor(HEADS + TAILS)
-
-    def num_nodes(self):
-        return 5
-
-
-def test_dgl():
-    expected = sample(weighted=True, features=np.arange(5, dtype=np.float32)[:, None])
-    assert from_dgl(DGLGraph(), weight="w").content_hash == expected.content_hash
-    assert from_dgl(DGLGraph(), directed=True, features="none").num_edges == 8
-    with pytest.raises(DataError, match="DGL graph: no edata 'v'; accepted: w"):
-        from_dgl(DGLGraph(), weight="v")
-    several = DGLGraph()
-    several.is_homogeneous = False
-    with pytest.raises(DataError, match=r"several types; see dgl\.to_homogeneous"):
-        from_dgl(several)
-
-
-class Attributes(dict):
-    """Attributes of all vertices or edges of an igraph graph."""
-
-    def attributes(self):
-        return list(self)
-
-
-class IGraph:
-    """What is read of an igraph graph."""
-
-    def __init__(self, directed):
-        self.vs, self.es = Attributes(name=list("abcde")), Attributes(w=WEIGHTS)
-        self.is_directed = lambda: directed
-
-    def vcount(self):
-        return 5
-
-    def get_edgelist(self):
-        return list(zip(TAILS, HEADS, strict=True))
-
-
-@WAYS
-def test_igraph(directed):
-    graph = from_igraph(IGraph(directed), weight="w")
-    assert graph.content_hash == sample(directed=directed, weighted=True).content_hash
-    assert list(graph.names.primary) == list("abcde")
-    with pytest.raises(DataError, match="igraph graph: no edge attribute 'v'; accepted: w"):
-        from_igraph(IGraph(directed), weight="v")
 
 
 def test_an_object_whose_weights_are_left_out_is_told_of():

@@ -38,13 +38,12 @@ def pyg(path, _):
 WRITERS = {
     ".graphml": lambda path, graph: nx.write_graphml(graph, path),
     ".graphml.gz": lambda path, graph: nx.write_graphml(graph, path),
-    ".gml": lambda path, graph: nx.write_gml(graph, path),
     ".json": lambda path, graph: path.write_text(json.dumps(nx.node_link_data(graph, edges="edges"))),
     ".pt": pyg,
     ".npz": lambda path, matrix: sp.save_npz(path, sp.csr_array(matrix)),
     ".mtx": lambda path, matrix: scipy_io.mmwrite(path, sp.coo_array(matrix)),
 }
-OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".gml", ".json"), (".pt", ".npz", ".mtx")
+OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".json"), (".pt", ".npz", ".mtx")
 
 
 @pytest.mark.parametrize("suffix", OF_NAMES)
@@ -168,7 +167,7 @@ def test_malicious_features_are_refused(tmp_path, wrap):
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-@pytest.mark.parametrize("suffix", [".graphml", ".gml", ".json", ".npz", ".mtx"])
+@pytest.mark.parametrize("suffix", [".graphml", ".json", ".npz", ".mtx"])
 def test_the_weights_of_a_graph_file_are_kept(tmp_path, suffix):
     """By the titles that a table's column of weights is known by."""
     graph = nx.Graph()

@@ -283,7 +283,6 @@ def npy(array: Any) -> bytes:
 
 
 CSV = 'u,v,w\na,b,1\n"b",c,2\nd,a,0.5\n'
-GML = 'graph [\n  node [ id 0 label "a" ]\n  node [ id 1 label "b" ]\n  edge [ source 0 target 1 ]\n]\n'
 GRAPHML = (
     '<graphml><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
     '<edge source="a" target="b"/></graph></graphml>'
@@ -328,7 +327,6 @@ KINDS: dict[str, Kind] = {
     "memberships.csv": Kind(file("m.csv", MEMBERS, **{"e.csv": CSV}), memberships),
     "wide.csv": Kind(file("m.csv", WIDE, **{"e.csv": CSV}), memberships),
     "attributes.csv": Kind(file("n.csv", ATTRIBUTES, **{"e.csv": CSV}), attributes),
-    "graph.gml": Kind(file("x.gml", GML), convert),
     "graph.graphml": Kind(file("x.graphml", GRAPHML), convert),
     "graph.json": Kind(file("x.json", NODE_LINK), convert),
     "graph.mtx": Kind(file("x.mtx", MTX), convert),

@@ -11,7 +11,6 @@ import pytest
 
 import subgnn
 from subgnn import Ragged, SubgraphSet
-from subgnn.data.formats.vectors import read_vectors
 from subgnn.errors import DataError, UserError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
@@ -153,75 +152,21 @@ def test_an_export_searches_with_its_dataset_alone(run, tmp_path):
     options = ("--subgraphs", tmp_path / "new.tsv", "--top", 2)
     refused = call("search", tmp_path / "small.subgnn", *options)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err == (
-        "search: no labelled subgraphs; say where the dataset is with --data, "
-        "or search a file of vectors from subgnn embed\n"
-    )
+    assert refused.err == "search: no labelled subgraphs; say where the dataset is with --data\n"
     found = call("search", tmp_path / "small.subgnn", *options, "--data", run.parent / "data")
     assert found.out == call("search", run, *options).out
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet", "csv", "tsv", "jsonl"])
-def test_vectors_in_files(run, tmp_path, kind):
-    (tmp_path / "known.csv").write_text("name,genes,label\na,G0;G1,red\nb,G3;G4;WHO,blue\nc,WHO,red\nd,G7;G8,red\n")
-    (tmp_path / "new.csv").write_text("name,genes\nx,G3;G4\ny,WHO\n")
-    for name in ("known", "new"):
-        options = ("--subgraphs", tmp_path / f"{name}.csv", "--unknown", "drop", "--out", tmp_path / f"{name}_v.{kind}")
-        assert call("embed", run, *options).code == 0
-    done = call("search", tmp_path / f"known_v.{kind}", "--subgraphs", tmp_path / f"new_v.{kind}", "--top", 9)
-    rows = printed(done.out)
-    assert rows[0]["row"] == "1"
-    assert len(rows) == 4  # c has no vector, and y finds nothing
-    assert float(rows[0]["distance"]) == pytest.approx(0, abs=1e-6)
-    if kind == "npy":
-        assert [rows[i][title] for i in (0, 3) for title in ("subgraph", "nearest", "label")] == [
-            "0",
-            "1",
-            "",
-            "1",
-            "",
-            "",
-        ]
-    else:
-        assert [row["subgraph"] for row in rows] == ["x", "x", "x", "y"]
-        assert {row["nearest"]: row["label"] for row in rows[:3]} == {"a": "red", "b": "blue", "d": "red"}
-    vectors = read_vectors(tmp_path / f"known_v.{kind}").vectors
-    wanted = open_run(run).predictor.embeddings(Ragged.from_rows([[0, 1], [3, 4], [7, 8]]))
-    np.testing.assert_allclose(vectors[[0, 1, 3]], wanted, rtol=1e-5)
-    assert np.isnan(vectors[2]).all()
-
-
 def test_wrong_input_is_one_line(run, tmp_path):
     (tmp_path / "new.tsv").write_text("G0-G1\n")
-    (tmp_path / "bad.csv").write_text("name,vector_0\na,1\nb,x\n")
-    (tmp_path / "none.csv").write_text("name,size\na,1\n")
-    (tmp_path / "uneven.jsonl").write_text('{"vector": [1, 2]}\n{"vector": [1]}\n')
-    np.save(tmp_path / "flat.npy", np.zeros(3))
-    np.save(tmp_path / "wide.npy", np.eye(3))
-    np.save(tmp_path / "narrow.npy", np.eye(2))
     cases = [
         ((run, "--subgraphs", tmp_path / "nowhere"), "nowhere: no such file"),
         ((tmp_path / "nowhere", "--subgraphs", tmp_path / "new.tsv"), "nowhere"),
-        ((tmp_path / "nowhere.npy", "--subgraphs", tmp_path / "wide.npy"), "nowhere.npy: cannot be read"),
-        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "new.txt"), "new.txt: not a file of vectors"),
-        (
-            (tmp_path / "wide.npy", "--subgraphs", tmp_path / "narrow.npy"),
-            "vectors have 2 numbers, but the known ones have 3",
-        ),
-        ((tmp_path / "flat.npy", "--subgraphs", tmp_path / "wide.npy"), "the array has shape (3,)"),
-        ((tmp_path / "bad.csv", "--subgraphs", tmp_path / "wide.npy"), "the vectors are not all numbers"),
-        ((tmp_path / "none.csv", "--subgraphs", tmp_path / "wide.npy"), "none.csv: no vectors"),
-        ((tmp_path / "uneven.jsonl", "--subgraphs", tmp_path / "wide.npy"), "row 2: this vector has 1 numbers"),
-        ((tmp_path / "none.csv", "--subgraphs", tmp_path / "none.csv"), "none.csv: no vectors"),
-        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--include-test"), "--include-test: "),
-        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--data", tmp_path), "--data: "),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--top", 0), "--top"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "far"), "--distance"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "cosine"), "--distance: only vectors have this"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--by", "far"), "--by"),
-        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--by", "place"), "--by: "),
     ]
-    (tmp_path / "new.txt").write_text("G0-G1\n")
     for words, message in cases:
         done = call("search", *words)
         assert (done.code, done.out) == (2, ""), words

@@ -148,7 +148,7 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
     """Classifies subgraphs of one graph.
 
     Args:
-        graph: the graph: of this library, networkx, PyG, DGL, igraph or scipy; or a table of edges, as a data frame or
+        graph: the graph: of this library, networkx, PyG or scipy; or a table of edges, as a data frame or
             a path. A node of X is written by its name, or by its number where nodes have no names.
         recipe: a recipe by name, or a .toml file; by default the best model that a portfolio of them finds.
         time: the budget of ``auto``, in seconds or as ``"5m"``; five minutes by default.

@@ -25,6 +25,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.models.recipes import find_recipe
 from subgnn.ragged import Ragged
+from subgnn.reports.reproduce import setting_text
 
 Settings = Mapping[str, Any] | Sequence[str]
 """Overrides of a recipe: ``{"training.epochs": 5}``, or ``["training.epochs=5"]`` as on the command line."""
@@ -48,28 +49,19 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
         allow_plugins(recipe.plain())
         return recipe
     if isinstance(settings, Mapping):
-        settings = [f"{key}={toml_text(value)}" for key, value in settings.items()]
+        settings = [f"{key}={setting_text(value)}" for key, value in settings.items()]
     return find_recipe(str(recipe), list(settings))
 
 
-def toml_text(value: Any) -> str:
-    """A value as an override of a setting has it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(toml_text, value))}]"
-    return repr(value) if isinstance(value, str) else str(value)
-
-
 def as_graph(value: Any, *, datasets: bool = False) -> Graph:
-    """A graph of this library, of networkx, PyG, DGL, igraph or scipy; or a table of edges: its path, or a data frame.
+    """A graph of this library, of networkx, PyG or scipy; or a table of edges: its path, or a data frame.
 
     With ``datasets``, the path may also be that of a dataset.
     """
     if isinstance(value, str) and value in recipe_names() and not Path(value).exists():
         raise DataError(f"{excerpt(value)} is a recipe", where="graph", hint=f"write recipe={value!r}")
     if not isinstance(value, (str, Path)) and not is_table(value) and graph_from_object(value) is None:
-        hint = "accepted: a Graph, a networkx, PyG, DGL, igraph or scipy graph, or a table of edges"
+        hint = "accepted: a Graph, a networkx, PyG or scipy graph, or a table of edges"
         raise DataError("no graph" if value is None else f"a {type(value).__name__}", where="graph", hint=hint)
     return read_graph_of(value) if datasets else read_graph(value)
 
@@ -121,12 +113,6 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         others = subgraphs.columns
     elif is_list_of_sets(subgraphs) and all(one.names is not None for one in subgraphs):
         names = [name for one in subgraphs for name in one.names or ()]
-    elif hasattr(subgraphs, "ngroups"):  # a column of pandas, by groups
-        pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in rows]
-        names, rows = [str(name) for name, _ in pairs], [nodes for _, nodes in pairs]
-        if any(is_table(nodes) for nodes in rows):
-            hint = "choose the column of nodes, such as frame.groupby('subgraph')['node']"
-            raise DataError("the groups have several columns", where=_WHERE, hint=hint)
     elif hasattr(subgraphs, "index") and hasattr(subgraphs, "iloc"):
         names = _index_names(subgraphs)
     elif isinstance(subgraphs, Mapping):

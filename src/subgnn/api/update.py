@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.api.inputs import toml_text
 from subgnn.api.train_recipe import train, write_run_page
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
@@ -32,6 +31,7 @@ from subgnn.models.recipes import parse_recipe, portfolio
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
+from subgnn.reports.reproduce import setting_text
 from subgnn.result import RunResult, UpdatedFrom, read_result
 from subgnn.task import task_of
 from subgnn.training.options import NO_CALLBACKS, Callbacks
@@ -174,7 +174,7 @@ def selected_settings(recipe: Recipe, spec: ModelSpec) -> list[str]:
         for one in fields(chosen):
             key, value = f"{section}.{one.name}", getattr(chosen, one.name)
             if value != getattr(given, one.name) and key not in _BY_SIZE:
-                found.append(f"{key}={toml_text(value)}")
+                found.append(f"{key}={setting_text(value)}")
     return found
 
 

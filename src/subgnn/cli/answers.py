@@ -157,13 +157,13 @@ def embed_subgraphs(
 @with_options(AnswerOptions)
 def search_subgraphs(
     *,
-    run: Annotated[Path, Argument(metavar="RUN", help="A run, an exported file, or vectors from subgnn embed.")],
+    run: RunPath,
     out: TableFile = STANDARD_STREAM,
     top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
     by: Annotated[
-        Literal["place", "nodes", "class"] | None,
-        Option(help="Same part of the graph, shared nodes, or the run's vectors.", show_default="place"),
-    ] = None,
+        Literal["place", "nodes", "class"],
+        Option(help="Same part of the graph, shared nodes, or the run's vectors."),
+    ] = "place",
     distance: Annotated[
         Literal["centred", "cosine", "euclidean"] | None,
         Option(
@@ -180,26 +180,19 @@ def search_subgraphs(
     subgnn search runs/first --subgraphs new.tsv --top 10
 
     subgnn search runs/first --subgraphs new.tsv --by class --distance euclidean
-
-    subgnn search known.parquet --subgraphs new.parquet --out nearest.tsv
     """
-    from subgnn.data.formats.vectors import is_vector_file
-
-    of_vectors = is_vector_file(run)
-    options.check(None if of_vectors else run, out, json_on_stdout=True)
-    if of_vectors and by is not None:
-        raise UserError(f"{run} is a file of vectors, which are compared", where="--by", hint="leave it out")
-    if distance is not None and not of_vectors and by != "class":
+    options.check(run, out, json_on_stdout=True)
+    if distance is not None and by != "class":
         raise UserError("only vectors have this choice", where="--distance", hint="pass --by class, or leave it out")
     from subgnn.inference.search import SearchOptions, search_files
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
-    chosen = SearchOptions(top, distance or "centred", include_test, by or "place")
+    chosen = SearchOptions(top, distance or "centred", include_test, by)
     answers, count = search_files(run, files, chosen)
     if options.json and out == STANDARD_STREAM:
-        how = {"distance": chosen.distance} if of_vectors or by == "class" else {}
-        found = {"run": str(run), **({} if of_vectors else {"by": chosen.by}), **how, "results": answers.to_json()}
+        how = {"distance": chosen.distance} if by == "class" else {}
+        found = {"run": str(run), "by": by, **how, "results": answers.to_json()}
         print_json(found | {"notes": options.notes})
         return
     files.write(form, answers.table())

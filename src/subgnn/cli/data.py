@@ -212,7 +212,7 @@ def convert_dataset(
         Argument(
             metavar="SRC",
             help="A dataset folder or bundle, or a graph: a table of edges (CSV, TSV, Parquet, Excel, JSON lines), "
-            ".graphml .gml .json .pt .npz .mtx",
+            ".graphml .json .pt .npz .mtx",
         ),
     ],
     out: Annotated[Path, Option(metavar="DST", help="The folder or bundle to write.")],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,14 +12,12 @@ from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE, SUFFIX, open_own_bundle, write_bundle
 from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
-from subgnn.data.formats.format import LabelFormat, ReadOptions
+from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.read_tables import read_tables
-from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels
 from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.files import refuse_existing, scratch_folder
-from subgnn.task import task_of
 
 Layout = Literal["folder", "bundle"]
 _READ_DEFAULTS = ReadOptions()
@@ -100,29 +98,12 @@ def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, r
             if given is not None:
                 what = "a dataset already has subgraphs" if given is subgraphs else "a dataset has its own nodes"
                 raise DataError(what, where=str(given), hint=f"{option} is only for a graph")
-        dataset = read_dataset(source, id_base=reading.id_base, labels=reading.labels)
-        if found is FOLDER or reading.labels is None:
-            return dataset
-        return replace(dataset, subgraphs=_relabel(dataset.subgraphs, reading.labels, str(source)))
+        if found is BUNDLE and reading.labels is not None:
+            hint = "convert its source files again, with --task"
+            raise DataError("a bundle has its own task", where=str(source), hint=hint)
+        return read_dataset(source, id_base=reading.id_base, labels=reading.labels)
     if reading.labels is not None and subgraphs is None:
         raise DataError(
             "a graph without subgraphs has no labels", where=str(source), hint="use --task with --subgraphs"
         )
     return read_tables(source, subgraphs, nodes=nodes, name=name, options=reading)
-
-
-def _relabel(subgraphs: SubgraphSet, labels: LabelFormat, where: str) -> SubgraphSet:
-    """The subgraphs with their labels reinterpreted for a different task."""
-    task, several = labels.stated_task, task_of(subgraphs.task).several
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where=where, hint="leave --task out")
-    if several and task != "multi-label" and (subgraphs.targets.sum(axis=1) != 1).any():
-        hint = "convert its source files again, with --task"
-        raise DataError("some subgraphs have several labels", where=where, hint=hint)
-    texts = [subgraphs.label_text(row) for row in range(len(subgraphs))]
-    separator = label_separator(subgraphs.classes) if several else labels.separator or "-"
-    try:
-        found, targets, classes = encode_labels(split_labels(texts, task, separator), task)
-    except DataError as error:
-        raise DataError(error.what, where=f"{where}: {error.where}", hint=error.hint) from None
-    return replace(subgraphs, task=found, targets=targets, classes=classes)

@@ -46,7 +46,7 @@ def read_tables(
     """A dataset from a graph and its subgraphs, each a file or a data frame.
 
     Args:
-        edges: a table of edges, a graph file of another library (GraphML, GML, ...), or a graph.
+        edges: a table of edges, a graph file of another library (GraphML, PyG, ...), or a graph.
         members: the subgraphs, in any form that :func:`~subgnn.data.formats.members.read_members` reads.
         nodes: a table of node attributes, which become features.
         name: of the dataset; by default that of the file of subgraphs.

@@ -2,7 +2,7 @@
 
 The known subgraphs are the training and validation splits of the run's dataset and, on request, test. Place and nodes
 need no model (:mod:`subgnn.inference.overlap`). Vectors are computed at first use and stored in the cache folder; only
-those of training subgraphs were influenced by their labels. Files of vectors can be searched without a run.
+those of training subgraphs were influenced by their labels.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError, choices, excerpt, warn
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
@@ -25,7 +24,6 @@ from subgnn.inference.nearest import Distance, Found, Nearest
 from subgnn.inference.overlap import By, Overlap
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
-from subgnn.models.interface import BATCH
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
@@ -38,14 +36,14 @@ _STORED = Format(
     again="remove it",
 )
 _SHOWN = 20  # shared nodes that are named
-_DATA_HINT = "say where the dataset is with --data, or search a file of vectors from subgnn embed"
+_DATA_HINT = "say where the dataset is with --data"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
     """How many known subgraphs to find, whether to include test, and how to compare.
 
-    ``distance`` is of vectors: of ``by="class"``, and of files.
+    ``distance`` is of vectors, for ``by="class"``.
     """
 
     top: int = 10
@@ -188,7 +186,7 @@ class KnownSubgraphs:
 
 
 _TITLES = {"rank": int, "row": int, "nearest": str, "label": str, "split": str, "distance": float}
-_SHARED = {"shared": int, "shared_nodes": str}
+_TITLES |= {"shared": int, "shared_nodes": str}
 
 
 Hits = list[dict[str, Any]]
@@ -201,7 +199,6 @@ class SearchAnswers:
 
     joined: Joined
     batches: Iterator[list[tuple[int, str, Hits]]]
-    titles: dict[str, type] = field(default_factory=_TITLES.copy)
 
     @classmethod
     def of_subgraphs(cls, known: KnownSubgraphs, query: Query, options: SearchOptions) -> SearchAnswers:
@@ -218,36 +215,16 @@ class SearchAnswers:
                         found[place] = [hit | known.shared(own, hit["row"]) for hit in some]
                 yield [(row, query.text(row), some) for row, some in zip(rows, found, strict=True)]
 
-        return cls(query.joined(), batches(), _TITLES | _SHARED)
-
-    @classmethod
-    def of_vectors(cls, known: VectorTable, queries: VectorTable, options: SearchOptions) -> SearchAnswers:
-        """Search for vectors among others."""
-
-        def describe(row: int) -> dict[str, Any]:
-            label = None if known.labels is None else known.labels[row]
-            split = None if known.splits is None else known.splits[row]
-            return {"row": row, "nearest": known.names[row], "label": label, "split": split}
-
-        nearest = _prepared(known.vectors, options)
-        nearest.check(queries.vectors)
-
-        def batches() -> Iterator[list[tuple[int, str, Hits]]]:
-            for begin in range(0, len(queries.vectors), BATCH):
-                rows = range(begin, min(begin + BATCH, len(queries.vectors)))
-                found = hits(*nearest.find(queries.vectors[rows.start : rows.stop], options.top), describe)
-                yield [(row, queries.names[row], some) for row, some in zip(rows, found, strict=True)]
-
-        return cls([], batches())
+        return cls(query.joined(), batches())
 
     def table(self) -> AnswerTable:
         """One row per subgraph found, or an empty one for a query without nodes in the graph."""
 
         def cells(found: Hits) -> list[Sequence[Any]]:
-            return [[hit[title] for title in self.titles] for hit in found]
+            return [[hit[title] for title in _TITLES] for hit in found]
 
         batches = ([(row, text, cells(found)) for row, text, found in batch] for batch in self.batches)
-        columns = [Column(title, kind) for title, kind in self.titles.items()]
+        columns = [Column(title, kind) for title, kind in _TITLES.items()]
         return AnswerTable.of_lists(columns, self.joined, batches)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -280,23 +257,9 @@ def hits(
         yield [{"rank": i + 1, **describe(place), "distance": value} for i, (place, value) in enumerate(pairs)]
 
 
-def search_files(known: Path, files: Files, options: SearchOptions) -> tuple[SearchAnswers, int]:
-    """Search a run, an export or a file of vectors for the queries in a file; return the answers and their number."""
-    if is_vector_file(known):
-        if not is_vector_file(files.subgraphs):
-            hint = f"accepted: another file of vectors ({', '.join(VECTOR_FILES)}); or search a run instead"
-            raise DataError("not a file of vectors", where=str(files.subgraphs), hint=hint)
-        for option, given in (
-            ("--data", files.data is not None),
-            ("--graph", files.graph is not None),
-            ("--include-test", options.test),
-        ):
-            if given:
-                hint = "leave it out; all vectors in the file are searched, whatever their split"
-                raise DataError(f"{known} is a file of vectors", where=option, hint=hint)
-        table, queries = read_vectors(known), read_vectors(files.subgraphs)
-        return SearchAnswers.of_vectors(table, queries, options), len(queries.vectors)
-    opened = files.open(known)
+def search_files(run: Path, files: Files, options: SearchOptions) -> tuple[SearchAnswers, int]:
+    """Search a run or an export for the queries in a file; return the answers and their number."""
+    opened = files.open(run)
     subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
     query = files.read(opened.predictor.graph)
     return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)

@@ -76,4 +76,4 @@ def setting_text(value: Any) -> str:
     if isinstance(value, (bool, str)):
         # TOML escapes as JSON does, plus one character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
+    return str(value)

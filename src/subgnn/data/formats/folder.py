@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import EdgeStore
-from subgnn.data.formats.edge_list import EdgeFile, EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
+from subgnn.data.formats.edge_list import EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.tables import read_table
@@ -186,15 +186,15 @@ class _FolderReader:
             problems.error(where, what, f"a dataset folder holds {EDGES} and {SUBGRAPHS}")
             return None
         self.edge_path, before = path, problems.num_errors
-        file = EdgeFile(path, self.names, self.id_base)
+        file = path, self.id_base
         edges: EdgeList | EdgeStore | None = self._collect(
-            lambda: read_edge_list(file, problems) if staging is None else stage_edge_list(file, problems, staging)
+            lambda: read_edge_list(*file, problems) if staging is None else stage_edge_list(*file, problems, staging)
         )
         if edges is None or problems.num_errors > before:
             return None
         limit = declared if declared is not None else plausible_nodes(edges.num_edges)
         if edges.num_nodes > limit:
-            line, node = first_beyond(file, limit)
+            line, node = first_beyond(*file, limit)
             gaps = "" if declared is not None else ", without large gaps; for other ids use data convert"
             hint = f"ids run {self.id_base}..{limit - 1 + self.id_base}{gaps}"
             problems.error(f"{path}:{line}", f"node {node} is not in the graph", hint)

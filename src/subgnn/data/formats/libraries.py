@@ -1,4 +1,4 @@
-"""Graphs and datasets of other libraries, as objects and as files: networkx, PyTorch Geometric, scipy, DGL, igraph.
+"""Graphs and datasets of other libraries, as objects and as files: networkx, PyTorch Geometric, scipy.
 
 A library is imported only where it is used; an object is recognised by its attributes. Nothing is unpickled.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from itertools import chain
@@ -16,21 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import FileFormat, ReadOptions, likely_title, naming_options
 from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
 from subgnn.data.graph import Graph, Repeated
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels
 from subgnn.data.values import plausible_nodes
-from subgnn.errors import DataError, MissingExtra, choices, extra_package
+from subgnn.errors import DataError, MissingExtra, extra_package
 from subgnn.parallel.progress import ignore
-from subgnn.ragged import Ragged
 from subgnn.storage.files import parse_json
-from subgnn.task import TaskName, task_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -192,146 +187,11 @@ def to_pyg(graph: Graph) -> Data:
     return data
 
 
-def dataset_from_pyg(
-    data: Data, *, name: str = "pyg", members: str = "subgraph_index", labels: str = "y", directed: bool = False
-) -> Dataset:
-    """A graph and its subgraphs from one PyTorch Geometric ``Data``.
-
-    Besides the graph (:func:`from_pyg`) it has an index of memberships, and for each subgraph a label and, optionally,
-    its split and name: ``train_mask``, ``val_mask``, ``test_mask`` and ``subgraph_names``.
-
-    Args:
-        members: the attribute with subgraphs and their nodes, both numbered from 0.
-        labels: the attribute with labels: whole numbers are classes, called as ``class_names`` says or by the number;
-            a matrix of 0 and 1 has a column for each label; floats are values to regress on.
-
-    Shapes:
-        members: (2, memberships). labels: (n,) or (n, classes). masks: (n,).
-    """
-    graph, where = from_pyg(data, directed=directed), f"Data.{members}"
-    index = _array(data.get(members))
-    if index is None or index.ndim != 2 or len(index) != 2 or index.dtype.kind not in "iu" or not index.size:
-        what = "no such attribute" if index is None else f"type {index.dtype} and shape {index.shape}"
-        raise DataError(what, where=where, hint="(2, memberships) integers are accepted: subgraphs and their nodes")
-    if index.min() < 0 or index[1].max() >= graph.num_nodes:
-        what = f"node {index[1].max()} in a graph of {graph.num_nodes} nodes" if index.min() >= 0 else "a negative id"
-        raise DataError(what, where=where, hint="subgraphs and nodes are numbered from 0")
-    present, owner = np.unique(index[0], return_inverse=True)
-    if present[-1] != len(present) - 1:
-        missing = int(np.argmax(present != np.arange(len(present))))
-        raise DataError(f"subgraph {missing} has no nodes", where=where, hint="number subgraphs without gaps")
-    pairs = np.unique(np.stack([owner.ravel(), index[1].astype(np.int64)], axis=1), axis=0)
-    nodes = Ragged.from_lengths(pairs[:, 1].astype(np.int32), np.bincount(pairs[:, 0]))
-    masks = {split: _array(data.get(f"{split}_mask")) for split in SPLITS}
-    splits = None
-    if any(mask is not None for mask in masks.values()):
-        for split, mask in masks.items():
-            if mask is None or mask.shape != (len(nodes),):
-                what = "missing" if mask is None else f"shape {mask.shape} for {len(nodes)} subgraphs"
-                raise DataError(what, where=f"Data.{split}_mask", hint="a mask of subgraphs is needed for each split")
-        stacked = np.stack([mask.astype(bool) for mask in masks.values() if mask is not None])
-        if (stacked.sum(axis=0) != 1).any():
-            subgraph = int(np.argmax(stacked.sum(axis=0) != 1))
-            hint = "each belongs to train, val or test"
-            raise DataError(f"subgraph {subgraph} is in no split, or in two", where="Data.train_mask", hint=hint)
-        splits = stacked.argmax(axis=0).astype(np.int8)
-    task, targets, classes = _pyg_labels(_array(data.get(labels)), data.get("class_names"), len(nodes), labels)
-    names = data.get("subgraph_names")
-    called = None if names is None else Strings.of(map(str, names))
-    return Dataset(name, graph, SubgraphSet(nodes, task, targets, classes, splits, called))
-
-
-def _pyg_labels(
-    y: NDArray[Any] | None, names: Sequence[str] | None, count: int, attribute: str
-) -> tuple[TaskName, NDArray[Any] | None, tuple[str, ...]]:
-    """Task, targets and classes of a tensor of labels."""
-    where = f"Data.{attribute}"
-    if y is None:
-        return "unlabelled", None, ()
-    if y.ndim not in (1, 2) or len(y) != count:
-        raise DataError(f"shape {y.shape} for {count} subgraphs", where=where, hint="one label per subgraph is needed")
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    if y.ndim == 2:
-        if not np.isin(y, (0, 1)).all():
-            raise DataError(
-                "labels other than 0 and 1", where=where, hint="a matrix has one column of 0 and 1 per label"
-            )
-        classes = _class_names(names, y.shape[1], where)
-        return "multi-label", y.astype(np.uint8), classes
-    if y.dtype.kind == "f":
-        return "regression", encode_labels(y.tolist(), "regression")[1], ()
-    if names is None:
-        return encode_labels(y.tolist())
-    classes = _class_names(names, int(y.max()) + 1, where)
-    if y.min() < 0:
-        raise DataError(f"label {y.min()}", where=where, hint=f"accepted: 0..{len(classes) - 1}, as in class_names")
-    return "binary" if len(classes) == 2 else "multi-class", y.astype(np.int32), classes
-
-
-def _class_names(names: Sequence[str] | None, least: int, where: str) -> tuple[str, ...]:
-    classes = tuple(map(str, range(least) if names is None else names))
-    if len(classes) < least or len(set(classes)) < len(classes):
-        raise DataError(f"{len(set(classes))} class_names for {least} classes", where=where, hint="name each once")
-    return classes
-
-
-def dataset_to_pyg(dataset: Dataset) -> Data:
-    """A PyTorch Geometric ``Data`` that :func:`dataset_from_pyg` reads."""
-    import torch
-
-    data, subgraphs = to_pyg(dataset.graph), dataset.subgraphs
-    members = np.stack([subgraphs.nodes.row_ids, subgraphs.nodes.values]).astype(np.int64)
-    data.subgraph_index = torch.from_numpy(members)
-    if subgraphs.targets is not None:
-        kind = np.float64 if task_of(subgraphs.task).real else np.int64
-        data.y = torch.from_numpy(subgraphs.targets.astype(kind))
-        if subgraphs.classes:
-            data.class_names = list(subgraphs.classes)
-    if subgraphs.splits is not None:
-        for i, split in enumerate(SPLITS):
-            data[f"{split}_mask"] = torch.from_numpy(subgraphs.splits == i)
-    if subgraphs.names is not None:
-        data.subgraph_names = list(subgraphs.names)
-    return data
-
-
-def from_dgl(graph: Any, *, weight: str | None = None, features: str = "feat", directed: bool = False) -> Graph:
-    """A homogeneous DGL graph.
-
-    Args:
-        weight: the entry of ``edata`` to keep as weight.
-        features: the entry of ``ndata`` with node features, if it is there.
-        directed: keep directions; DGL writes an undirected edge as two.
-    """
-    if not graph.is_homogeneous:
-        raise DataError("the nodes or edges have several types", where="DGL graph", hint="see dgl.to_homogeneous")
-    if weight is not None and weight not in graph.edata:
-        raise DataError(f"no edata '{weight}'", where="DGL graph", hint=choices(weight, list(graph.edata)))
-    tails, heads = map(_array, graph.edges())
-    weights = None if weight is None else _array(graph.edata[weight])
-    found, count = _array(graph.ndata[features]) if features in graph.ndata else None, graph.num_nodes()
-    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, features=found, directed=directed)
-
-
-def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
-    """An igraph graph; its vertex attribute ``name`` names the nodes, and ``weight`` is an edge attribute to keep."""
-    if weight is not None and weight not in graph.es.attributes():
-        hint = choices(weight, graph.es.attributes())
-        raise DataError(f"no edge attribute '{weight}'", where="igraph graph", hint=hint)
-    tails, heads = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
-    weights = None if weight is None else np.array(graph.es[weight], np.float64)
-    names = NodeNames.of(map(str, graph.vs["name"])) if "name" in graph.vs.attributes() else None
-    count, directed = graph.vcount(), graph.is_directed()
-    return Graph.from_edges(tails, heads, num_nodes=count, weights=weights, names=names, directed=directed)
-
-
 def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Graph | None:
     """The graph that an object of a known library is, without weights it does not state; None for any other object."""
     readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph], Callable[[Any], object]], ...] = (
         (("adjacency", "is_multigraph"), from_networkx, lambda graph: networkx_weight(graph, ignore)),
         (("edge_index", "num_nodes"), from_pyg, lambda data: None),
-        (("get_edgelist", "vcount"), from_igraph, lambda graph: likely_title(graph.es.attributes(), "weight")),
-        (("ndata", "edges"), from_dgl, lambda graph: likely_title(list(graph.edata), "weight")),
         (("tocoo", "nnz"), from_scipy, lambda matrix: has_weights(matrix, ignore)),
     )
     if isinstance(value, Graph):
@@ -371,11 +231,9 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
 
 
 def _networkx_file(path: Path, options: ReadOptions) -> Graph:
-    """GraphML, GML, or node-link JSON."""
+    """GraphML, or node-link JSON."""
     with extra_package("networkx", extra="formats", feature="this file format"):
         import networkx as nx
-    if path.suffix == ".gml":
-        return _from_networkx(nx.read_gml(path), options)
     if path.suffix == ".json":
         hint, what = "networkx.node_link_data writes such a file", "this cannot be read as .json"
         content = parse_json(path.read_bytes(), str(path), hint, what=what)
@@ -408,7 +266,22 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
     return from_pyg(data, directed=options.directed, repeated=options.repeated)
 
 
-def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
+def _matrix(path: Path, options: ReadOptions) -> Graph:
+    """A sparse matrix of scipy, or in the Matrix Market format."""
+    from scipy import io, sparse
+
+    if path.suffix == ".npz":
+        check_unpacked(path)
+        matrix = sparse.load_npz(path)
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)  # compiled code trusts the rows of a file
+    else:
+        # The reader runs past the end of a text that lacks a last line end or holds a NUL, and takes 0.5x for 0.5.
+        text = path.read_bytes() + b"\n"
+        numbers = b"".join(line for line in text.split(b"\n") if not line.startswith(b"%"))
+        if numbers.translate(None, b"0123456789+-.eE \t\r"):
+            raise ValueError("it has a value that is not a number")
+        matrix = io.mmread(BytesIO(text))
     most = plausible_nodes(matrix.nnz if hasattr(matrix, "nnz") else matrix.size)
     if max(matrix.shape) > most:
         what = f"a matrix of shape {matrix.shape} with few entries"
@@ -417,27 +290,6 @@ def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
         raise DataError("a matrix has each edge once", where="--repeated", hint="leave it out")
     weighted = options.columns.weight is not None or has_weights(matrix, options.on_note)
     return from_scipy(matrix, directed=options.directed, weighted=weighted)
-
-
-def _npz(path: Path, options: ReadOptions) -> Graph:
-    from scipy import sparse
-
-    check_unpacked(path)
-    matrix = sparse.load_npz(path)
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)  # compiled code trusts the rows of a file
-    return _from_scipy(matrix, options)
-
-
-def _mtx(path: Path, options: ReadOptions) -> Graph:
-    from scipy import io
-
-    # The reader runs past the end of a text that lacks a last line end or holds a NUL, and takes 0.5x for 0.5.
-    text = path.read_bytes() + b"\n"
-    numbers = b"".join(line for line in text.split(b"\n") if not line.startswith(b"%"))
-    if numbers.translate(None, b"0123456789+-.eE \t\r"):
-        raise ValueError("it has a value that is not a number")
-    return _from_scipy(io.mmread(BytesIO(text)), options)
 
 
 def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, ReadOptions], Graph]:
@@ -461,10 +313,7 @@ def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, Read
 
 
 GRAPH_FILES = (
-    FileFormat("GraphML", (".graphml", ".graphml.gz"), read_graph=_checked(_networkx_file)),
-    FileFormat("GML", (".gml",), read_graph=_checked(_networkx_file)),
-    FileFormat("node-link JSON of networkx", (".json",), read_graph=_checked(_networkx_file)),
+    FileFormat("graph of networkx", (".graphml", ".graphml.gz", ".json"), read_graph=_checked(_networkx_file)),
     FileFormat("PyG Data", (".pt",), read_graph=_checked(_pyg)),
-    FileFormat("scipy sparse matrix", (".npz",), read_graph=_checked(_npz)),
-    FileFormat("Matrix Market", (".mtx",), read_graph=_checked(_mtx)),
+    FileFormat("sparse matrix", (".npz", ".mtx"), read_graph=_checked(_matrix)),
 )
