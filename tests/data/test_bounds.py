@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.rng import stream
 from tests.cli.command import call
-from tests.data.samples import SUBGRAPHS, tree, write_sample
+from tests.data.samples import SUBGRAPHS, write_sample
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +40,6 @@ def test_paths_that_cannot_be(tmp_path, monkeypatch, verb, name):
     called = call("data", verb, name)
     assert called.code == 2
     assert len(called.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "file/out"], ids=["long", "below a file"])
-@pytest.mark.parametrize("layout", ["folder", "bundle"])
-def test_destinations_that_cannot_be(tmp_path, name, layout):
-    folder = write_sample(tmp_path / "x")
-    (tmp_path / "file").write_text("mine")
-    before = tree(tmp_path)
-    called = call("data", "convert", folder, "--to", layout, "--out", tmp_path / name)
-    assert called.code == 2
-    assert called.error.startswith(str(tmp_path / name))
-    assert tree(tmp_path) == before
 
 
 BOUNDED_IN_A_CHILD = """

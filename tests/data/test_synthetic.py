@@ -88,18 +88,6 @@ def test_no_node_is_in_two_subgraphs(name: str) -> None:
         assert len(np.unique(nodes)) == len(nodes)
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(name: str, tmp_path: Path) -> None:
-    made = {"first": small(name, 3), "second": generate(name, seed=3, **SMALL[name]), "other": small(name, 4)}
-    for folder, dataset in made.items():
-        write_folder(dataset, tmp_path / folder)
-    first, second, other = ({f.name: f.read_bytes() for f in (tmp_path / folder).iterdir()} for folder in made)
-    assert first == second
-    assert set(first) == {"edge_list.txt", "subgraphs.tsv", "dataset.json"}
-    for file in first:
-        assert first[file] != other[file]
-
-
 # Graph and subgraphs of small(name, 3): results that name a seed hold only as long as it names the same dataset.
 ALWAYS = {
     "density": ("28f75605ee9ad348", "eceaf0ee9270403e"),

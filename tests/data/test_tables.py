@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, read_dataset
 from subgnn.data.formats import text as text_module
-from subgnn.data.formats.format import Columns, LabelFormat, ReadOptions
+from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.graph_tables import read_edges as read_edge_table
 from subgnn.data.read_tables import read_subgraphs as read_membership_table
 from tests.cli.command import call
@@ -37,31 +37,6 @@ def parquet_file(folder, columns):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("e.csv", EDGES),
-        ("e.tsv", EDGES.replace(",", "\t")),
-        ("e.csv.gz", gzip.compress(EDGES.encode())),
-        ("e.csv", "\ufeff" + EDGES.replace("\n", "\r\n")),
-        ("e.csv", EDGES.replace("bee", '"bee"')),
-    ],
-    ids=["csv", "tsv", "csv.gz", "windows", "quotes"],
-)
-def test_text_tables(tmp_path, name, content):
-    graph = read_edge_table(table(tmp_path, name, content), ReadOptions(columns=Columns(weight="w")))
-    assert list(graph.names.primary) == ["ant", "bee", "cow", "dog"]
-    assert edges_of(graph) == {("ant", "bee"): 2, ("bee", "cow"): 0.5, ("ant", "dog"): -1}
-    assert not graph.directed
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32(), pa.uint64()])
-def test_parquet_ids(tmp_path, kind):
-    values = [10, 9] if pa.types.is_integer(kind) else ["10", "9"]
-    path = parquet_file(tmp_path, {"u": pa.array(values, kind), "v": pa.array(values[::-1], kind)})
-    assert list(read_edge_table(path).names.primary) == ["9", "10"]
-
-
-@pytest.mark.parametrize(
     ("rows", "names"),
     [
         ("10,9\n9,100\n2,10\n", ["2", "9", "10", "100"]),
@@ -73,16 +48,6 @@ def test_parquet_ids(tmp_path, kind):
 )
 def test_ids_are_text_in_the_order_of_numbers_where_all_are_numbers(tmp_path, rows, names):
     assert list(read_edge_table(table(tmp_path, "e.csv", f"u,v\n{rows}")).names.primary) == names
-
-
-def test_memberships_in_any_order_and_with_several_labels(tmp_path):
-    graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
-    text = "split,label,more,node,subgraph\ntrain,x-y,,dog,2\nval,y,,ant,1\ntrain,x-y,,bee,2\ntest,x,,cow,0\n"
-    options = ReadOptions(labels=LabelFormat("multi-label"))
-    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph, options)
-    assert list(subgraphs.names) == ["2", "1", "0"]
-    assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0], [2]]
-    assert subgraphs.targets.tolist() == [[1, 1], [0, 1], [1, 0]]
 
 
 BAD_EDGES = {
@@ -134,13 +99,8 @@ BAD_MEMBERS = {
     "unknown split": (MEMBERS.replace("val", "vla"), ": row 3: unknown split 'vla'; accepted: train, val, test"),
     "no labels": (MEMBERS.replace(",x,", ",NA,").replace(",y,", ",,"), ": the subgraphs have no labels; a column"),
     "no subgraph": (MEMBERS.replace("t,cow", ",cow"), ": row 3: no subgraph"),
-    "two labels": (
-        MEMBERS.replace("bee,x", "bee,y"),
-        ": row 2: subgraph 's' has two labels ('x' and 'y'); give all its rows the same one; or pass",
-    ),
     "two splits": (MEMBERS.replace("ant,x,test", "ant,x,val"), ": row 5: subgraph 'u' has two splits"),
     "split without subgraph": (MEMBERS.replace("val", "test"), ": no subgraph in split 'val'"),
-    "no rows": (MEMBERS.split("\n")[0] + "\n", ": "),
     "column twice": (MEMBERS.replace("split", "split,split", 1).replace(",t", ",1,t").replace(",val", ",1,val"), ": "),
     "missing file": (None, ": no such file; check the path"),
 }
@@ -332,17 +292,6 @@ def test_columns_of_edges_are_guessed_and_said(tmp_path, content, said):
     graph = read_edge_table(table(tmp_path, "e.csv", content), ReadOptions(on_note=notes.append))
     assert set(edges_of(graph)) == {("a", "b"), ("b", "c")}
     assert notes == [f"{tmp_path}/e.csv: {note}" for note in said]
-
-
-def test_a_column_called_weight_is_the_weight(tmp_path):
-    graph = read_edge_table(table(tmp_path, "e.dat", "source;target;Weight\na;b;0,5\nb;c;1,5\n"))
-    assert edges_of(graph) == {("a", "b"): 0.5, ("b", "c"): 1.5}
-
-
-def test_cells_are_kept_as_written_but_for_spaces_around_them(tmp_path):
-    content = 'source,target\n"Smith, J", x y\n-5,"say ""hi"""\n'
-    names = read_edge_table(table(tmp_path, "e.csv", content)).names
-    assert sorted(names.primary) == ["-5", "Smith, J", 'say "hi"', "x y"]
 
 
 def test_a_line_end_in_quotes(tmp_path):

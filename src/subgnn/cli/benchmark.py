@@ -13,10 +13,11 @@ from typer import Argument, Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import ExperimentOptions, JsonFlag
+from subgnn.cli.options import IdBase, JsonFlag, MemoryLimit, Settings, WorkerOptions
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
+from subgnn.training.options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
     from subgnn.lab.suites.spec import Suite
@@ -25,7 +26,7 @@ benchmark = typer.Typer(no_args_is_help=True, help="Train several recipes and co
 
 
 @benchmark.command("run")
-@with_options(ExperimentOptions)
+@with_options(WorkerOptions)
 def run_benchmark(
     *,
     context: typer.Context,
@@ -62,7 +63,13 @@ def run_benchmark(
     gpu_processes: Annotated[
         int | None, Option(min=1, help="Networks on the GPU at a time, beside the other processes; by default 2.")
     ] = None,
-    options: ExperimentOptions,
+    workers: WorkerOptions,
+    settings: Settings = None,
+    device: DeviceName = "auto",
+    cache: CacheFlag = True,
+    id_base: IdBase = None,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
 ) -> None:
     """Train the models of a suite on its datasets with several seeds, and compare them with published numbers.
 
@@ -81,11 +88,11 @@ def run_benchmark(
     if split is not None:
         found = replace(found, protocol=replace(found.protocol, split=split))
     found, wanted = _with_plugins(found, _names(models or [], [model.label for model in found.models]))
-    processes, device = options.processes, options.device
+    processes = workers.processes
     apart = plan or job_seconds is not None or gpu_processes is not None
     with (
         progress_bar() as bar,
-        options.open(processes=processes, device=device) as workers,
+        workers.open(processes=processes, device=device) as remote,
         LocalEngine(processes or 1, apart=apart, gpu_jobs=gpu_processes or 2) as here,
     ):
         report = run_suite(
@@ -96,22 +103,22 @@ def run_benchmark(
             datasets=_names(datasets or [], [dataset.name for dataset in found.datasets]),
             request=Request(
                 seeds=seeds or found.protocol.seeds,
-                overrides=tuple(options.settings or ()),
+                overrides=tuple(settings or ()),
                 device=device,
-                cache=options.cache,
-                id_base=options.id_base,
+                cache=cache,
+                id_base=id_base,
                 as_published=as_published,
                 command=command_line(context.obj),
             ),
-            engine=here if workers is None else RemoteEngine(workers),
+            engine=here if remote is None else RemoteEngine(remote),
             on_progress=bar.prepare,
             plan=plan,
             job_seconds=job_seconds or math.inf,
         )
     if plan:
-        _print_plan(report["plan"], processes or 1, gpu_processes or 2, options.json)
+        _print_plan(report["plan"], processes or 1, gpu_processes or 2, json)
         return
-    _print_report(report, out, options.json)
+    _print_report(report, out, json)
     failed = {failure["run"]: failure_text(failure) for failure in report["failures"]}
     if failed:
         count = f"{len(failed)} of {len(failed) + report['runs']} runs failed"

@@ -16,7 +16,6 @@ from subgnn.api.options import TableOptions
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
-from subgnn.training.options import CacheFlag, DeviceName
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset, Problems
@@ -116,18 +115,6 @@ class WorkerOptions(EngineOptions):
 
         with self.open(processes=self.processes) as remote, LocalEngine(self.processes or 1) as here:
             yield here if remote is None else remote
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentOptions(WorkerOptions):
-    """Options that commands share that train many models."""
-
-    settings: Settings = None
-    device: DeviceName = "auto"
-    cache: CacheFlag = True
-    id_base: IdBase = None
-    memory: MemoryLimit = None
-    json: JsonFlag = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ KINDS = {
     "verified": ("json",),
 }
 """The suffixes of each kind of file; the first is that of results, others of unfinished work."""
-_STALE_SECONDS = 24 * 3600
 
 
 def cache_folder() -> Path:
@@ -132,14 +130,8 @@ def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
         with suppress(OSError):
             entry.path.unlink()
         total -= entry.size
-    # Leftovers are known from their locks; without a lock, after a day.
-    for kind, suffixes in KINDS.items():
+    for kind in KINDS:
         remove_leftovers(cache_folder() / kind)
-        for path in (part for suffix in suffixes for part in (cache_folder() / kind).glob(f".*.{suffix}.*.part")):
-            with suppress(OSError):
-                old = time.time() - path.stat().st_mtime > _STALE_SECONDS
-                if old and not path.with_suffix(".lock").exists():
-                    path.unlink()
 
 
 def store(path: Path, parts: Parts) -> bool:
