@@ -135,11 +135,25 @@ class UpdatedFrom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataFacts:
+    """The dataset of a run: its size, SHA-256 of its content, and the source and licence that its card states."""
+
+    nodes: int
+    edges: int
+    splits: dict[str, int]
+    classes: int
+    graph_hash: str
+    subgraphs_hash: str
+    source: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """The result of a finished run. Only a portfolio fills the fields from ``metric`` to ``judged``.
 
     ``late`` names the candidates that there was no time for, and ``judged`` how many subgraphs candidates were compared
-    on, where that was a sample.
+    on, where that was a sample. ``calibration_error`` is the expected one, on test or, without test, on ``val``.
     """
 
     run: str
@@ -163,6 +177,8 @@ class RunResult:
     val: Scores
     test: Scores
     intervals: dict[str, Interval]
+    calibration_error: AnyNumber | None = None
+    data: DataFacts | None = None
     published: dict[str, Any]
     select_by: str = "auto"
     threshold: ThresholdReport | None = None

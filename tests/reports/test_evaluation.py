@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from subgnn.metrics.calibration import calibration
 from subgnn.metrics.significance import wilson
-from subgnn.reports.figures import calibration
 
 
 def test_calibration_by_hand():

@@ -44,6 +44,7 @@ from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import LocalEngine
 from subgnn.ragged import Ragged
 from subgnn.render import render
+from subgnn.reports.model_card import write_model_card
 from subgnn.reports.run_page import score_text
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
@@ -246,9 +247,10 @@ class Run:
     def export(self, out: str | Path, *, with_graph: bool = True, overwrite: bool = False) -> Path:
         """Write the model as one file, which :func:`load` opens anywhere, and return its path.
 
-        Without the graph in it, ``load`` needs ``data``.
+        Its model card is written beside it. Without the graph in it, ``load`` needs ``data``.
         """
         export_run(self._opened, Path(out), with_graph=with_graph, overwrite=overwrite)
+        write_model_card(self.result, Path(out).with_suffix(".card.md"), overwrite=overwrite)
         return Path(out)
 
     def draw(self, nodes: Iterable[Any], *, explain: bool = False, neighbors: int = 30) -> Picture:

@@ -19,6 +19,7 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_class
 from subgnn.data.values import time_text
 from subgnn.errors import UserError, warn
 from subgnn.models.registry import model_of, names_where
+from subgnn.reports.model_card import MODEL_CARD, write_model_card
 from subgnn.result import RunResult
 from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks
@@ -84,7 +85,10 @@ def train(
     if ranks is None or not ranks.rank:
         for line in found:
             warn(line)
-    return train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
+    result = train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
+    if ranks is None or not ranks.rank:
+        write_model_card(result, Path(out) / MODEL_CARD)
+    return result
 
 
 def _resolve_as_of(options: TrainOptions, recipe: Recipe, dataset: Dataset) -> tuple[TrainOptions, float]:

@@ -79,14 +79,20 @@ def export_run_file(
 
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
+    card = out.with_suffix(".card.md")
     check_paths(run, out=out, force=force)
+    check_paths(None, out=card, force=force)
     from subgnn.inference.export import export_run
+    from subgnn.inference.open import open_run
+    from subgnn.reports.model_card import write_model_card
 
-    about = export_run(run, out, data=data, with_graph=with_graph, overwrite=force)
+    opened = open_run(run, data)
+    about = export_run(opened, out, with_graph=with_graph, overwrite=force)
+    write_model_card(opened.result, card, overwrite=force)
     if json:
-        print_json({"run": str(run), "out": str(out), **about})
+        print_json({"run": str(run), "out": str(out), "card": str(card), **about})
         return
-    print_line(f"{out}: {about['bytes']:,} bytes")
+    print_line(f"{out}: {about['bytes']:,} bytes; its model card: {card}")
     more = () if with_graph else ("--data", "DIR")
     print_next("predict", out, *more, "--subgraphs", "FILE", "--out", "predictions.tsv")
 

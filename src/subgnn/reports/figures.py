@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.metrics.significance import wilson
+from subgnn.metrics.calibration import Bin
 from subgnn.render import cut
 from subgnn.reports.charts import (
     MAX_POINTS,
@@ -25,44 +23,8 @@ from subgnn.reports.charts import (
     thin,
 )
 
-_BINS = 10
 _WRONG = " wrong"
 _LEVELS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """Predictions with a probability in begin..end.
-
-    As in report.json, ``said`` is their mean probability and ``right`` the share that is correct; ``low`` and ``high``
-    are the 95 % confidence interval of the share (Wilson).
-    """
-
-    begin: float
-    end: float
-    count: int
-    said: float
-    right: float
-    low: float
-    high: float
-
-
-def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
-    """Ten bins of equal width, without empty ones, and the expected calibration error.
-
-    The error is the mean over predictions of |mean probability - share correct| of their bin.
-
-    Shapes:
-        said: (m,) predicted probabilities. right: (m,) whether each prediction is correct.
-    """
-    place = np.minimum((np.asarray(said, np.float64) * _BINS).astype(np.int64), _BINS - 1)
-    found, error = [], 0.0
-    for i in np.unique(place).tolist():
-        here = place == i
-        count, mean, share = int(here.sum()), float(said[here].mean()), float(right[here].mean())
-        found.append(Bin(i / _BINS, (i + 1) / _BINS, count, mean, share, *wilson(share, count)))
-        error += abs(mean - share) * count / len(said)
-    return found, error
 
 
 def reliability_chart(

@@ -11,6 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
+from subgnn.metrics.calibration import calibration
 from subgnn.render import cut
 from subgnn.reports.charts import (
     COLOURS,
@@ -25,7 +26,7 @@ from subgnn.reports.charts import (
     thin,
 )
 from subgnn.reports.evaluation import FOLDS, Evaluation
-from subgnn.reports.figures import calibration, label_groups, principal_axes, reliability_chart, vector_chart
+from subgnn.reports.figures import label_groups, principal_axes, reliability_chart, vector_chart
 
 _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80

@@ -17,6 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError
+from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
@@ -114,6 +115,7 @@ class _TestScores:
     intervals: dict[str, Interval] = field(default_factory=dict)
     counts: dict[str, list[Alerts]] = field(default_factory=dict)
     simple: dict[str, float] = field(default_factory=dict)
+    calibration_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -442,6 +444,11 @@ class _Training:
         if all(row.recipe.method == _CONSTANT for row in self.finished):
             verdict = Verdict((), "", ("There was no time to try a model, so nothing is known about the labels.",))
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
+        of_repeats = calibration_error(
+            task_of(subgraphs.task),
+            np.concatenate([task_of(subgraphs.task).scores(one) for one in calibrated]),
+            np.concatenate([np.asarray(subgraphs.targets)] * len(calibrated)),
+        )
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
         return RunResult(
             **result_fields(options, self.dataset, make_fabric(options.device).device),
@@ -450,6 +457,7 @@ class _Training:
             val={name: float(np.mean([one[name] for one in val])) for name in val[0]},
             test=tested.scores,
             intervals={"val": of_folds, **tested.intervals},
+            calibration_error=tested.calibration_error if tested.scores else of_repeats,
             metric=metric,
             select_by="auto" if recipe.training.select_by == "auto" else metric,
             threshold=None if spec.decision is None else spec.decision.report(**tested.counts),
@@ -488,4 +496,5 @@ class _Training:
                 row.name: output_metrics(fit.outputs["test"], test, fit.checkpoint.spec, select_by=metric)[metric]
                 for row, fit in members
             },
+            calibration_error(task_of(test.task), task_of(test.task).scores(outputs), np.asarray(test.targets)),
         )

@@ -14,6 +14,7 @@ from subgnn.config.settings import AutoSettings, Recipe, TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import UserError
+from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import headline_interval
 from subgnn.metrics.thresholds import NONE, Decision, check_aim
@@ -170,7 +171,8 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
 
 def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any]:
     """Fields of the result: scores on validation and, computed here and only once, on test; thresholds; selection."""
-    subgraphs, task, scores, intervals, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), {}, {}, {}
+    subgraphs, task, scores = dataset.subgraphs, task_of(dataset.subgraphs.task), {}
+    intervals, counts, errors = {}, {}, {}
     progress, spec, baseline = found.progress, found.checkpoint.spec, found.checkpoint.parts.get(BASELINE)
     thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
     select_by = task.selection_metric(recipe.training.select_by)
@@ -180,6 +182,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         targets = target_tensor(some, spec.standards)
         intervals[split] = headline_interval([outputs], targets, some, thresholds=thresholds)
         scores[split] = task.metrics(outputs, targets, **options)
+        errors[split] = calibration_error(task, task.scores(given), targets.numpy())
         if spec.decision is not None and split == "test":
             counts[split] = spec.decision.counts(task.probabilities(outputs).numpy(), targets.numpy(), spec.classes)
     return {
@@ -188,6 +191,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
         "test": scores.get("test", {}),
         "intervals": intervals,
+        "calibration_error": errors.get("test", errors.get("val")),
         "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
         "threshold": None if spec.decision is None else spec.decision.report(**counts),
         "baseline": None

@@ -8,6 +8,7 @@ RUN/embeddings.safetensors   the node embeddings it started from, unless they ar
 RUN/dataset.subgnn           the dataset, if it was not read from a folder or a bundle
 RUN/trained_on.subgnn        the subgraphs, labels and splits it was trained with, and the names of the nodes
 RUN/report.html              the page of the run
+RUN/model_card.md            the model card
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
 RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
@@ -30,7 +31,7 @@ from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.errors import DataError
 from subgnn.models.recipes import parse_recipe, unused_data
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
-from subgnn.result import RESULTS, RunResult, read_result
+from subgnn.result import RESULTS, DataFacts, RunResult, read_result
 from subgnn.storage.files import read_json, remove_leftovers, write_json
 from subgnn.versions import versions
 
@@ -62,6 +63,7 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "fitted_to": options.fitted_to,
         "unused": tuple(unused_data(options.recipe, dataset.graph)),
         "warnings": options.warnings,
+        "data": _data_facts(dataset),
         "published": options.recipe.published,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(device),
@@ -69,6 +71,23 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _data_facts(dataset: Dataset) -> DataFacts:
+    from subgnn.data.subgraphs import SPLITS
+
+    graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
+    licences = [card.get("licence", ""), *(source.get("licence", "") for source in card.get("sources", ()))]
+    return DataFacts(
+        nodes=graph.num_nodes,
+        edges=graph.num_edges,
+        splits={} if subgraphs.splits is None else {split: len(subgraphs.indices(split)) for split in SPLITS},
+        classes=subgraphs.num_classes,
+        graph_hash=graph.undirected().content_hash,
+        subgraphs_hash=subgraphs.content_hash,
+        source=str(card.get("source", "")),
+        licence="; ".join(dict.fromkeys(str(one) for one in licences if one)),
+    )
 
 
 @contextmanager

@@ -40,12 +40,12 @@ from subgnn.data.splits import split_units
 from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.plan import with_split
+from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import parse_recipe
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_draws_cached
 from subgnn.ragged import Ragged
-from subgnn.reports.figures import calibration
 from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
@@ -226,9 +226,7 @@ def _save_predictions(folder: Path, dataset: Dataset, device: str) -> float | No
         kept["thresholds"] = np.asarray(predictor.thresholds, np.float32)
     with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **kept)
-    if task.real:
-        return None
-    return calibration(*task.confidences(kept["probabilities"], kept["targets"]))[1]
+    return calibration_error(task, kept["probabilities"], kept["targets"])
 
 
 def _constant_score(dataset: Dataset) -> float | None:

@@ -25,6 +25,7 @@ from subgnn.errors import DataError
 from subgnn.lab.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.lab.suites.plan import FOLDS
 from subgnn.lab.suites.spec import Suite
+from subgnn.metrics.calibration import Bin, calibration
 from subgnn.metrics.significance import (
     ScoreTerms,
     lead_interval,
@@ -33,7 +34,6 @@ from subgnn.metrics.significance import (
     standard_error,
     swap_test,
 )
-from subgnn.reports.figures import Bin, calibration
 from subgnn.storage.files import read_json
 from subgnn.task import Task, TaskName, task_of
 
