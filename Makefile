@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
 
-.PHONY: help demo test test-kernels test-gpu test-portable docs check install install-demo install-test chromium benchmark clean
+.PHONY: help demo test test-kernels test-gpu test-portable docs check install install-demo install-test chromium benchmark sbom clean
 
 help:
 	@echo "make demo       install, then train SubGNN and the best model on a dataset of the paper"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-portable  the tests on emulated processors and as another user; ARGS: arguments of pytest"
 	@echo "make docs       install with the test extras, then build the documentation site: build/site"
 	@echo "make benchmark  time the kernels beside what one would use instead"
+	@echo "make sbom       list what is installed as a CycloneDX bill of materials: build/sbom.json"
 	@echo "make clean      remove the environment and what the demo wrote"
 
 $(BIN)/python:
@@ -59,12 +60,12 @@ test: install-test chromium
 test-kernels: install-test
 	$(BIN)/python -m pytest -q tests/kernels
 
-# As on other processors, with other numbers of threads, and as a user who may write almost nowhere.
 # Those that compare a GPU with a CPU; the other tests never use a GPU.
 test-gpu: install-test
 	SUBGNN_TEST_GPU=1 $(BIN)/python -m pytest -q tests/models/test_methods.py tests/models/subgnn/test_module.py \
 	  tests/models/subgnn/test_patch_encoder.py -k "gpu or cuda or device"
 
+# As on other processors, with other numbers of threads, and as a user who may write almost nowhere.
 test-portable: install-test chromium
 	$(BIN)/python tests/portable.py $(ARGS)
 
@@ -74,6 +75,12 @@ docs: install-test
 benchmark: install
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[benchmark]'
 	$(BIN)/python benchmarks/kernels.py
+
+# The tool has an environment of its own, so that it does not list itself.
+sbom: install
+	$(PYTHON) -m venv build/sbom-tool
+	build/sbom-tool/bin/python -m pip install --disable-pip-version-check -q cyclonedx-bom
+	build/sbom-tool/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/sbom.json $(VENV)
 
 clean:
 	rm -rf $(VENV) $(DEMO) build

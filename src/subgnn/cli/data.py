@@ -224,6 +224,9 @@ def convert_dataset(
     tables: TableOptions,
     id_base: IdBase = None,
     gzip: GzipFlag = False,
+    croissant: Annotated[
+        bool, Option("--croissant", help="Describe the files of the folder in croissant.json, for other tools.")
+    ] = False,
     memory: Annotated[
         str, Option(metavar="SIZE", help="Memory for writing a bundle from a folder; at least 10MB.")
     ] = "2GB",
@@ -256,7 +259,7 @@ def convert_dataset(
             subgraphs=subgraphs,
             nodes=tables.nodes,
             reading=reading,
-            writing=WriteOptions(to, gzip, force, size, bar.prepare),
+            writing=WriteOptions(to, gzip, force, croissant, size, bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if dataset.unlabelled is not None:
