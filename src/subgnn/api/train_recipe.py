@@ -53,7 +53,7 @@ def train(
         callbacks: called as the run progresses.
         score_epochs: score every epoch on test, too, into metrics.jsonl. Nothing is selected by it: it is for
             comparisons with published rules of selection (:data:`subgnn.lab.suites.job.RULES`).
-        report: write the page of the run.
+        report: write the page and the model card of the run.
 
     Returns:
         The result, on every rank.
@@ -86,7 +86,7 @@ def train(
         for line in found:
             warn(line)
     result = train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
-    if ranks is None or not ranks.rank:
+    if report and (ranks is None or not ranks.rank):
         write_model_card(result, Path(out) / MODEL_CARD)
     return result
 
