@@ -6,23 +6,55 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
 from subgnn import __version__
+from subgnn.cli.app import app
+from subgnn.cli.benchmark import benchmark
+from subgnn.cli.data import data
 from subgnn.config.recipes import recipe_names
 from subgnn.models.recipes import find_recipe
 from tests.cli.command import call
 from tests.data.samples import write_sample
+from tests.pages import Block, Session
 
 
 @pytest.fixture(autouse=True)
 def _no_debug(monkeypatch):
     monkeypatch.delenv("SUBGNN_DEBUG", raising=False)
+
+
+# Those that take long, need files of others or do not end.
+NOT_RUN = ("train", "tune", "benchmark", "serve", "pretrain", "data build")
+
+
+def test_every_help_has_an_example_that_prints_what_it_shows(tmp_path, monkeypatch):
+    groups = {"subgnn": app, "subgnn data": data, "subgnn benchmark": benchmark}
+    found = {f"{path} {one.name}": one.help for path, group in groups.items() for one in group.registered_commands}
+    assert len(found) > 25
+    blocks = {
+        command: re.findall(r"^(\$ .*\n[^$\n][\s\S]*?)(?:\n\n|\Z)", text, re.M) for command, text in found.items()
+    }
+    assert [command for command in found if not re.search(rf"^\$ {command}\b", "\n".join(blocks[command]), re.M)] == []
+    for table in ("edges.csv", "members.csv"):
+        shutil.copy(Path(__file__).parents[2] / "examples" / "genes" / table, tmp_path)
+    (tmp_path / "new.tsv").write_text("TP53-BAX-CASP9\nHLA-A-B2M\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    session = Session()
+    session.run(Block("console", "$ subgnn train edges.csv members.csv --recipe bag --out run\n...\n", "set-up"))
+    for command in ("subgnn data convert", *(one for one in found if one != "subgnn data convert")):
+        if not command.removeprefix("subgnn ").startswith(NOT_RUN):
+            ending = "\n$ echo $?\n2" if command == "subgnn data download" else ""
+            for block in blocks[command]:
+                session.run(Block("console", block + ending, command))
 
 
 @pytest.mark.parametrize("verb", [(), ("data",), ("data", "describe"), ("train",), ("predict",)])

@@ -91,14 +91,13 @@ def predict_subgraphs(
     workers: WorkerOptions,
     options: AnswerOptions,
 ) -> None:
-    """Predict labels for subgraphs of the graph that a run was trained on.
+    """Predict the labels of subgraphs, which need not be in the dataset.
 
     Examples:
-    subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
+    $ subgnn predict run --subgraphs new.tsv --out predictions.tsv
+    predictions.tsv: predictions for 2 subgraphs
 
-    subgnn predict runs/first --subgraphs new.tsv --coverage 0.9 --sort probability:fraud --out -
-
-    subgnn predict runs/first --subgraphs millions.parquet --out predictions.parquet --processes 8
+    $ subgnn predict run --subgraphs new.tsv --sort probability:apoptosis --out - | head -3
     """
     options.check(run, out)
     from subgnn.inference.predictions import write_predictions
@@ -124,9 +123,11 @@ def embed_subgraphs(
     """Compute a vector for each subgraph, as .npy or as a table of subgraphs with their vectors.
 
     Examples:
-    subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
+    $ subgnn embed run --subgraphs new.tsv --out vectors.npy
+    vectors.npy: vectors of 4 numbers for 2 subgraphs
 
-    subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
+    $ subgnn embed genes --recipe unsupervised --subgraphs new.tsv --out free.npy
+    free.npy: vectors of 256 numbers for 2 subgraphs
     """
     if recipe is None:
         given, hint = "a run is given", "leave it out, or run subgnn embed DIR --recipe unsupervised"
@@ -176,10 +177,11 @@ def search_subgraphs(
 ) -> None:
     """Find the known subgraphs nearest to new ones, with their labels, distances and shared nodes.
 
-    Examples:
-    subgnn search runs/first --subgraphs new.tsv --top 10
-
-    subgnn search runs/first --subgraphs new.tsv --by class --distance euclidean
+    Example:
+    $ subgnn search run --subgraphs new.tsv --top 1
+    subgraph        rank  row  nearest      label      ...
+    TP53-BAX-CASP9  1     8    apoptosis_9  apoptosis  ...
+    ...
     """
     options.check(run, out, json_on_stdout=True)
     if distance is not None and by != "class":
@@ -216,9 +218,10 @@ def explain_subgraphs(
     """Explain predictions: contributions of nodes, components, channels and anchors to each class.
 
     Examples:
-    subgnn explain runs/first --subgraphs new.tsv --out why.json
+    $ subgnn explain run --subgraphs new.tsv --out why.json
+    why.json: explanations of 2 predictions
 
-    subgnn explain runs/first --subgraphs new.tsv --out why.tsv --draw why.png
+    $ subgnn explain run --subgraphs new.tsv --out why.tsv --draw why.svg
     """
     options.check(run, out)
     from subgnn.cli.draw import explain_file
@@ -241,7 +244,11 @@ def complete_subgraphs(
 
     On first use, a model is fitted to the run's training and validation subgraphs by leaving members out.
 
-    Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
+    Example:
+    $ subgnn complete run --subgraphs new.tsv --top 1
+    subgraph        rank  node  probability  ...
+    TP53-BAX-CASP9  1     XIAP  ...
+    ...
     """
     options.check(run, out, json_on_stdout=True)
     from subgnn.inference.complete import complete_file

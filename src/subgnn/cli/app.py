@@ -5,6 +5,7 @@ Exit codes: 0 done; 2 an error of the user, one line on stderr; 1 a bug; 130 int
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -54,7 +55,7 @@ _VERBS: dict[str, dict[str, tuple[Callable[..., Any] | typer.Typer, str]]] = {
         "export": (export_run_file, "Pack a trained model into one file."),
     },
     "Data": {
-        "data": (data, "Check, describe, convert, split, generate and download datasets."),
+        "data": (data, "Convert, check, describe and split datasets, and get those of the paper."),
         "info": (info, "Show versions, devices, threads and the cache folder."),
     },
     "Laboratory: choose a model yourself, reproduce papers": {
@@ -88,6 +89,17 @@ for _panel, _verbs in _VERBS.items():
             app.add_typer(_verb, name=_name, short_help=_line, rich_help_panel=_panel)
         else:
             app.command(_name, short_help=_line, rich_help_panel=_panel)(_verb)
+
+
+def _unwrapped(text: str) -> str:
+    """Help in which sentences break where the terminal does, and examples where they are written."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(one if "$ " in one else one.replace("\n", " ") for one in paragraphs)
+
+
+for _typer in (app, data, benchmark):
+    for _command in _typer.registered_commands:
+        _command.help = _unwrapped(getattr(_command.callback, "__doc__", None) or "")
 
 _INTERRUPTED = 130  # the code that typer turns a KeyboardInterrupt into
 

@@ -73,10 +73,12 @@ def run_benchmark(
 ) -> None:
     """Train the models of a suite on its datasets with several seeds, and compare them with published numbers.
 
-    The same command continues, and skips finished runs.
-    Exit code 1 if some runs failed, 2 if all did.
+    The same command continues, and skips finished runs. Exit code 1 if some runs failed, 2 if all did.
 
-    Example: subgnn benchmark run synthetic --out results --processes 8
+    Example:
+    $ subgnn benchmark run synthetic --out table
+    ...
+    the report: table/report.html, report.md and report.json
     """
     from subgnn.lab.suites.page import failure_text
     from subgnn.lab.suites.plan import Request
@@ -136,7 +138,10 @@ def report_suite(
 
     Runs of the same suite on another machine can be copied into DIR/runs first.
 
-    Example: subgnn benchmark report results
+    Example:
+    $ subgnn benchmark report table
+    ...
+    the report: table/report.html, report.md and report.json
     """
     from subgnn.lab.suites.report import write_suite_report
 

@@ -68,10 +68,11 @@ def generate_dataset(
 ) -> None:
     """Generate a synthetic dataset from a recipe and a seed, and print its properties beside the paper's.
 
-    Examples:
-    subgnn data generate density --num-nodes 1000000 --num-subgraphs 10000 --out large
-
-    subgnn data generate coreness --set subgraph_retention=0.6 --seed 3 --out coreness_3
+    Example:
+    $ subgnn data generate component --num-nodes 500 --num-subgraphs 60 --out component
+    ...
+    labels: multiple 36, single 24
+    next: subgnn data check component
     """
     from subgnn.data.describe import describe
     from subgnn.data.formats.folder import write_folder
@@ -134,9 +135,11 @@ def build_dataset(
     """Build a real dataset from the files its sources publish.
 
     Examples:
-    subgnn data build ppi-bp --interactome pairs.csv --go go-basic.obo --annotations gene2go.gz --out ppi_bp
+    $ subgnn data build hpo-neuro --orphapacket orphapacket-json.tar.xz --out hpo_neuro
+    ...
+    next: subgnn data check hpo_neuro
 
-    subgnn data build hpo-neuro --orphapacket orphapacket-json.tar.xz --out hpo_neuro
+    $ subgnn data build ppi-bp --interactome pairs.csv --go go-basic.obo --annotations gene2go.gz --out ppi_bp
     """
     from subgnn.lab.datasets.build import build
     from subgnn.storage.files import refuse_existing
@@ -176,11 +179,11 @@ def download(
 ) -> None:
     """Say where the paper's authors publish a dataset, and check the folder that you unpacked from there.
 
-    Nothing is fetched, because the authors publish no checksum that a download could be compared with.
+    Nothing is fetched, because the authors publish no checksum to compare a download with.
 
     Example:
     $ subgnn data download ppi-bp --out ppi_bp
-    ppi_bp: 21,521 nodes, 338,625 edges, 1,591 subgraphs
+    ppi_bp: ppi-bp is not fetched, because its authors publish no checksum; open ...
     """
     from subgnn.data.describe import check
 

@@ -1,7 +1,8 @@
-"""``subgnn data``: make, get, describe, check, split and convert datasets."""
+"""``subgnn data``: convert, check, describe and split datasets, and get those of the paper."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,11 +20,9 @@ from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.parallel.memory import parse_size
 from subgnn.training.options import SplitName
 
-data = typer.Typer(no_args_is_help=True, help="Make, get, describe, check, split and convert datasets.")
-data.command("generate")(generate_dataset)
-data.command("build")(build_dataset)
-data.command("download")(download)
-
+data = typer.Typer(
+    no_args_is_help=True, help="Convert, check, describe and split datasets, and get those of the paper."
+)
 _MIN_MEMORY = 10**7  # bytes
 _LISTED = 30  # types of edges
 DatasetFiles = Annotated[
@@ -35,9 +34,15 @@ DatasetFiles = Annotated[
 ]
 
 
-@data.command("list")
 def list_datasets(json: JsonFlag = False) -> None:
-    """List the datasets of the paper: what they are, how large they are and how to get them."""
+    """List the datasets of the paper: what they are, how large they are and how to get them.
+
+    Example:
+    $ subgnn data list
+    ...
+    density: internal structure: density of the subgraph
+    ...
+    """
     if json:
         print_json({"datasets": [asdict(entry) for entry in CATALOG.values()]})
         return
@@ -53,7 +58,6 @@ def list_datasets(json: JsonFlag = False) -> None:
     print_next("data", "generate", "density", "--out", "density")
 
 
-@data.command("describe")
 @with_options(DataOptions)
 def describe_dataset(
     *,
@@ -64,7 +68,12 @@ def describe_dataset(
 ) -> None:
     """Print the paper's two property tables for a dataset.
 
-    Example: subgnn data describe edges.csv members.csv
+    Example:
+    $ subgnn data describe edges.csv members.csv
+    Base graph of members
+    ...
+    splits: train 32, val 8, test 8
+    next: subgnn train edges.csv members.csv --out run
     """
     from subgnn.data.describe import describe, task_line
     from subgnn.data.splits import named_split
@@ -96,15 +105,14 @@ def describe_dataset(
     print_next("train", *files.words(path), *more, "--out", "run")
 
 
-@data.command("check")
 @with_options(DataOptions)
 def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = False) -> None:
     """List every problem in a dataset or in tables, with file and line; exit 0 if there is none, 2 otherwise.
 
-    Examples:
-    subgnn data check my_folder
-
-    subgnn data check edges.csv members.csv
+    Example:
+    $ subgnn data check edges.csv members.csv
+    edges.csv: fine; 48 nodes, 128 edges, 48 subgraphs
+    next: subgnn data describe edges.csv members.csv
     """
     from subgnn.data.dataset import Problem
     from subgnn.data.describe import check
@@ -141,7 +149,6 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
         print_next("data", "describe", *files.words(path))
 
 
-@data.command("split")
 def split_dataset(
     source: DatasetPath,
     out: Annotated[Path, Option(metavar="DIR2", help="The folder to write, or a bundle if it ends in .subgnn.")],
@@ -162,9 +169,11 @@ def split_dataset(
     times, train is before val, and val before test.
 
     Examples:
-    subgnn data split my_folder --out my_folder_seed1 --method stratified --fractions 0.5,0.25,0.25 --seed 1
+    $ subgnn data split genes --out genes_1 --fractions 0.5,0.25,0.25 --seed 1
+    genes_1: train 24, val 12, test 12
+    ...
 
-    subgnn data split my_folder --out my_folder_by_time --method time --fractions 0.7,0.15,0.15
+    $ subgnn data split payments --out by_time --method time --fractions 0.7,0.15,0.15
     """
     import numpy as np
 
@@ -203,7 +212,6 @@ def split_dataset(
     print_next("data", "check", out)
 
 
-@data.command("convert")
 @with_options(TableOptions)
 def convert_dataset(
     *,
@@ -233,14 +241,17 @@ def convert_dataset(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Convert a folder to a memory-mapped bundle, or a bundle or another library's graph to a folder.
+    """Convert tables or another library's graph to a dataset folder, and a folder to a memory-mapped bundle or back.
 
     Examples:
-    subgnn data convert my_folder --out my.subgnn
+    $ subgnn data convert edges.csv --subgraphs members.csv --out genes
+    genes: a folder of 48 nodes, 128 edges, 48 subgraphs
+    ...
+    next: subgnn data check genes
 
-    subgnn data convert edges.csv --subgraphs members.csv --out my_folder
-
-    subgnn data convert edges.csv --subgraphs sets.xlsx --node-column gene --unknown drop --out my_folder
+    $ subgnn data convert genes --out genes.subgnn
+    genes.subgnn: a bundle of 48 nodes, 128 edges, 48 subgraphs
+    ...
     """
     from subgnn.data.convert import WriteOptions, convert
     from subgnn.data.describe import task_line
@@ -302,3 +313,17 @@ def _read_groups(path: Path, count: int) -> list[str]:
         what = f"{len(found):,} groups for {count:,} subgraphs"
         raise DataError(what, where=str(path), hint="give one group per line, in the order of the subgraphs")
     return found
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "convert": convert_dataset,
+    "check": check_dataset,
+    "describe": describe_dataset,
+    "split": split_dataset,
+    "list": list_datasets,
+    "generate": generate_dataset,
+    "download": download,
+    "build": build_dataset,
+}
+for _name, _command in _COMMANDS.items():
+    data.command(_name)(_command)

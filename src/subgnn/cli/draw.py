@@ -31,10 +31,10 @@ def draw_subgraphs(
 
     To mark what each node contributes to a prediction, use subgnn explain --draw.
 
-    Examples:
-    subgnn draw my_folder --subgraphs new.tsv --out new.png
-
-    subgnn draw runs/first --subgraphs new.tsv --out new.svg
+    Example:
+    $ subgnn draw genes --subgraphs new.tsv --out new.svg
+    note: 2 subgraphs have a picture each, in the order of the file: ...
+    new-1.svg: a picture, and 1 more
     """
     check_paths(None, options.subgraphs)
     from subgnn.data.read_tables import read_graph_of

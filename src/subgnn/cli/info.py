@@ -24,7 +24,13 @@ _PACKAGES = (
 
 
 def info(json: JsonFlag = False) -> None:
-    """Show versions, devices, threads and the cache folder."""
+    """Show versions, devices, threads and the cache folder.
+
+    Example:
+    $ subgnn info
+    subgnn info
+    ...
+    """
     import numba
     import torch
 
@@ -76,9 +82,11 @@ def list_recipes(
     """List the packaged recipes: what each is for, what it needs, and what it costs. Or print one as TOML.
 
     Examples:
-    subgnn recipes
+    $ subgnn recipes bag
+    name = "bag"
+    ...
 
-    subgnn recipes subgnn --set channels=P,N > my.toml
+    $ subgnn recipes subgnn --set channels=P,N > my.toml
     """
     from subgnn.config.recipes import recipe_groups
     from subgnn.models.recipes import find_recipe

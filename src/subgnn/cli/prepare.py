@@ -41,7 +41,11 @@ def prepare_dataset(
 ) -> None:
     """Compute components, anchors and similarities, and store them in the cache, where train finds them.
 
-    Example: subgnn prepare my_folder --recipe subgnn --seed 0
+    Example:
+    $ subgnn prepare genes --recipe subgnn
+    genes: subgnn, seed 0
+    ...
+    next: subgnn train genes --recipe subgnn --seed 0 --out runs/subgnn_0
     """
     from subgnn.config.recipes import check_recipe_early
     from subgnn.data.formats import read_dataset
@@ -130,7 +134,10 @@ def pretrain_nodes(
 ) -> None:
     """Learn node embeddings by link prediction, for recipes to start from.
 
-    Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
+    Example:
+    $ subgnn pretrain genes --method gin --dim 16 --out vectors.safetensors
+    vectors.safetensors: 48 vectors of 16 numbers, gin
+    ...
     """
     from subgnn.data.formats import read_dataset
     from subgnn.models.recipes import parse_recipe

@@ -24,7 +24,13 @@ def evaluate_run(
 ) -> None:
     """Score a run on a split of its dataset.
 
-    Example: subgnn evaluate runs/first --split test
+    Example:
+    $ subgnn evaluate run --split test
+    run: bag on members, seed 0
+      split   micro-f1   macro-f1   accuracy   auroc
+    ...
+      test       0.875      0.867      0.875   1.000
+    ...
     """
     check_paths(run)
     from subgnn.inference.open import evaluate_split
@@ -49,7 +55,11 @@ def verify_records(
 ) -> None:
     """Compute recorded answers again, and list those that come out differently; exit 2 if there are any.
 
-    Example: subgnn verify answers.jsonl
+    Example:
+    $ subgnn predict run --subgraphs new.tsv --record answers.jsonl --out new.csv
+    new.csv: predictions for 2 subgraphs
+    $ subgnn verify answers.jsonl
+    answers.jsonl: 2 of 2 answers come out as recorded
     """
     from subgnn.inference.records import verify
 
@@ -75,9 +85,12 @@ def export_run_file(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write a run as one file, which other commands accept in place of RUN.
+    """Write a run as one file, which other commands accept in place of RUN, and its model card.
 
-    Example: subgnn export runs/first --with-graph --out first.safetensors
+    Example:
+    $ subgnn export run --with-graph --out model.safetensors
+    model.safetensors: ... bytes; its model card: model.card.md
+    next: subgnn predict model.safetensors --subgraphs FILE --out predictions.tsv
     """
     card = out.with_suffix(".card.md")
     check_paths(run, out=out, force=force)
@@ -108,7 +121,9 @@ def report_run(
 ) -> None:
     """Write the page of a run: scores, curves, mistakes and drawings, in one HTML file.
 
-    Example: subgnn report runs/first
+    Example:
+    $ subgnn report run --out page.html
+    page.html: open it in a browser
     """
     check_paths(run, out=out, force=force)
     from subgnn.reports import write_report
@@ -128,10 +143,11 @@ def list_runs(
 ) -> None:
     """List the runs in a folder with their scores, or compare them on a page.
 
-    Examples:
-    subgnn runs runs
-
-    subgnn runs runs --page compare.html
+    Example:
+    $ subgnn runs . --page compare.html
+    members: micro-F1 with its 95 % interval, the best on validation first
+    ...
+    compare.html: open it in a browser
     """
     from subgnn.reports.compare import HEADER, by_dataset, read_runs, write_comparison
     from subgnn.task import metric_name
@@ -177,7 +193,9 @@ def serve_runs(
 ) -> None:
     """Serve runs over HTTP: predictions and explanations as JSON, and a page to explore them.
 
-    Example: subgnn serve runs/first --port 8000
+    Example:
+    $ subgnn serve run --port 8000
+    http://127.0.0.1:8000/ (Ctrl-C to stop)
     """
     from subgnn.serve import serve
 

@@ -52,19 +52,19 @@ def train_run(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Train on a dataset: the best model that a portfolio of recipes finds (auto), or the recipe that you name.
+    """Find the best model for labelled subgraphs by cross-validation, or train the recipe that you name.
 
-    A named recipe is selected on the validation split. A portfolio compares its candidates by cross-validation on all
-    labelled subgraphs outside test; press Ctrl-C to stop it with the best so far. Test is scored once.
-
-    If the dataset is given as tables, the run's folder gets a copy of it.
+    Data is a dataset, or tables: the edges, then the labelled subgraphs. Models are compared on the labelled subgraphs
+    outside test, which is scored once, at the end; a named recipe is selected on the validation split. Press Ctrl-C to
+    stop with the best so far.
 
     Examples:
-    subgnn train edges.csv members.csv --out runs/first
+    $ subgnn train edges.csv members.csv --out run
+    ...
+    chosen: simplest (diffusion-topology 1.00)
+    the page of the run: run/report.html
 
-    subgnn train my_folder --out runs/first
-
-    subgnn train my_folder --recipe subgnn --out runs/second --seed 0
+    $ subgnn train genes --recipe subgnn --seed 0 --out runs/subgnn
     """
     from subgnn.config.recipes import check_recipe_early
 
@@ -154,7 +154,11 @@ def update_trained_run(
 ) -> None:
     """Fit a run's chosen models again on a graph that has grown, with its labels and new ones, without a new search.
 
-    Example: subgnn update runs/january --graph february.csv --subgraphs february_labels.csv --out runs/february
+    Example:
+    $ subgnn update run --graph edges.csv --out run2
+    note: 48 nodes as in training, 0 new, 0 gone; 128 edges as in training, ...
+    ...
+    next: subgnn predict run2 --subgraphs FILE --out predictions.tsv
     """
     check_paths(run, subgraphs)
     from subgnn.api.update import update_run

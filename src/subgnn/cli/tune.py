@@ -49,7 +49,12 @@ def tune_recipe(
 
     The same command continues the study. Commands with the same --storage, here or on other machines, share one.
 
-    Example: subgnn tune my_folder --recipe subgnn --space paper --trials 50 --out tuned
+    Example:
+    $ subgnn tune genes --recipe subgnn --trials 50 --out tuned
+    genes/subgnn/paper: 50 complete; tuned/trials.tsv lists them
+    ...
+    best out-of-fold micro-F1 ... (trial ...); no test subgraph was seen
+    next: subgnn train genes --recipe tuned/recipe.toml --out runs/subgnn_tuned
     """
     with extra_package("optuna", extra="tune", feature="tune"):
         import optuna  # noqa: F401
