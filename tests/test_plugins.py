@@ -209,3 +209,23 @@ def test_what_is_no_model(name, message, site, monkeypatch):
     monkeypatch.setenv(VARIABLE, "toy_plugin")
     with pytest.raises(UserError, match=re.escape(message)):
         find_model(name)
+
+
+def test_a_model_of_ones_own_on_two_sets_of_the_benchmark(site):
+    for name in ("patients", "movie_genres"):
+        write_folder(dataset(), Path("sets") / name)
+    words = ("benchmark", "run", "subgraphbench", "--data", "sets", "--out", "mine", "--seeds", "1", "--device", "cpu")
+    done = command(*words, "--models", "toy_plugin.degrees:MODEL", "--set", "training.epochs=2", "--json", site=site)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["dataset"], row["model"]) for row in rows] == [
+        ("patients", "toy_plugin.degrees:MODEL"),
+        ("movie_genres", "toy_plugin.degrees:MODEL"),
+    ]
+    theirs = "dataset,model,micro_f1\n" + "".join(f"{row['dataset']},bag,0\n" for row in rows)
+    Path("theirs.csv").write_text(theirs)
+    done = command("benchmark", "compare", "mine", "--against", "theirs.csv", "--out", "page.html", "--json", site=None)
+    assert done.returncode == 0, done.stderr
+    (pair,) = json.loads(done.stdout)["pairs"]
+    assert (pair["model"], pair["against"], pair["datasets"]) == ("toy_plugin.degrees:MODEL", "bag", 2)
+    assert "toy_plugin" in Path("page.html").read_text()

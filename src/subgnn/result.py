@@ -187,7 +187,6 @@ class RunResult:
     embeddings: str = ""
     members: tuple[Member, ...] = ()
     baseline: CorrectedBaseline | None = None
-    epochs_scored_on_test: bool = False
     metric: str = ""
     chosen: str = ""
     rules: Scores = field(default_factory=dict)

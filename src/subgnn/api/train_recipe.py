@@ -39,7 +39,6 @@ def train(
     source: str = "",
     keep_data: bool = False,
     callbacks: Callbacks = NO_CALLBACKS,
-    score_epochs: bool = False,
     report: bool = True,
 ) -> RunResult:
     """Train a recipe on a dataset and write the run's folder.
@@ -51,8 +50,6 @@ def train(
         source: where the dataset was read from, stored so that ``predict`` finds the graph.
         keep_data: store the dataset in the run's folder, so that the run needs no other file.
         callbacks: called as the run progresses.
-        score_epochs: score every epoch on test, too, into metrics.jsonl. Nothing is selected by it: it is for
-            comparisons with published rules of selection (:data:`subgnn.lab.suites.job.RULES`).
         report: write the page and the model card of the run.
 
     Returns:
@@ -72,7 +69,6 @@ def train(
         Path(out),
         source=str((Path(out) / DATASET).resolve()) if keep_data else source,
         keep_data=keep_data,
-        score_epochs=score_epochs,
         write_page=write_run_page if report else None,
         callbacks=callbacks,
         look_ahead=options.as_of != "subgraph" and looks_ahead(dataset.graph, dataset.subgraphs),

@@ -22,6 +22,8 @@ from subgnn.training.options import CacheFlag, DeviceName
 if TYPE_CHECKING:
     from subgnn.lab.suites.spec import Suite
 
+PAGE = "report.html"
+_MOST_COLUMNS, _MOST_LINES = 4, 10
 benchmark = typer.Typer(no_args_is_help=True, help="Train several recipes and compare them.")
 
 
@@ -48,12 +50,6 @@ def run_benchmark(
         Literal["random", "stored", "published", "folds"] | None,
         Option(help="Split of all datasets; by default as the suite says. published: see train --split."),
     ] = None,
-    as_published: Annotated[
-        bool,
-        Option(
-            "--as-published", help="Add scores by other authors' selection rules, some of which use the test split."
-        ),
-    ] = False,
     plan: Annotated[
         bool, Option("--plan", help="Print what the missing runs cost; models of unknown cost are run once.")
     ] = False,
@@ -80,7 +76,6 @@ def run_benchmark(
     ...
     the report: table/report.html, report.md and report.json
     """
-    from subgnn.lab.suites.page import failure_text
     from subgnn.lab.suites.plan import Request
     from subgnn.lab.suites.run import RemoteEngine, run_suite
     from subgnn.lab.suites.spec import find_suite
@@ -109,7 +104,6 @@ def run_benchmark(
                 device=device,
                 cache=cache,
                 id_base=id_base,
-                as_published=as_published,
                 command=command_line(context.obj),
             ),
             engine=here if remote is None else RemoteEngine(remote),
@@ -120,52 +114,138 @@ def run_benchmark(
     if plan:
         _print_plan(report["plan"], processes or 1, gpu_processes or 2, json)
         return
-    _print_report(report, out, json)
-    failed = {failure["run"]: failure_text(failure) for failure in report["failures"]}
+    _print_report(report, out / PAGE, json)
+    failed = report["failures"]
     if failed:
         count = f"{len(failed)} of {len(failed) + report['runs']} runs failed"
-        first = next(iter(failed.values()))
+        first = "{label} on {dataset}, seed {seed:.0f}: {failure}".format(**failed[0])
         print_error(f"benchmark run: {count}; the first: {first}; run the same command again to retry them")
         raise typer.Exit(1 if report["runs"] else 2)
 
 
+_Sources = Annotated[
+    list[Path] | None,
+    Argument(
+        metavar="[DIR|TABLE]...",
+        help="The folder of a suite, or tables of runs (.csv, .csv.gz, .parquet); by default our own runs.",
+    ),
+]
+
+
 @benchmark.command("report")
-def report_suite(
-    out: Annotated[Path, Argument(metavar="DIR", help="The folder that benchmark run wrote.")],
+def report_benchmark(
+    sources: _Sources = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="The page; by default report.html, in the folder where one is given.")
+    ] = None,
+    markdown: Annotated[
+        list[Path] | None,
+        Option(metavar="FILE", help="Also write the tables of a document again, between its markers; may be repeated."),
+    ] = None,
+    table: Annotated[
+        Path | None, Option(metavar="FILE", help="Also write all runs as one table (.csv or .csv.gz).")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write the report of a suite again from its run folders: report.html, report.md and report.json.
+    """Write the page of a benchmark from its runs: one HTML file that needs no network.
 
-    Runs of the same suite on another machine can be copied into DIR/runs first.
+    Runs of the same suite on another machine can be copied into DIR/runs first, or given as a second table.
 
     Example:
     $ subgnn benchmark report table
     ...
     the report: table/report.html, report.md and report.json
     """
-    from subgnn.lab.suites.report import write_suite_report
+    from subgnn.lab.suites.page import benchmark_page
+    from subgnn.lab.suites.report import fill_document, open_benchmark
+    from subgnn.lab.suites.table import write_table
+    from subgnn.render import write_page
 
-    _print_report(write_suite_report(out), out, json)
+    places = sources or []
+    found = open_benchmark(places)
+    page = out or (places[0] / PAGE if len(places) == 1 and places[0].is_dir() else Path(PAGE))
+    write_page(benchmark_page(found), page)
+    for document in markdown or []:
+        if not document.is_file():
+            raise UserError("no such file", where=str(document), hint="give a document with markers: docs/benchmark.md")
+        write_page(fill_document(document.read_text(encoding="utf-8"), found, str(document)), document)
+    if table is not None:
+        write_table(found.runs, table)
+    _print_report(found.to_json(), page, json)
 
 
-def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
+@benchmark.command("compare")
+def compare_benchmark(
+    results: Annotated[
+        list[Path], Argument(metavar="TABLE...", help="Tables of runs (.csv, .csv.gz, .parquet), or folders of suites.")
+    ],
+    against: Annotated[
+        Path | None, Option(metavar="DIR|TABLE", help="The runs to compare with; by default our own.")
+    ] = None,
+    out: Annotated[Path, Option(metavar="FILE", help="The page.")] = Path("compare.html"),
+    json: JsonFlag = False,
+) -> None:
+    """Put results from elsewhere beside those of the benchmark, paired over datasets.
+
+    Example: subgnn benchmark compare theirs.csv --out compare.html
+    """
+    from subgnn.lab.suites.page import benchmark_page
+    from subgnn.lab.suites.report import open_benchmark, paired_rows, put_beside
+    from subgnn.render import write_page
+
+    found = put_beside(open_benchmark([] if against is None else [against]), results)
+    rows = paired_rows(found)
+    write_page(benchmark_page(found), out)
+    if json:
+        print_json({"pairs": rows, "page": str(out)})
+        return
+    for protocol, model in dict.fromkeys((row["protocol"], row["model"]) for row in rows):
+        lines = [
+            [
+                row["against"],
+                str(row["datasets"]),
+                f"{row['difference']:+.3f}",
+                f"{row['wins']}/{row['losses']}",
+                *("" if p is None else f"{p:.3g}" for p in (row["p"], row["sign_p"])),
+            ]
+            for row in rows
+            if (row["protocol"], row["model"]) == (protocol, model)
+        ]
+        header = ["against", "sets", "difference", "won/lost", "Wilcoxon p", "sign p"]
+        print_table(f"{model}, {protocol}", header, lines)
+    print_line(f"the page: {out}")
+
+
+def _print_report(report: dict[str, Any], page: Path, json: bool) -> None:
+    """Scores where few datasets fit a terminal, ranks over more, and the page."""
     if json:
         print_json(report)
         return
-    from subgnn.lab.suites.page import failure_text
-    from subgnn.lab.suites.tables import by_dataset, change_table, short_table, short_title, standings_table
-
-    for rows in by_dataset(report["rows"]).values():
-        print_table(short_title(rows), *short_table(rows))
-    if report["standings"]:
-        print_table(*standings_table(report["standings"]))
-    for dataset, rows in by_dataset(report["settings"]).items():
-        print_table(f"{dataset}: change of validation micro-F1, one setting at a time", *change_table(rows))
-    for failure in report["failures"]:
-        print_line(f"failed: {failure_text(failure)}")
-    for words in report["missing"]:
+    rows = report["rows"]
+    for protocol, ranking in report["ranks"].items():
+        mine = [row for row in rows if row["protocol"] == protocol]
+        datasets, models = (list(dict.fromkeys(row[name] for row in mine)) for name in ("dataset", "model"))
+        shown = datasets if len(datasets) <= _MOST_COLUMNS else []
+        scores = {(row["model"], row["dataset"]): f"{row['score']:.3f} ({row['n']})" for row in mine}
+        cells = [
+            [
+                model,
+                *(scores.get((model, name), "missing") for name in shown),
+                *(
+                    [f"{ranking['models'][model]:.1f}" if model in ranking["models"] else ""]
+                    if len(datasets) > 1
+                    else []
+                ),
+            ]
+            for model in sorted(models, key=lambda name: ranking["models"].get(name, len(models) + 1))
+        ]
+        last = ["mean rank"] if len(datasets) > 1 else []
+        print_table(f"micro-F1, {protocol}", ["model", *shown, *last], cells)
+    for words in report["incomplete"][:_MOST_LINES]:
         print_line(f"incomplete: {words}")
-    print_line(f"the report: {out / 'report.html'}, report.md and report.json")
+    if len(report["incomplete"]) > _MOST_LINES:
+        print_line(f"and {len(report['incomplete']) - _MOST_LINES} more, which the page lists")
+    print_line(f"the page: {page}")
 
 
 def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, json: bool) -> None:

@@ -1,4 +1,4 @@
-r"""Paired tests of whether one model is better than another: over subgraphs, and over seeds.
+r"""Paired tests over subgraphs of whether one model is better than another.
 
 Micro-F1 and R^2 are ratios of sums over subgraphs,
 
@@ -26,8 +26,6 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.rng import stream
 from subgnn.task import TaskName, Thresholds, task_of
 
-EXACT = 15
-"""Seeds up to which :func:`sign_flip_test` is exact."""
 _SWAPS, _DRAWS, _RESAMPLES, _BLOCK = 20_000, 2_000, 200, 4_000_000
 _TINY = 1e-12
 
@@ -159,22 +157,3 @@ def _blocks(total: int, width: int) -> list[int]:
     """Sizes of blocks that sum to ``total``, each small enough for a table of ``width`` random numbers per row."""
     size = max(1, _BLOCK // max(1, width))
     return [min(size, total - begin) for begin in range(0, total, size)]
-
-
-def sign_flip_test(differences: Sequence[float]) -> float | None:
-    """The two-sided p-value of a mean difference over seeds; None for fewer than two seeds or undefined scores.
-
-    If the two models were equal, the difference of each seed would be as likely to have the other sign. The p-value is
-    the share of all 2^n ways to choose signs whose mean difference is at least as large, in either direction. It is
-    exact up to :data:`EXACT` seeds, assumes no normal distribution, and is never below 2^(1-n). With more seeds, signs
-    are drawn at random.
-    """
-    found = np.asarray(differences, np.float64)
-    if len(found) < 2 or not np.isfinite(found).all():
-        return None
-    observed = abs(found.sum()) - _TINY
-    if len(found) <= EXACT:
-        signs = 1 - 2 * ((np.arange(2 ** len(found))[:, None] >> np.arange(len(found))) & 1)
-        return float((np.abs(signs @ found) >= observed).mean())
-    signs = 1 - 2 * stream(0, "experiments/signs").integers(0, 2, (_SWAPS, len(found)))
-    return float((1 + (np.abs(signs @ found) >= observed).sum()) / (1 + _SWAPS))

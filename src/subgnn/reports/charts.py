@@ -43,6 +43,9 @@ class Scale:
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             found = [10.0**p for p in powers if self.low <= 10.0**p <= self.high]
+            if len(found) < 3:
+                steps = [m * 10.0**p for p in range(powers.start - 1, powers.stop) for m in (1, 2, 5)]
+                found = [value for value in steps if self.low <= value <= self.high]
             return found[:: -(-len(found) // most)] if len(found) > 1 else [self.low, self.high]
         step = _round_step((self.high - self.low) / most)
         first = math.ceil(self.low / step - 1e-9)
@@ -74,7 +77,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A point with a tooltip, and ranges of uncertainty along the axes."""
+    """A point with a tooltip, ranges of uncertainty along the axes, and words beside it."""
 
     x: float
     y: float
@@ -84,6 +87,7 @@ class Mark:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     range_kind: str = "whisker"
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,18 @@ class Axes:
 
 
 def number_axes(
-    x: tuple[float, float], y: tuple[float, float], x_label: str, y_label: str, *, log: bool = False
+    x: tuple[float, float],
+    y: tuple[float, float],
+    x_label: str,
+    y_label: str,
+    *,
+    log: bool = False,
+    log_x: bool = False,
 ) -> Axes:
-    """Axes over two ranges of numbers; ``log`` makes the y axis logarithmic."""
+    """Axes over two ranges of numbers; ``log`` makes the y axis logarithmic, ``log_x`` the x axis."""
     up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
     y_ticks = _numbers(up)
-    along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT)
+    along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT, log=log_x)
     return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=_numbers(along), y_ticks=y_ticks)
 
 

@@ -126,7 +126,6 @@ def fit(
     cache: bool = True,
     vectors: Vectors = None,
     join: bool = False,
-    score_epochs: bool = False,
     outputs: Sequence[str] = ("val", "test"),
     embed: bool = False,
     hooks: FitHooks = NO_HOOKS,
@@ -138,7 +137,6 @@ def fit(
         splits: which subgraphs are to learn from (0), to choose on (1), and held out (2); by default the dataset's.
         vectors: the table of node embeddings, if it is known.
         join: solve a model that is fitted in one go again on the first two splits, after its choices are made.
-        score_epochs: add the scores on test to every epoch's record; they have no part in the fit.
         outputs, embed: the splits to give outputs for, and whether to give vectors of all subgraphs.
         fabric: of several ranks; by default this process alone, on ``device``.
     """
@@ -156,13 +154,12 @@ def fit(
         at_once = join and model.is_fitted_in_one_go and len(model.candidates(recipe)) == 1
         candidates, examples = _set_up(data, recipe, join=at_once)
     prepared_at = time.monotonic()
-    held_out = dataset.subgraphs.indices("test")
     if at_once and isinstance(candidates[0].network, Solvable):
         found = _solved(candidates[0], examples, Progress(epoch=1))
     else:
         if at_once:  # it is trained after all
             candidates, examples = _set_up(data, recipe)
-        fitted = _fit_all(candidates, examples, fabric, hooks, score=held_out if score_epochs else held_out[:0])
+        fitted = _fit_all(candidates, examples, fabric, hooks)
         found = _select(candidates, fitted, examples, recipe)
         if join and isinstance(found.network, Solvable):
             (first, *_), examples = _set_up(data, found.recipe, join=True)
@@ -193,17 +190,12 @@ def fit(
     )
 
 
-def _fit_all(
-    candidates: Sequence[Candidate], examples: Examples, fabric: Fabric, hooks: FitHooks, *, score: NDArray[np.int64]
-) -> list[Progress]:
-    """Fit the candidates in turn, from the state that a hook gives; records have scores of the subgraphs ``score``."""
+def _fit_all(candidates: Sequence[Candidate], examples: Examples, fabric: Fabric, hooks: FitHooks) -> list[Progress]:
+    """Fit the candidates in turn, from the state that a hook gives."""
     with hooks.fitting() as before:
         fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
 
         def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], State]) -> None:
-            if len(score):
-                scores = evaluate(candidate.network, examples, score, candidate.recipe.training.batch_size)[1]
-                record = record | {f"test_{name}": value for name, value in scores.items()}
             record = record | ({"candidate": candidate.name} if candidate.name else {})
             hooks.after_epoch(record, lambda: state() | {"fitted": [one.plain() for one in fitted]})
 

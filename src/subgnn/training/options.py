@@ -188,7 +188,6 @@ class RunOptions(TrainOptions):
     out: Path
     source: str = ""
     keep_data: bool = False
-    score_epochs: bool = False
     write_page: WritePage | None = None
     callbacks: Callbacks = NO_CALLBACKS
     look_ahead: bool = False

@@ -109,14 +109,12 @@ def check_ranks(options: RunOptions, ranks: Ranks) -> None:
 def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> RunResult:
     """Train in this process, into a folder that belongs to the run; every rank calls this."""
     out, recorder = options.out, Recorder(options, fabric)
-    score_epochs = options.score_epochs and len(dataset.subgraphs.indices("test")) > 0
     found = fit(
         options.recipe,
         dataset,
         seed=options.seed,
         device=options.device,
         cache=options.cache,
-        score_epochs=score_epochs,
         embed=options.write_page is not None,
         hooks=FitHooks(
             options.callbacks.on_pretrain,
@@ -136,7 +134,6 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     result = RunResult(
         **result_fields(options, dataset, fabric.device, fabric.world_size),
         **_scores(dataset, options.recipe, found),
-        epochs_scored_on_test=score_epochs,
         seconds=found.seconds,
     )
     result.save(out)

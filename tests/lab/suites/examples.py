@@ -1,4 +1,4 @@
-"""A tiny suite: cliques, three models of which one is a baseline, two seeds."""
+"""A tiny suite: cliques, three models, two seeds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MODELS = [
         "channels": ANCHORS,
         "published": {"source": "Nobody 1999, Table 0", "micro_f1": {"cliques": 0.75}, "auroc": {"cliques": 0.5}},
     },
-    {"label": "bag", "recipe": "bag", "baseline": True},
-    {"label": "avg", "recipe": "avg", "baseline": True, "published": {"micro_f1": {"elsewhere": 0.1}}},
+    {"label": "bag", "recipe": "bag"},
+    {"label": "avg", "recipe": "avg", "published": {"micro_f1": {"elsewhere": 0.1}}},
 ]
 
 
@@ -48,17 +48,16 @@ def run(
     *,
     seeds: int = 2,
     overrides: tuple[str, ...] = SMALL,
-    as_published: bool = False,
     **options,
 ):
     command = "subgnn benchmark run tiny"
-    request = Request(seeds=seeds, overrides=overrides, device="cpu", as_published=as_published, command=command)
+    request = Request(seeds=seeds, overrides=overrides, device="cpu", command=command)
     return run_suite(suite, out, data={"cliques": data}, request=request, **options)
 
 
 def timeless(value):
     """A report without what differs from run to run: times and memory."""
     if isinstance(value, dict):
-        gone = ("seconds", "peak_memory_mb")
+        gone = ("seconds", "memory_mb")
         return {key: timeless(item) for key, item in value.items() if key not in gone}
     return [timeless(item) for item in value] if isinstance(value, list) else value

@@ -11,8 +11,8 @@ from scipy.stats import binom
 
 from subgnn import SubgraphSet
 from subgnn.errors import DataError
+from subgnn.lab.suites.paired import compare_predictions, read_predictions
 from subgnn.lab.suites.plan import FOLDS, with_split
-from subgnn.lab.suites.results import Group, compare, score_group
 from tests.lab.suites.examples import MODELS, folder, run, tiny
 from tests.training.examples import dataset
 
@@ -65,36 +65,30 @@ def ran(tmp_path_factory):
 
 def test_the_score_is_that_of_all_predictions(ran):
     _, _, out, found = ran
-    assert json.loads((out / "report.json").read_text()) == found
-    low, high = found["rows"][1]["interval"]
-    assert f"| {low:.3f} to {high:.3f} |" in (out / "report.md").read_text()
-    for words in ("ten folds of all subgraphs", "95 % interval", "over best baseline", "paired randomisation test"):
-        assert all(words in (out / name).read_text() for name in ("report.md", "report.html"))
-    assert [row["protocol"] for row in found["rows"]] == ["folds", "folds"]
     correct = {}
+    for path in (out / "runs").iterdir():
+        label = json.loads((path / "outcome.json").read_text())["entries"][0]["model"]
+        right = correct.setdefault(label, {})
+        with np.load(path / "answers.npz") as kept:
+            for i, scores, target in zip(kept["rows"], kept["probabilities"], kept["targets"], strict=True):
+                assert int(i) not in right
+                right[int(i)] = int(scores.argmax() == target)
     for row in found["rows"]:
-        right = {}
-        for name in row["runs"]:
-            with np.load(out / "runs" / name / "answers.npz") as kept:
-                for i, scores, target in zip(kept["rows"], kept["probabilities"], kept["targets"], strict=True):
-                    assert int(i) not in right
-                    right[int(i)] = int(scores.argmax() == target)
-        assert len(right) == 30
-        assert row["micro_f1"]["mean"] == row["score"]["mean"] == pytest.approx(np.mean(list(right.values())))
-        assert row["interval"][0] <= row["score"]["mean"] <= row["interval"][1]
-        correct[row["model"]] = np.array([right[i] for i in range(30)])
-    ours = found["rows"][1]
-    (entry,) = ours["comparisons"]
-    assert entry == ours["against"]
-    won, lost = (int((sign * (correct["SubGNN"] - correct["bag"]) > 0).sum()) for sign in (1, -1))
+        right = correct[row["model"]]
+        assert (row["protocol"], row["n"], row["tested"], len(right)) == ("folds", 10, 30, 30)
+        share = np.mean(list(right.values()))
+        assert row["score"] == pytest.approx(share, abs=1e-4)
+        assert row["error"] == pytest.approx(1.96 * np.sqrt(share * (1 - share) / 30), abs=1e-3)
+    (entry,) = found["pairs"]
+    ours, bag = (np.array([correct[name][i] for i in range(30)]) for name in ("SubGNN", "bag"))
+    won, lost = (int((sign * (ours - bag) > 0).sum()) for sign in (1, -1))
+    assert (entry["model"], entry["against"], entry["n"]) == ("SubGNN", "bag", 30)
     assert entry["lead"] == pytest.approx((won - lost) / 30)
-    assert (entry["n"], entry["over"]) == (30, "subgraphs")
-    assert (entry["only_ours"], entry["only_theirs"]) == (won, lost)
     exact = min(1.0, 2 * binom.cdf(min(won, lost), won + lost, 0.5)) if won + lost else 1.0
     assert entry["p"] == pytest.approx(exact)  # McNemar's test
 
 
-def group(tmp_path, name, correct, units=None):
+def predictions(tmp_path, name, correct, units=None, split="stored"):
     """Runs by seed with a stored split; which predictions are correct is given."""
     runs = []
     for seed, answers in enumerate(correct):
@@ -104,43 +98,42 @@ def group(tmp_path, name, correct, units=None):
         probabilities = np.array([[0.9, 0.1] if right else [0.2, 0.8] for right in answers])
         kept = {"rows": np.arange(len(answers)), "probabilities": probabilities, "targets": targets}
         np.savez(path / "answers.npz", **kept, **({} if units is None else {"units": np.array(units)}))
-        test = {"micro_f1": float(np.mean(answers))}
-        runs.append({"seed": seed, "split": "stored", "task": "multi-class", "test": test, "folder": path})
-    return Group("data", name, "", "", name, tuple(runs), label=name)
+        runs.append({"seed": seed, "split": split, "task": "multi-class", "folder": path})
+    return read_predictions(runs)
 
 
-def test_a_stored_split_is_compared_over_seeds_and_over_subgraphs(tmp_path):
-    ours = score_group(group(tmp_path, "ours", [[1, 1, 1, 0], [1, 1, 0, 0]]))
-    theirs = score_group(group(tmp_path, "theirs", [[1, 0, 0, 0], [1, 0, 0, 0]]))
+def test_a_stored_split_is_compared_over_subgraphs(tmp_path):
+    ours = predictions(tmp_path, "ours", [[1, 1, 1, 0], [1, 1, 0, 0]])
+    theirs = predictions(tmp_path, "theirs", [[1, 0, 0, 0], [1, 0, 0, 0]])
     assert ours.terms.gain.tolist() == [1, 1, 0.5, 0]
-    seeds, subgraphs = compare(ours, theirs)
-    assert (seeds["over"], seeds["n"], seeds["lead"]) == ("seeds", 2, pytest.approx(0.375))
-    assert (subgraphs["over"], subgraphs["n"], subgraphs["lead"]) == ("subgraphs", 4, pytest.approx(0.375))
-    assert subgraphs["p"] == pytest.approx(0.5, abs=0.02)  # of four swaps one is as large, on each side
-    (once,) = (entry for entry in compare(theirs, ours) if entry["over"] == "subgraphs")
-    assert once["lead"] == pytest.approx(-0.375)
-    assert once["p"] == subgraphs["p"]
+    found, turned = compare_predictions(ours, theirs), compare_predictions(theirs, ours)
+    assert (found["n"], found["lead"]) == (4, pytest.approx(0.375))
+    assert found["p"] == pytest.approx(0.5, abs=0.02)  # of four swaps one is as large, on each side
+    assert (turned["lead"], turned["p"]) == (pytest.approx(-0.375), found["p"])
+    assert predictions(tmp_path, "drawn", [[1, 0]], split="random") is None
 
 
 def test_subgraphs_of_one_group_are_swapped_together(tmp_path):
     pair = [("ours", [1] * 8), ("theirs", [0] * 8)]
-    (alone,) = [e for e in compare(*(score_group(group(tmp_path / "a", n, [c])) for n, c in pair)) if "interval" in e]
+    alone = compare_predictions(*(predictions(tmp_path / "a", n, [c]) for n, c in pair))
     units = [7, 7, 7, 7, 2, 2, 2, 2]
-    grouped = (score_group(group(tmp_path / "b", name, [correct], units)) for name, correct in pair)
-    (together,) = [entry for entry in compare(*grouped) if "interval" in entry]
+    together = compare_predictions(*(predictions(tmp_path / "b", n, [c], units) for n, c in pair))
     assert (alone["n"], together["n"], alone["lead"], together["lead"]) == (8, 8, 1.0, 1.0)
     assert alone["p"] == pytest.approx(2 / 2**8)
     assert together["p"] == pytest.approx(2 / 2**2, abs=0.02)
 
 
-def test_thresholds_of_labels_count(tmp_path):
-    path = tmp_path / "0"
-    path.mkdir()
+def test_thresholds_count_and_damaged_answers_do_not(tmp_path):
+    path = tmp_path / "answers.npz"
     kept = {
         "rows": np.arange(2),
         "probabilities": np.array([[0.4, 0.4], [0.2, 0.9]]),
         "targets": np.array([[1, 0], [0, 1]]),
     }
-    np.savez(path / "answers.npz", **kept, thresholds=np.array([0.3, 0.5]))
-    run = {"seed": 0, "split": "stored", "task": "multi-label", "test": {"micro_f1": 1.0}, "folder": path}
-    assert score_group(Group("d", "m", "", "", "0", (run,))).terms.score == 1.0
+    np.savez(path, **kept, thresholds=np.array([0.3, 0.5]))
+    runs = [{"seed": 0, "split": "stored", "task": "multi-label", "folder": tmp_path}]
+    assert read_predictions(runs).terms.score == 1.0
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], content[:40] + bytes(40) + content[80:], b"", b"text"):
+        path.write_bytes(damaged)
+        assert read_predictions(runs) is None

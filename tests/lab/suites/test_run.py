@@ -13,7 +13,6 @@ from sklearn.metrics import f1_score, roc_auc_score
 from subgnn.errors import DataError, UserError
 from subgnn.lab.suites import job as jobs
 from subgnn.lab.suites import run as runs
-from subgnn.lab.suites.report import write_suite_report
 from subgnn.lab.suites.run import RemoteEngine
 from subgnn.parallel.engine import Failure, LocalEngine
 from subgnn.result import read_result
@@ -41,49 +40,41 @@ def test_rows_are_recomputed_from_the_answers(ran):
     ]
     for row in found["rows"]:
         micro, area = [], []
-        for name in row["runs"]:
-            with np.load(out / "runs" / name / "answers.npz") as kept:
+        for one, path in zip(outcomes(out), sorted(out.glob("runs/*/answers.npz")), strict=True):
+            if one["entries"][0]["model"] != row["model"]:
+                continue
+            with np.load(path) as kept:
                 targets, said = kept["targets"], kept["probabilities"]
             micro.append(f1_score(targets, said.argmax(axis=1), average="micro"))
             there = [c for c in range(said.shape[1]) if 0 < (targets == c).sum() < len(targets)]
             area.append(np.mean([roc_auc_score(targets == c, said[:, c]) for c in there]))
-        assert row["micro_f1"] == {"mean": pytest.approx(np.mean(micro)), "std": pytest.approx(np.std(micro))}
-        assert row["auroc"] == {"mean": pytest.approx(np.mean(area)), "std": pytest.approx(np.std(area))}
-        assert row["protocol"] == "random 50/25/25, by seed"
-    ours, bag, avg = found["rows"]
-    assert ours["published"] == {"micro_f1": 0.75, "auroc": 0.5, "source": "Nobody 1999, Table 0"}
-    assert ours["gap"] == pytest.approx(ours["micro_f1"]["mean"] - 0.75)
-    assert ours["gap_auroc"] == pytest.approx(ours["auroc"]["mean"] - 0.5)
-    assert avg["published"] is avg["gap"] is bag["against"] is None
-
-
-def test_the_best_baseline(ran):
-    _, out, found = ran
-    ours, *rivals = found["rows"]
-    best = max(rivals, key=lambda row: row["micro_f1"]["mean"])
-    scores = {}
-    for one in outcomes(out):
-        scores[one["entries"][0]["model"], one["seed"]] = one["test"]["micro_f1"]
-    differences = [scores["SubGNN", seed] - scores[best["model"], seed] for seed in (0, 1)]
-    against = ours["against"]
-    assert (against["model"], against["n"]) == (best["model"], 2)
-    assert against["lead"] == pytest.approx(np.mean(differences))
-    # Of four signs two are as large, or all where the differences cancel.
-    assert against["p"] == (0.5 if np.prod(np.sign(differences)) > 0 else 1.0)
+        near = {"abs": 1e-4}
+        assert (row["score"], row["auroc"]) == (
+            pytest.approx(np.mean(micro), **near),
+            pytest.approx(np.mean(area), **near),
+        )
+        assert row["spread"] == pytest.approx(np.std(micro, ddof=1), **near)
+        assert row["protocol"] == "random"
 
 
 def test_files(ran):
     _, out, found = ran
-    assert json.loads((out / "report.json").read_text()) == found
-    text, page = (out / "report.md").read_text(), (out / "report.html").read_text()
-    for words in ("A tiny suite", "Nobody 1999, Table 0", "subgnn benchmark run tiny", "random 50/25/25, by seed"):
-        assert words in text
+    assert {path.name for path in out.iterdir()} == {"suite.json", "runs", "results.csv", "paired.csv", "report.html"}
+    page = (out / "report.html").read_text()
+    for words in ("A tiny suite", "published: 0.750", "Random splits by seed", f"{found['rows'][0]['score']:.3f} ±"):
         assert words in page
-    ours = found["rows"][0]
-    assert f"| SubGNN | 2 | {ours['micro_f1']['mean']:.3f} ± {ours['micro_f1']['std']:.3f} |" in text
-    assert page.count("<figure") == 1  # scores
     for asset in ("<script src", "http://", "https://", "<link", "src="):
         assert asset not in page
+
+
+def test_a_varied_setting_is_a_row_of_its_own(ran, tmp_path):
+    data, _, _ = ran
+    settings = [{"name": "rate", "key": "training.lr", "values": ["0.005", "0.5"], "model": "SubGNN"}]
+    found = run(tiny(models=[MODELS[0]], settings=settings), data, tmp_path / "out", seeds=1)
+    base, same, other = found["rows"]
+    assert [row["model"].rpartition(" ")[2] for row in (same, other)] == ["rate=0.005", "rate=0.5"]
+    assert same["score"] == base["score"]  # it is the recipe's own rate, so that their run is one
+    assert len(outcomes(tmp_path / "out")) == 2
 
 
 def test_finished_runs_are_skipped(ran, monkeypatch):
@@ -104,8 +95,9 @@ def test_half_of_the_runs_deleted_and_run_again(ran, tmp_path):
         shutil.rmtree(path)
     for path in (tmp_path / "out").glob("runs/*/outcome.json"):  # of another suite, which has another name for the data
         path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": "groups"}))
-    less = write_suite_report(tmp_path / "out")
-    assert less["runs"] == 3
+    (tmp_path / "out" / "results.csv").unlink()
+    assert runs.write_report(tmp_path / "out")["runs"] == 3
+    (tmp_path / "out" / "results.csv").unlink()
     again = run(tiny(), data, tmp_path / "out")
     assert timeless(again) == timeless(found)
 
@@ -118,7 +110,7 @@ def test_other_overrides_make_rows_of_their_own(ran, tmp_path):
     assert len(names) == 4
     assert sum(name.startswith("SubGNN · ") for name in names) == 2
     assert [name for name in names if name.endswith("training.lr=0.5")]
-    assert both["missing"]
+    assert both["incomplete"]
 
 
 def test_a_model_that_fails_is_listed_and_mended(ran, tmp_path):
@@ -131,10 +123,9 @@ def test_a_model_that_fails_is_listed_and_mended(ran, tmp_path):
     assert run(suite, data, tmp_path / "out") == report
     assert [row["model"] for row in report["rows"]] == ["bag"]
     assert timeless(report["rows"][0]) == timeless(found["rows"][1])
-    assert [(f["model"], f["seed"]) for f in report["failures"]] == [("broken", 0), ("broken", 1)]
-    assert report["failures"][0]["message"].startswith("nowhere.npy: ")
-    for name in ("report.md", "report.html"):
-        assert "broken on cliques, seed 0: nowhere.npy" in (tmp_path / "out" / name).read_text()
+    assert [(f["label"], f["seed"]) for f in report["failures"]] == [("broken", 0), ("broken", 1)]
+    assert report["failures"][0]["failure"].startswith("nowhere.npy: ")
+    assert "broken on cliques, seed 0: nowhere.npy" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.slow
@@ -191,38 +182,39 @@ def test_names_that_the_suite_does_not_have(ran, tmp_path):
             "holds a different suite, 'tiny'; choose a different --out",
         ),
         (lambda: run(tiny(), data, data), DataError, "exists already"),
-        (lambda: write_suite_report(data), DataError, "this is not the folder of a suite"),
+        (lambda: runs.write_report(data), DataError, "this is not the folder of a suite"),
     ):
         with pytest.raises(error, match=message):
             call()
     assert not x.exists()
 
 
-def test_val_and_test_exchanged_and_what_others_published(ran, tmp_path):
+def test_val_and_test_exchanged(ran, tmp_path):
     data, _, _ = ran
     suite = tiny(
         protocol={"split": "stored"},
         datasets=[{"name": "cliques"}, {"name": "turned", "like": "cliques", "folder_of": "cliques", "swap": True}],
-        models=[MODELS[1], {**MODELS[2], "baseline": False, "published": MODELS[0]["published"]}],
-        references=[{"label": "Peer", "source": "Them 2001", "micro_f1": {"turned": 0.625}}],
+        models=MODELS[1:],
+        compare=["bag"],
     )
     found = run(suite, data, tmp_path / "out", seeds=1)
-    plain, turned = ([row for row in found["rows"] if row["dataset"] == name] for name in ("cliques", "turned"))
-    assert [row["protocol"] for row in turned] == ["stored split, val and test exchanged"] * 2
-    assert [row["published"] and row["published"]["micro_f1"] for row in turned] == [None, 0.75]
-    sizes = []
-    for row in (plain[0], turned[0]):
-        with np.load(tmp_path / "out" / "runs" / row["runs"][0] / "answers.npz") as kept:
-            sizes.append(set(kept["rows"].tolist()))
-    assert not sizes[0] & sizes[1]
-    text = (tmp_path / "out" / "report.md").read_text()
-    assert "Split: stored split, val and test exchanged." in text
-    assert text.count("Published by others, micro-F1: Peer 0.625 (Them 2001).") == 1
-    entries = turned[1]["comparisons"]
-    assert [one["over"] for one in entries] == ["seeds", "subgraphs"]
-    assert "| p, subgraphs |" in text
+    assert [(row["dataset"], row["protocol"]) for row in found["rows"][::2]] == [
+        ("cliques", "stored"),
+        ("turned", "stored"),
+    ]
+    assert [(one["dataset"], one["model"]) for one in found["pairs"]] == [("cliques", "avg"), ("turned", "avg")]
+    sizes = {}
+    for one, path in zip(outcomes(tmp_path / "out"), sorted(tmp_path.glob("out/runs/*/answers.npz")), strict=True):
+        with np.load(path) as kept:
+            sizes[one["dataset"]] = set(kept["rows"].tolist())
+    assert not sizes["cliques"] & sizes["turned"]
     # A suite that has come to know more datasets goes on in its folder.
     run(tiny(protocol={"split": "stored"}, models=[MODELS[1]]), data, tmp_path / "out", seeds=1)
+
+
+def test_real_values_are_refused(tmp_path):
+    with pytest.raises(DataError, match="cliques: its labels are real numbers; suites compare classifiers"):
+        run(tiny(), folder(tmp_path, "regression"), tmp_path / "out")
 
 
 def test_generated_data(tmp_path):
@@ -230,7 +222,7 @@ def test_generated_data(tmp_path):
     suite = tiny(datasets=[{"name": "density", "generate": "density", "options": options}])
     given = {"models": ["bag"], "request": runs.Request(seeds=1, device="cpu")}
     found = runs.run_suite(suite, tmp_path / "out", **given)
-    assert [(row["dataset"], row["model"], row["seeds"]) for row in found["rows"]] == [("density", "bag", [0])]
+    assert [(row["dataset"], row["model"], row["n"]) for row in found["rows"]] == [("density", "bag", 1)]
     assert runs.run_suite(suite, tmp_path / "out", **given) == found
     card = tmp_path / "out" / "data" / "density" / "dataset.json"
     card.write_text(json.dumps({k: v for k, v in json.loads(card.read_text()).items() if k != "version"}))

@@ -1,7 +1,7 @@
 """The jobs of a suite that a worker runs: preparation that several runs share, and one run.
 
-runs/NAME/outcome.json     the facts that the report needs; it exists once the run is finished
-runs/NAME/answers.npz      test probabilities, targets, units, overlap with training
+runs/NAME/outcome.json     the facts that the table needs; it exists once the run is finished
+runs/NAME/answers.npz      test probabilities, targets and units
 runs/NAME/run.json         and recipe.json, metrics.jsonl: as of any run
 runs/NAME/failure.json     instead of these, the message of a run that failed
 
@@ -11,7 +11,6 @@ The weights and node embeddings of a run are removed once its test predictions a
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import resource
@@ -19,7 +18,7 @@ import shutil
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -29,11 +28,8 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from subgnn.api.train_recipe import train
-from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.splits import split_units
@@ -45,37 +41,17 @@ from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import parse_recipe
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_draws_cached
-from subgnn.ragged import Ragged
 from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES
-from subgnn.training.run_dir import CHECKPOINT, METRICS, SUBGRAPHS
+from subgnn.training.run_dir import CHECKPOINT, SUBGRAPHS
 
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
-_VAL, _TEST, _TIE = "val_micro_f1", "test_micro_f1", 1e-5
 _FROM_RESULT = ("method", "task", "selected_epoch", "epochs", "val", "test", "device", "versions")
 _FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "set", "command")
-
-
-RULES: dict[str, Callable[[dict[str, Any], float], tuple[float, ...]]] = {
-    "first epoch": lambda record, best: (float(record[_VAL] == best), -record["epoch"]),
-    "best test among ties": lambda record, best: (float(record[_VAL] >= best - _TIE), record[_TEST]),
-    "best test": lambda record, best: (record[_TEST], record[_VAL]),
-}
-"""What is highest for the epoch that a published rule selects, given the highest validation score; of equals the first.
-
-- ``first epoch``: the first epoch with the highest validation micro-F1 (S2N). It differs from ours, by which the lower
-  validation loss decides among these, but does not look at test.
-- ``best test among ties``: of all epochs with the highest validation micro-F1, the one with the highest test micro-F1
-  (GLASS and SSNP, whose loops replace the test score by a higher one whenever validation ties with its best).
-- ``best test``: the highest test micro-F1 of all candidates (WLKS, whose published numbers are the best of a grid).
-
-They are applied only on request (``benchmark run --as-published``), to the epochs of a run that was trained and
-selected on validation as always, so no model depends on them.
-"""
 
 
 def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
@@ -108,9 +84,8 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         recipe = parse_recipe(job["recipe"], job["folder"])
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
-        rule = job["rule"]
         # Runs are side by side already, so that a portfolio fits its candidates one after the other.
-        options |= {"processes": 1, "score_epochs": bool(rule)}
+        options["processes"] = 1
         result = train(dataset, recipe, folder, resume=True, report=False, **options)
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
@@ -122,7 +97,6 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             "candidate": result.candidate or None,
             "seconds": asdict(result.seconds),
             **_portfolio(result),
-            **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
             "majority": _constant_score(dataset),
@@ -150,59 +124,11 @@ def _portfolio(result: RunResult) -> dict[str, Any]:
     return {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}}
 
 
-def select_as_published(rule: str, run: Path, settings: TrainingSettings) -> dict[str, Any] | None:
-    """The rule, epoch, candidate and scores that a rule selects in a run; None where the task has no micro-F1."""
-    lines = (run / METRICS).read_text(encoding="utf-8").splitlines()
-    records = [record for record in map(json.loads, lines) if {_VAL, _TEST} <= record.keys()]
-    last = max((record["epoch"] for record in records), default=0)
-    allowed = [record for record in records if record["epoch"] >= min(settings.select_from, last)]
-    if not allowed:
-        return None
-    best = max(record[_VAL] for record in allowed)
-    chosen = max(allowed, key=lambda record: RULES[rule](record, best))
-    scores = {
-        split: {name.removeprefix(f"{split}_"): value for name, value in chosen.items() if name.startswith(f"{split}_")}
-        for split in ("val", "test")
-    }
-    return {"rule": rule, "epoch": chosen["epoch"], "candidate": chosen.get("candidate", ""), **scores}
-
-
-def has_test_scores(run: Path) -> bool:
-    """Whether the epochs of a run, as far as there are any, were scored on test."""
-    try:
-        with (run / METRICS).open(encoding="utf-8") as file:
-            return _TEST in json.loads(file.readline() or "{}")
-    except (OSError, ValueError):
-        return False
-
-
 def drop_weights(folder: Path) -> None:
     """Remove the files of a finished run that no report needs: weights, node embeddings, the state of training."""
     for path in (*folder.glob("*.safetensors"), folder / SUBGRAPHS, folder / FAILURE):
         path.unlink(missing_ok=True)
     shutil.rmtree(folder / CANDIDATES, ignore_errors=True)
-
-
-def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.float64]:
-    """The largest share of each subgraph's nodes that one of the others contains.
-
-    Shapes:
-        returns: (n,), from 0 to 1.
-
-    Example:
-        >>> a, b = Ragged.from_rows([np.array([0, 1, 2, 3])]), Ragged.from_rows([np.array([3, 4]), np.array([0, 1, 9])])
-        >>> node_overlap(a, b, 10).tolist()
-        [0.5]
-    """
-
-    def members(sets: Ragged) -> csr_array:
-        ones = np.ones(len(sets.values), np.float64)
-        return csr_array((ones, sets.values, sets.offsets), shape=(len(sets), num_nodes))
-
-    if not len(others):
-        return np.zeros(len(nodes))
-    most = (members(nodes) @ members(others).T).max(axis=1).toarray().reshape(-1)
-    return np.asarray(most / np.diff(nodes.offsets))
 
 
 def _save_predictions(folder: Path, dataset: Dataset, device: str) -> float | None:
@@ -213,13 +139,11 @@ def _save_predictions(folder: Path, dataset: Dataset, device: str) -> float | No
         return None
     nodes = subgraphs.nodes.take(rows)
     predictor = Predictor(folder / CHECKPOINT, dataset.graph.undirected(), device=device)
-    train_nodes = subgraphs.nodes.take(subgraphs.indices("train"))
     kept: dict[str, Any] = {
         "rows": rows,
         "probabilities": predictor.probabilities(nodes),
         "targets": np.asarray(subgraphs.targets)[rows],
         "units": split_units(subgraphs, subgraphs.groups)[rows],
-        "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
     }
     task = task_of(subgraphs.task)
     if task.several or np.ndim(predictor.thresholds):

@@ -28,6 +28,7 @@ from subgnn.models.registry import trainable_model_of
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
 from subgnn.storage.files import json_digest
+from subgnn.task import task_of
 
 TRAINING_ALGORITHM = 3
 """Increased when the same settings and seed train another model than before."""
@@ -40,18 +41,13 @@ _ALGORITHMS = {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "tr
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of all runs of a suite.
-
-    Args:
-        as_published: also apply the selection rule of a model's authors, where the suite names one.
-    """
+    """Options of all runs of a suite."""
 
     seeds: int
     overrides: tuple[str, ...] = ()
     device: str = "auto"
     cache: bool = True
     id_base: int | None = None
-    as_published: bool = False
     command: str = ""
 
 
@@ -101,11 +97,12 @@ def plan_jobs(
         Plain dictionaries, as :func:`~subgnn.lab.suites.job.run_job` takes them.
     """
     name, split, graph = spec.name, suite.split(spec), dataset.graph.undirected()
+    if task_of(dataset.subgraphs.task).real:
+        raise DataError("its labels are real numbers", where=name, hint="suites compare classifiers: give classes")
     graph = replace(graph, known_hash=graph.content_hash)
     drawn = split in ("random", "folds")
     whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
     variants = list(_variants(suite, name, models, request.overrides))
-    rules = {model.label: model.rule for model in models if request.as_published}
     most = {model.label: request.seeds if drawn else model.seeds or request.seeds for model in models}
     on_gpu = request.device == "cuda" or (request.device == "auto" and torch.cuda.is_available())
     jobs: dict[str, dict[str, Any]] = {}
@@ -115,10 +112,8 @@ def plan_jobs(
             seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
             key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
-            rule = rules.get(entry["model"], "")
             if key in jobs:
                 jobs[key]["entries"].append(entry)
-                jobs[key]["rule"] = jobs[key]["rule"] or rule
                 continue
             jobs[key] = {
                 "key": key,
@@ -131,7 +126,6 @@ def plan_jobs(
                 "split": split,
                 "seed": seed,
                 "entries": [entry],
-                "rule": rule,
                 "set": list(request.overrides),
                 # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
                 "recipe": replace(recipe, note="", published={}).plain(),

@@ -1,316 +1,284 @@
-"""The report of a suite: report.json, report.md and report.html, made from the folders of its runs alone.
+"""The report of a benchmark from its table of runs: means, ranks, missing cells, and tables for documentation.
 
-Its rows are the scores of each model on each dataset, and their changes by varied settings.
+The table is that of one folder of a suite, the packaged one, or several tables of any origin.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+import re
+import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, pstdev
 from typing import Any
 
-from subgnn.errors import DataError
-from subgnn.lab.suites.page import suite_texts
-from subgnn.lab.suites.results import (
-    Group,
-    ScoredGroup,
-    compare,
-    group_runs,
-    number,
-    overlap_bins,
-    paired,
-    place,
-    random_score,
-    read_runs,
-    reliability,
-    score_group,
-    spread,
-    standings,
+import pandas as pd
+
+from subgnn.errors import DataError, UserError, choices
+from subgnn.lab.suites.job import FAILURE, OUTCOME
+from subgnn.lab.suites.paired import COLUMNS as PAIR_COLUMNS
+from subgnn.lab.suites.paired import pair_models
+from subgnn.lab.suites.ranks import Ranking, pair_over_datasets, rank_models, scores_by_dataset
+from subgnn.lab.suites.spec import Suite, find_suite, parse_suite
+from subgnn.lab.suites.table import (
+    PACKAGED,
+    TABLE,
+    append_rows,
+    read_tables,
+    summarize,
+    table_rows,
+    with_labels,
+    write_table,
 )
-from subgnn.lab.suites.spec import SPLIT_WORDS, ModelSpec, Suite, parse_suite
-from subgnn.storage.files import atomic_write, read_json, write_json
+from subgnn.render import markdown_cells
+from subgnn.storage.files import atomic_write, read_json
 
-JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
-SELECTION = (
-    "the epoch with the highest validation micro-F1 (real values: the lowest validation loss), then the lowest "
-    "validation loss, then the earliest; validation also decides the choices that a recipe leaves open. A portfolio "
-    "chooses by out-of-fold predictions. The test split is scored once"
-)
-TEST = (
-    "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; with a stored split also a paired "
-    "randomisation test over subgraphs; no correction for several comparisons"
-)
-FOLDS_TEST = (
-    "paired randomisation test over subgraphs, two-sided: swaps of two models' predictions (McNemar's exact test for "
-    "one class per subgraph), those of one group together; no correction for several comparisons"
-)
+SUITE, RUNS, PAGE, PAIRS = "suite.json", "runs", "report.html", "paired.csv"
+MISSING = "—"
+PROTOCOLS = {
+    "stored": "Stored splits",
+    "folds": "Ten folds over all subgraphs",
+    "random": "Random splits by seed",
+}
+_BENCHMARK = "subgraphbench"
+_REPLACE = "remove the run's folder, and run the suite again"
+_BLOCK = re.compile(r"(<!-- benchmark (?P<options>.*?) -->\n).*?(<!-- end of benchmark -->)", re.S)
 
 
-def write_suite_report(out: Path) -> dict[str, Any]:
-    """Write the three files into a suite's folder, and return the content of report.json."""
-    if not (out / "suite.json").is_file():
-        hint = "subgnn benchmark run SUITE --out DIR writes one"
-        raise DataError("this is not the folder of a suite", where=str(out), hint=hint)
-    content = read_json(out / "suite.json", "run the suite again")
-    suite = parse_suite(content, str(out / "suite.json"))
-    outcomes, failed = read_runs(out / "runs")
-    if not outcomes and not failed:
-        raise DataError("there are no finished runs", where=str(out / "runs"), hint="run the suite again")
-    groups = group_runs(suite, outcomes)
-    found = collect(suite, groups, outcomes, failed)
-    write_json(found, out / JSON)
-    for name, text in zip((PAGE, MARKDOWN), suite_texts(found), strict=True):
-        with atomic_write(out / name, overwrite=True) as temporary:
-            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-    return found
+@dataclass(frozen=True, slots=True, eq=False)
+class Benchmark:
+    """The runs of a benchmark, their means by dataset, protocol and model, and pairs of models over subgraphs.
 
+    ``given`` are the models that were put beside those of the benchmark.
+    """
 
-def collect(
-    suite: Suite, groups: Sequence[Group], outcomes: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """The content of report.json; undefined numbers are None."""
-    plain = [group for group in groups if not group.setting]
-    rows = table_rows(suite, plain)
-    seeds = {model.label: model.seeds for model in suite.models if suite.protocol.split != "folds"}
-    highest = max((row["n"] for row in rows), default=0)
-    most = {row["model"]: min(seeds.get(row["model"], 0) or highest, highest) for row in rows}
-    return {
-        "suite": suite.name,
-        "title": suite.title,
-        "study": suite.study,
-        "note": " ".join(suite.note.split()),
-        "protocol": {
-            "split": suite.protocol.words,
-            "selection": SELECTION,
-            "seeds": sorted({run["seed"] for run in outcomes}),
-            "test": FOLDS_TEST if suite.protocol.split == "folds" else TEST,
-        },
-        "circumstances": _circumstances(outcomes),
-        "runs": len(outcomes),
-        "compare": list(suite.compare),
-        "rows": rows,
-        "standings": standings(rows),
-        "as_published": as_published_rows(suite, plain),
-        "references": [asdict(reference) for reference in suite.references],
-        "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
-        "generalization": _generalization(plain) if suite.study == "generalization" else [],
-        "failures": [_failure(run, entry) for run in failed for entry in run["entries"]],
-        "missing": [
-            f"{row['model']} on {row['dataset']}: {row['n']} of {most[row['model']]} runs"
-            for row in rows
-            if row["n"] < most[row["model"]]
-        ],
-        "left_out": [d.name for d in suite.datasets if d.name not in {run["dataset"] for run in [*outcomes, *failed]}],
-    }
+    suite: Suite
+    runs: pd.DataFrame
+    summary: pd.DataFrame
+    pairs: pd.DataFrame
+    given: tuple[str, ...] = ()
 
+    @property
+    def protocols(self) -> list[str]:
+        """The protocols that have runs."""
+        return [name for name in PROTOCOLS if self.runs["protocol"].eq(name).any()]
 
-def _circumstances(outcomes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    def distinct(values: Iterable[str]) -> list[str]:
-        return sorted({value for value in values if value})
+    def scores(self, protocol: str) -> pd.DataFrame:
+        """Scores of models (rows) on datasets (columns), also of those that have failed runs alone; NaN if missing."""
+        mine = with_labels(self.runs)
+        mine = mine[mine["protocol"] == protocol]
+        names = [one.variant_of or one.label for one in self.suite.models]
+        datasets = _ordered(mine["dataset"], [one.name for one in self.suite.datasets])
+        return scores_by_dataset(self.summary, protocol).reindex(index=_ordered(mine["label"], names), columns=datasets)
 
-    return {
-        "commits": distinct(run["commit"] for run in outcomes),
-        "source_hashes": distinct(run["source_hash"] for run in outcomes),
-        "versions": distinct(", ".join(f"{k} {v}" for k, v in run["versions"].items()) for run in outcomes),
-        "hardware": distinct(run["hardware"] for run in outcomes),
-        "devices": distinct(run["device"] for run in outcomes),
-        "commands": distinct(run["command"] for run in outcomes),
-        "warnings": distinct(f"{run['dataset']}: {words}" for run in outcomes for words in run["warnings"]),
-    }
+    def ranking(self, protocol: str) -> Ranking:
+        """Mean ranks over the datasets of a protocol."""
+        return rank_models(self.scores(protocol))
 
+    def published(self, model: str, dataset: str) -> float | None:
+        """The published micro-F1 of a model on a dataset."""
+        for one in self.suite.models:
+            if one.label == model:
+                known = one.published.micro_f1
+                return known.get(dataset, known.get(self.suite.like(dataset)))
+        return None
 
-def _generalization(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    return [
-        {
-            "dataset": group.dataset,
-            "model": group.label,
-            "n": len(group.runs),
-            "majority": spread(run["majority"] for run in group.runs if run["majority"] is not None)["mean"],
-            "random": random_score(group),
-            "bins": overlap_bins(group),
+    def incomplete(self) -> list[str]:
+        """A line for each failed run without a finished one, missing cell, and cell with fewer seeds than stated."""
+        failed = with_labels(self.runs)[self.runs["failure"].ne("")]
+        found = [
+            f"{one.label} on {one.dataset}, seed {one.seed:.0f}: {one.failure}"
+            for one in failed.itertuples(index=False)
+        ]
+        seeds = {one.variant_of or one.label: one.seeds for one in self.suite.models}
+        for protocol in self.protocols:
+            mine = self.summary[self.summary["protocol"] == protocol]
+            counts = {(one.model, one.dataset): int(one.n) for one in mine.itertuples(index=False)}
+            most = max(counts.values(), default=0)
+            scores = self.scores(protocol)
+            for model in scores.index:
+                wanted = most if protocol != "stored" else min(seeds.get(model, 0) or most, most)
+                found += [
+                    f"{model} on {dataset}, {PROTOCOLS[protocol].lower()}: {n} of {wanted} runs"
+                    for dataset in scores.columns
+                    if (n := counts.get((model, dataset), 0)) < wanted
+                ]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values; undefined numbers are None."""
+        rankings = {name: self.ranking(name) for name in self.protocols}
+        failed = with_labels(self.runs)[self.runs["failure"].ne("")]
+        return {
+            "suite": self.suite.name,
+            "title": self.suite.title,
+            "runs": int(self.runs["failure"].eq("").sum()),
+            "rows": _records(self.summary),
+            "ranks": {
+                name: {
+                    "models": dict(zip(one.models, one.ranks, strict=True)),
+                    "datasets": len(one.datasets),
+                    "friedman_p": one.p,
+                    "critical_difference": one.critical_difference,
+                }
+                for name, one in rankings.items()
+            },
+            "pairs": _records(self.pairs),
+            "failures": _records(failed[["dataset", "label", "seed", "fold", "failure"]]),
+            "incomplete": self.incomplete(),
         }
-        for group in groups
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    found = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in found]
+
+
+def _ordered(found: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Distinct names: those that are known in their order, each followed by those that begin with it, then others."""
+    names = list(dict.fromkeys(found))
+    places = {name: i for i, name in enumerate(known)}
+    return sorted(names, key=lambda name: places.get(name, places.get(name.partition(" · ")[0], len(known))))
+
+
+def _benchmark(suite: Suite, runs: pd.DataFrame, pairs: pd.DataFrame) -> Benchmark:
+    """A benchmark whose means are in the order of the suite."""
+    summary = summarize(runs)
+    datasets = _ordered(summary["dataset"], [one.name for one in suite.datasets])
+    models = _ordered(summary["model"], [one.variant_of or one.label for one in suite.models])
+    places = {"dataset": datasets, "protocol": list(PROTOCOLS), "model": models}
+    summary = summary.sort_values(list(places), key=lambda column: column.map(places[str(column.name)].index))
+    return Benchmark(suite, runs, summary.reset_index(drop=True), pairs)
+
+
+def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Outcomes of finished runs and messages of failed ones in ``runs`` of a suite, each with its ``folder``."""
+    found: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    for path in sorted(folder.glob("*")):
+        for name, kept in ((OUTCOME, found), (FAILURE, failed)):
+            if (path / name).is_file():
+                content = read_json(path / name, _REPLACE)
+                if not isinstance(content, dict) or not {"dataset", "seed", "entries", "config"} <= set(content):
+                    raise DataError("this file was not written by a suite", where=str(path / name), hint=_REPLACE)
+                kept.append({**content, "folder": path})
+                break
+    return found, failed
+
+
+def read_folder(out: Path) -> Benchmark:
+    """The runs of a suite's folder, also those that were copied into it; its table and pairs are written again."""
+    if not (out / SUITE).is_file():
+        hint = "give the folder that subgnn benchmark run wrote, or a table of runs (.csv, .csv.gz, .parquet)"
+        raise DataError("this is not the folder of a suite", where=str(out), hint=hint)
+    suite = parse_suite(read_json(out / SUITE, "run the suite again"), str(out / SUITE))
+    outcomes, failed = read_runs(out / RUNS)
+    rows = [row for run in (*failed, *outcomes) for row in table_rows(suite, run)]
+    if not rows:
+        raise DataError("there are no finished runs", where=str(out / RUNS), hint="run the suite again")
+    append_rows(rows, out / TABLE)
+    runs = read_tables([out / TABLE])
+    write_table(runs, out / TABLE)
+    pairs = pair_models(suite, outcomes)
+    with atomic_write(out / PAIRS, overwrite=True) as temporary:
+        pairs.to_csv(temporary, index=False, float_format="%.5g", lineterminator="\n")
+    return _benchmark(suite, runs, pairs)
+
+
+def open_benchmark(sources: Sequence[Path]) -> Benchmark:
+    """The benchmark of a folder, of tables of runs, or, without any, of the packaged table."""
+    if not sources and not PACKAGED.is_file():
+        hint = "give the folder that subgnn benchmark run wrote, or a table of runs"
+        raise DataError("this version has no packaged results", where="benchmark report", hint=hint)
+    if len(sources) == 1 and sources[0].is_dir():
+        return read_folder(sources[0])
+    runs = read_tables([one / TABLE if one.is_dir() else one for one in sources] or [PACKAGED])
+    beside = PACKAGED.with_name(f"{PAIRS}.gz")
+    pairs = pd.read_csv(beside, keep_default_na=False) if not sources and beside.is_file() else None
+    nothing = pd.DataFrame(columns=PAIR_COLUMNS)
+    return _benchmark(find_suite(_BENCHMARK), runs, nothing if pairs is None else pairs)
+
+
+def put_beside(ours: Benchmark, paths: Sequence[Path]) -> Benchmark:
+    """The benchmark with the models of tables from elsewhere, whose datasets have our names."""
+    theirs = read_tables([one / TABLE if one.is_dir() else one for one in paths])
+    theirs = theirs[theirs["failure"].eq("")]
+    known = {name.replace("-", "_"): name for name in ours.runs["dataset"].unique()}
+    theirs = theirs.assign(dataset=theirs["dataset"].str.replace("-", "_").map(lambda name: known.get(name, name)))
+    strange = [name for name in theirs["dataset"].unique() if name not in known.values()]
+    if strange:
+        where = ", ".join(map(str, paths))
+        raise DataError(
+            f"the dataset '{strange[0]}' is not in our table", where=where, hint=choices(strange[0], known.values())
+        )
+    taken = set(ours.runs["model"])
+    theirs = theirs.assign(model=[f"{one} (given)" if one in taken else one for one in theirs["model"]])
+    runs = pd.concat([ours.runs, theirs], ignore_index=True)
+    given = tuple(with_labels(runs).loc[len(ours.runs) :, "label"].unique())
+    return replace(_benchmark(ours.suite, runs, ours.pairs), given=given)
+
+
+def paired_rows(benchmark: Benchmark) -> list[dict[str, Any]]:
+    """Each given model against the others over datasets, by protocol."""
+    return [
+        {"protocol": protocol, **row}
+        for protocol in benchmark.protocols
+        for scores in [benchmark.scores(protocol)]
+        for model in benchmark.given
+        if model in scores.index
+        for row in pair_over_datasets(scores, model)
     ]
 
 
-def _failure(run: dict[str, Any], entry: dict[str, str]) -> dict[str, Any]:
-    changed = {"setting": entry["setting"], "value": entry["value"]} if entry["setting"] else {}
-    about = {"dataset": run["dataset"], "model": entry["model"], **changed, "seed": run["seed"]}
-    return {**about, "message": run["message"], "run": run["folder"].name}
+def markdown_table(benchmark: Benchmark, protocol: str, datasets: Sequence[str], models: Sequence[str]) -> str:
+    """A Markdown table of models by datasets with their mean ranks, the best of a column bold, missing cells as —."""
+    scores, ranking = benchmark.scores(protocol), benchmark.ranking(protocol)
+    for what, names, known in (("dataset", datasets, scores.columns), ("model", models, scores.index)):
+        for name in names:
+            if name not in known:
+                raise UserError(f"the table has no {what} '{name}'", where="benchmark", hint=choices(name, known))
+    best = scores.round(3).max()
+    chosen = list(models) or [*ranking.models, *(name for name in scores.index if name not in ranking.models)]
+    lines = [["", "rank", *(datasets or scores.columns)], ["---"] * (2 + len(datasets or scores.columns))]
+    for model in chosen:
+        rank = ranking.rank(model)
+        cells = [
+            f"**{score_text(score)}**" if round(score, 3) == best[name] else score_text(score)
+            for name in datasets or scores.columns
+            for score in [scores.at[model, name]]
+        ]
+        lines.append([model, MISSING if rank is None else f"{rank:.1f}", *cells])
+    return "".join(f"{markdown_cells(line)}\n" for line in lines)
 
 
-def table_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """A row for each dataset and model of the suite."""
-    scored = [score_group(group) for group in groups]
-    return [_row(suite, ours, _rivals(suite, ours, scored)) for ours in scored]
+def score_text(score: float) -> str:
+    """A score as papers print it.
 
-
-def _row(suite: Suite, scored: ScoredGroup, rivals: Sequence[ScoredGroup]) -> dict[str, Any]:
-    group = scored.group
-    first, spec = group.runs[0], {m.label: m for m in suite.models}.get(group.model)
-    published = _published(suite, spec, group.dataset)
-    test = {name: group.spread("test", name) for name in first["test"]}
-    test |= {group.metric: scored.score} if group.metric in test else {}
-    nothing: dict[str, float | None] = {"mean": None, "std": None}
-    ours = {name: test.get(name, nothing) for name in ("micro_f1", "auroc")}
-    seconds = [sum(run["seconds"].get(part, 0.0) for part in ("pretrain", "prepare", "train")) for run in group.runs]
-    gpu = [run["peak_gpu_memory_mb"] for run in group.runs if run.get("peak_gpu_memory_mb")]
-    comparisons = [entry for rival in rivals for entry in compare(scored, rival)]
-    best = rivals[0].group.label if rivals and not (spec and spec.baseline) else None
-    calibrated = reliability(group)
-    return {
-        "dataset": group.dataset,
-        "model": group.label,
-        "baseline": bool(spec and spec.baseline),
-        "protocol": SPLIT_WORDS[first["split"]],
-        "n": len(group.runs),
-        "seeds": [run["seed"] for run in group.runs],
-        "score": scored.score,
-        "interval": scored.interval,
-        **ours,
-        "val": {name: group.spread("val", name) for name in first["val"]},
-        "test": test,
-        "majority": spread(number(run.get("majority")) for run in group.runs)["mean"],
-        "published": published or None,
-        "gap": _gap(ours["micro_f1"], published.get("micro_f1")),
-        "gap_auroc": _gap(ours["auroc"], published.get("auroc")),
-        "against": next((entry for entry in comparisons if entry["model"] == best), None),
-        "comparisons": comparisons,
-        "calibration_error": None if calibrated is None else calibrated[1],
-        "seconds": {"mean": fmean(seconds), "std": pstdev(seconds)},
-        "peak_memory_mb": max(run["peak_memory_mb"] for run in group.runs),
-        "peak_gpu_memory_mb": max(gpu) if gpu else None,
-        "chosen": dict(Counter(run["candidate"] for run in group.runs if run.get("candidate"))),
-        "portfolio": _portfolio(group),
-        "rules": dict(Counter(run["portfolio"]["chosen"] for run in group.runs if run.get("portfolio"))),
-        "method": first["method"],
-        "task": group.task.name,
-        "set": first["set"],
-        "config": group.config,
-        "devices": sorted({run["device"] for run in group.runs}),
-        "runs": [run["folder"].name for run in group.runs],
-    }
-
-
-def as_published_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """For each model whose runs were also selected by the rule of its authors, both readings of the same runs.
-
-    ``errors`` is the distance from the published number in standard errors of our mean over seeds; None where all
-    seeds have the same score.
+    Example:
+        >>> score_text(0.6641), score_text(1.0), score_text(float("nan"))
+        ('.664', '1.000', '—')
     """
-    specs, found = {m.label: m for m in suite.models}, []
-    for group in groups:
-        runs = [run for run in group.runs if run.get("as_published")]
-        if not runs:
-            continue
-        known = _published(suite, specs.get(group.model), group.dataset)
-        theirs, ours = (
-            _with_error([run["test"]["micro_f1"] for run in some], known.get("micro_f1"))
-            for some in ([run["as_published"] for run in runs], runs)
-        )
-        found.append(
-            {
-                "dataset": group.dataset,
-                "model": f"{group.label}, selected as published",
-                "rule": runs[0]["as_published"]["rule"],
-                "n": len(runs),
-                "published": known or None,
-                "by_their_rule": theirs,
-                "on_validation": ours,
-                "difference": theirs["mean"] - ours["mean"],
-            }
-        )
-    return found
+    return MISSING if pd.isna(score) else f"{score:.3f}".removeprefix("0")
 
 
-def _with_error(scores: Sequence[float], published: float | None) -> dict[str, Any]:
-    """Mean, standard error of the mean, and the distance from the published number in standard errors."""
-    mean, error = fmean(scores), pstdev(scores) / math.sqrt(len(scores))
-    gap = None if published is None else mean - published
-    return {"mean": mean, "error": error, "gap": gap, "errors": None if gap is None or not error else gap / error}
+def fill_document(text: str, benchmark: Benchmark, where: str) -> str:
+    """Write the tables of a document, each between ``<!-- benchmark OPTIONS -->`` and ``<!-- end of benchmark -->``.
 
-
-def _portfolio(group: Group) -> list[dict[str, Any]]:
-    """Candidates of a portfolio, means over runs: out-of-fold score, weight and seconds; the largest weight first."""
-    found = defaultdict(list)
-    for run in group.runs:
-        for one in (run.get("portfolio") or {}).get("leaderboard", ()):
-            found[one["name"]].append(one)
-    means: list[dict[str, Any]] = []
-    for name, entries in found.items():
-        known = {key: [one[key] for one in entries if one[key] is not None] for key in ("score", "weight", "seconds")}
-        numbers = {key: fmean(values) if values else None for key, values in known.items()}
-        means.append({"name": name, "n": len(entries), **numbers})
-    return sorted(means, key=lambda one: (-(one["weight"] or 0.0), -(one["score"] or 0.0), one["name"]))
-
-
-def _published(suite: Suite, spec: ModelSpec | None, dataset: str) -> dict[str, Any]:
-    """The published numbers of a model on a dataset, and their source; empty if there are none."""
-    found: dict[str, Any] = {}
-    if spec is not None:
-        for name in ("micro_f1", "micro_f1_std", "auroc", "auroc_std"):
-            known = getattr(spec.published, name)
-            number = known.get(dataset, known.get(suite.like(dataset)))
-            found |= {name: float(number)} if number is not None else {}
-        found |= {"source": spec.published.source} if found else {}
-    return found
-
-
-def _rivals(suite: Suite, ours: ScoredGroup, scored: Sequence[ScoredGroup]) -> list[ScoredGroup]:
-    """What a model is compared with on its dataset and split: the best baseline, then those that the suite names.
-
-    The best baseline is that of the model's group with the highest mean test score; a baseline has none.
+    Options: ``protocol=stored`` (the default) or another; ``datasets=a|b`` and ``models=a|b``, by default all.
     """
-    specs = {model.label: model for model in suite.models}
-    mine = specs.get(ours.group.model)
-    here = [
-        other
-        for other in scored
-        if other is not ours and (other.group.dataset, other.group.split) == (ours.group.dataset, ours.group.split)
-    ]
-    best: list[tuple[float, ScoredGroup]] = []
-    for other in [] if mine and mine.baseline else here:
-        spec, mean = specs.get(other.group.model), other.score["mean"]
-        if spec and spec.baseline and spec.group == (mine.group if mine else "") and mean is not None:
-            best.append((mean, other))
-    first = [max(best, key=lambda pair: pair[0])[1]] if best else []
-    return first + [other for other in here if other.group.model in suite.compare and other not in first]
 
+    def fill(match: re.Match[str]) -> str:
+        options = {"protocol": "stored", "datasets": "", "models": ""}
+        for word in shlex.split(match["options"]):
+            name, _, value = word.partition("=")
+            if name not in options:
+                raise UserError(f"'{word}'", where=where, hint=choices(name, options))
+            options[name] = value
+        protocol, *lists = options.values()
+        names = [[one for one in some.split("|") if one] for some in lists]
+        return f"{match[1]}\n{markdown_table(benchmark, protocol, *names)}\n{match[3]}"
 
-def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """For each value of a varied setting, the change of the validation score against the unchanged model.
-
-    The change is the mean over the seeds that both have. If the suite was run with several overrides, each value is
-    compared with the unchanged model under the same ones.
-    """
-    bases = {(g.dataset, g.model, tuple(g.runs[0]["set"])): g for g in groups if not g.setting}
-    matters = {setting.name for setting in suite.settings if setting.matters}
-    names, rows = [setting.name for setting in suite.settings], []
-    for group in sorted(groups, key=lambda g: (g.dataset, place(g.setting, names))):
-        base = bases.get((group.dataset, group.model, tuple(group.runs[0]["set"])))
-        if not group.setting or base is None:
-            continue
-        changes = paired(group, base, "val")
-        rows.append(
-            {
-                "dataset": group.dataset,
-                "model": group.model,
-                "setting": group.setting,
-                "value": group.value,
-                "matters": group.setting in matters,
-                "same_as_base": group.config == base.config,
-                "n": len(changes),
-                "val": group.spread("val", group.metric),
-                "change": spread(changes),
-                "set": group.runs[0]["set"],
-            }
-        )
-    return rows
-
-
-def _gap(ours: dict[str, float | None], published: float | None) -> float | None:
-    return None if ours["mean"] is None or published is None else ours["mean"] - published
+    if not _BLOCK.search(text):
+        hint = "write <!-- benchmark datasets=ppi_bp|patients --> and <!-- end of benchmark --> around the place"
+        raise UserError("there is no place for a table", where=where, hint=hint)
+    return _BLOCK.sub(fill, text)

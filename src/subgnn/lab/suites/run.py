@@ -4,14 +4,14 @@ DIR/suite.json        the content of the suite
 DIR/data/NAME         generated datasets
 DIR/runs/NAME         one folder per run (:mod:`subgnn.lab.suites.job`), named by content
 DIR/results.csv       a line for each finished or failed run, added as it ends (:mod:`subgnn.lab.suites.table`)
-DIR/report.html       and report.md, report.json (:mod:`subgnn.lab.suites.report`)
+DIR/paired.csv        models compared subgraph by subgraph (:mod:`subgnn.lab.suites.paired`)
+DIR/report.html       the page (:mod:`subgnn.lab.suites.page`)
 """
 
 from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,10 +23,11 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
-from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, has_test_scores, run_job, share_job
+from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
+from subgnn.lab.suites.page import benchmark_page
 from subgnn.lab.suites.plan import Request, plan_jobs
-from subgnn.lab.suites.report import write_suite_report
-from subgnn.lab.suites.spec import DatasetSpec, Suite, parse_suite
+from subgnn.lab.suites.report import PAGE, RUNS, SUITE, read_folder
+from subgnn.lab.suites.spec import DatasetSpec, Suite
 from subgnn.lab.suites.table import PACKAGED, TABLE, append_rows, read_tables, table_rows
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe
@@ -34,12 +35,13 @@ from subgnn.models.registry import find_model
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.render import write_page
 from subgnn.result import RESULTS, read_result
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import atomic_write, json_digest, read_json, temporary_folder, write_json
 
 Function = Callable[..., Any]
-SUITE, DATA, RUNS = "suite.json", "data", "runs"
+DATA = "data"
 _TEMPORARY = (LOCK, f".{SUITE}.")
 _REPLACE = "remove the run's folder, and run the suite again"
 
@@ -70,7 +72,7 @@ def run_suite(
         job_seconds: a run that takes longer is killed, and counts as failed.
 
     Returns:
-        The content of report.json; with ``plan``, ``plan``, a list of :func:`cost_plan`.
+        The report as plain values; with ``plan``, ``plan``, a list of :func:`cost_plan`.
     """
     request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
     labels = [model.label for model in suite.models]
@@ -107,7 +109,14 @@ def run_suite(
         if plan:
             left = [job for job in pending if not (Path(job["out"]) / OUTCOME).is_file()]
             return {"plan": cost_plan(suite, left, known_seconds(out), job_seconds)}
-        return write_suite_report(out)
+        return write_report(out)
+
+
+def write_report(out: Path) -> dict[str, Any]:
+    """Write table, pairs and page of a suite's folder; returns the report as plain values."""
+    benchmark = read_folder(out)
+    write_page(benchmark_page(benchmark), out / PAGE)
+    return benchmark.to_json()
 
 
 def known_seconds(out: Path) -> dict[tuple[str, str, str], float]:
@@ -205,14 +214,10 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
 def _finished(job: Mapping[str, Any]) -> bool:
     """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker.
 
-    A run that was copied from another suite takes the name that the dataset has in this one. A run without the test
-    scores of its epochs, where the job asks for them, is removed, to be made again.
+    A run that was copied from another suite takes the name that the dataset has in this one.
     """
     folder = Path(job["out"])
     outcome = read_json(folder / OUTCOME, _REPLACE) if (folder / OUTCOME).is_file() else {}
-    if job["rule"] and "as_published" not in outcome and not has_test_scores(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        return False
     if not outcome:
         return False
     entries = outcome["entries"] + [entry for entry in job["entries"] if entry not in outcome["entries"]]
@@ -268,11 +273,9 @@ def _check_folder(suite: Suite, out: Path) -> None:
     """Check that the folder is new, or holds the same suite; datasets may have been added since."""
     names = names_in(out)
     if names is not None and SUITE in names:
-        before = read_json(out / SUITE, "choose a different --out")
-        now, then = (parse_suite(one, str(out / SUITE)) for one in (_content(suite), before))
-        known = {dataset.name: dataset for dataset in then.datasets}
-        same = all(known.get(dataset.name, dataset) == dataset for dataset in now.datasets)
-        if (now.name, now.study) != (then.name, then.study) or not same:
+        before, now = read_json(out / SUITE, "choose a different --out"), _content(suite)["datasets"]
+        known = {dataset["name"]: dataset for dataset in before["datasets"]}
+        if before["name"] != suite.name or any(known.get(one["name"], one) != one for one in now):
             raise DataError(
                 f"it holds a different suite, '{before.get('name')}'", where=str(out), hint="choose a different --out"
             )

@@ -1,9 +1,8 @@
-"""Suite files: title, protocol, datasets, models, study, and published numbers with their source.
+"""Suite files: title, protocol, datasets, models, settings to vary, and published numbers with their source.
 
 .. code-block:: toml
 
     title = "My models on my data"
-    study = "table"
 
     [protocol]
     split = "random"
@@ -37,16 +36,7 @@ from subgnn.lab.suites import FOLDER, suite_names
 from subgnn.models.recipes import check_tunable, find_recipe, parse_recipe
 from subgnn.models.tensor_model import PaperBaselineSettings
 
-Study = Literal["table", "ablation", "sensitivity", "generalization"]
 Splitting = Literal["random", "stored", "published", "folds"]
-Rule = Literal["", "first epoch", "best test among ties", "best test"]
-SPLIT_WORDS = {
-    "random": "random 50/25/25, by seed",
-    "stored": "stored split",
-    "swapped": "stored split, val and test exchanged",
-    "folds": "folds",
-    "published": "stored split, val and test exchanged where val is the smaller",
-}
 _CHANNELS, _CANDIDATE = "channels.", "{candidate}"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -57,11 +47,6 @@ class Protocol:
 
     split: Splitting = "random"
     seeds: Count = 10
-
-    @property
-    def words(self) -> str:
-        """The protocol, for a table."""
-        return SPLIT_WORDS[self.split]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +93,8 @@ class ModelSpec:
         channels: instead of the recipe's own.
         each: the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name replaces
             ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
-        group: a model is compared with the best baseline of its group.
         variant_of: the model whose variants share a row of the benchmark, which shows the best on validation.
         seeds: the most runs on a given split, such as one of a model without randomness; 0 is the protocol's number.
-        rule: by which its authors selected their published numbers; it has no part in a run of the model.
     """
 
     label: str
@@ -121,11 +104,8 @@ class ModelSpec:
     tune: tuple[tuple[str, ...], ...] = ()
     channels: tuple[ChannelSettings, ...] = ()
     each: str = ""
-    baseline: bool = False
-    group: str = ""
     variant_of: str = ""
     seeds: int = 0
-    rule: Rule = ""
     published: Published = field(default_factory=Published)
 
 
@@ -137,16 +117,6 @@ class SettingSpec:
     key: str
     values: tuple[str, ...]
     model: str
-    matters: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceSpec:
-    """Published numbers of a model that the suite does not run, by the names of datasets."""
-
-    label: str
-    source: str
-    micro_f1: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +127,10 @@ class Suite:
     title: str
     datasets: tuple[DatasetSpec, ...]
     models: tuple[ModelSpec, ...]
-    study: Study = "table"
     note: str = ""
     protocol: Protocol = field(default_factory=Protocol)
     compare: tuple[str, ...] = ()
     settings: tuple[SettingSpec, ...] = ()
-    references: tuple[ReferenceSpec, ...] = ()
     folder: str = ""
 
     def like(self, dataset: str) -> str:

@@ -7,6 +7,7 @@ Tables of several machines, or of other laboratories, are read together. A table
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,6 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
         "protocol": _WORDS.get(run["split"], run["split"]),
         "seed": run["seed"] // FOLDS if folds else run["seed"],
         "fold": run["seed"] % FOLDS if folds else "",
-        "set": " ".join(run["set"]),
     }
     if "message" in run:
         about["failure"] = run["message"][:200]
@@ -57,10 +57,11 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
         about |= {"seconds": run["total_seconds"], "memory_mb": run["peak_memory_mb"]}
         about["gpu_memory_mb"] = run["peak_gpu_memory_mb"]
     found = []
-    for entry in (one for one in run["entries"] if not one["setting"]):
+    for entry in run["entries"]:
         label = entry["model"]
         shared = variants.get(label, "")
-        found.append({**about, "model": shared or label, "variant": label if shared else ""})
+        changes = [*run["set"], *([f"{entry['setting']}={entry['value']}"] if entry["setting"] else [])]
+        found.append({**about, "model": shared or label, "variant": label if shared else "", "set": " ".join(changes)})
     return found
 
 
@@ -123,11 +124,11 @@ def _read(path: Path) -> pd.DataFrame:
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV, gzipped where the name ends so; the same table gives the same bytes."""
-    compression = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
     ordered = table.sort_values(KEY, kind="stable", na_position="first")
     ordered = ordered.assign(**{name: ordered[name].astype("Int64") for name in ("seed", "fold", "tested")})
+    content = ordered.to_csv(index=False, float_format="%.5g", lineterminator="\n").encode()
     with atomic_write(path, overwrite=True) as temporary:
-        ordered.to_csv(temporary, index=False, float_format="%.5g", compression=compression, lineterminator="\n")
+        temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
@@ -138,9 +139,9 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
     seeds: ``1.96 * sqrt(p (1 - p) / tested + s^2 / n)``. By folds, it has the
     first alone, as every subgraph is tested once.
     """
-    done = table[table["failure"] == ""]
+    done = with_labels(table)[table["failure"].eq("")]
     found = []
-    for (dataset, protocol, model, changes), runs in done.groupby(["dataset", "protocol", "model", "set"], sort=False):
+    for (dataset, protocol, label), runs in done.groupby(["dataset", "protocol", "label"], sort=False):
         mine = runs
         if runs["variant"].nunique() > 1:
             validation = runs.groupby("variant", sort=False)["val_micro_f1"].mean()
@@ -156,7 +157,7 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
             {
                 "dataset": dataset,
                 "protocol": protocol,
-                "model": f"{model} · {changes}" if changes else model,
+                "model": label,
                 "variant": mine["variant"].iloc[0],
                 "n": n,
                 "score": score,
@@ -166,18 +167,12 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
                 **{name: float(mine[name].mean()) for name in [*METRICS[1:], *COST] if mine[name].notna().any()},
             }
         )
-    return pd.DataFrame(found).reindex(
-        columns=[
-            "dataset",
-            "protocol",
-            "model",
-            "variant",
-            "n",
-            "score",
-            "spread",
-            "error",
-            "tested",
-            *METRICS[1:],
-            *COST,
-        ]
-    )
+    about = ["dataset", "protocol", "model", "variant", "n", "score", "spread", "error", "tested"]
+    return pd.DataFrame(found, columns=[*about, *METRICS[1:], *COST])
+
+
+def with_labels(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with ``label``, by which a row is shown: the model, and its changed settings where it has several."""
+    several = table.groupby("model")["set"].transform("nunique") > 1 if len(table) else table["model"].eq("")
+    changed = table["model"] + " · " + table["set"]
+    return table.assign(label=table["model"].where(~several | table["set"].eq(""), changed))

@@ -25,11 +25,12 @@
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
-        const down = head.getAttribute("aria-sort") === "ascending";
+        const before = head.getAttribute("aria-sort");
+        const down = before ? before === "ascending" : head.dataset.first === "descending";
         for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const keyed = [...body.rows].map((row) => {
-          const text = cellsOf(row)[column];
+          const text = cellsOf(row)[column] ?? "";
           const number = Number(text.replace(/[,+]/g, "").replace("\u2212", "-").split(" ")[0]);
           return { row, text, number: text === "" || Number.isNaN(number) ? null : number };
         });
