@@ -146,5 +146,6 @@ def test_a_table_is_read_as_it_was_written(table, tmp_path):
 @pytest.mark.skipif(not PACKAGED.is_file(), reason="there are no packaged runs")
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: path.name)
 def test_numbers_of_documents_are_those_of_the_packaged_table(page):
-    text = page.read_text(encoding="utf-8")
-    assert fill_document(text, open_benchmark([]), page.name) == text
+    text, packaged = page.read_text(encoding="utf-8"), open_benchmark([])
+    assert fill_document(text, packaged, page.name) == text
+    assert (ROOT / "docs" / "subgraphbench.html").read_text(encoding="utf-8") == benchmark_page(packaged)

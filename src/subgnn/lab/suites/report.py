@@ -233,6 +233,8 @@ def paired_rows(benchmark: Benchmark) -> list[dict[str, Any]]:
 def markdown_table(benchmark: Benchmark, protocol: str, datasets: Sequence[str], models: Sequence[str]) -> str:
     """A Markdown table of models by datasets with their mean ranks, the best of a column bold, missing cells as —."""
     scores, ranking = benchmark.scores(protocol), benchmark.ranking(protocol)
+    if scores.empty:
+        return "No runs.\n"
     for what, names, known in (("dataset", datasets, scores.columns), ("model", models, scores.index)):
         for name in names:
             if name not in known:
