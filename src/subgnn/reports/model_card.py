@@ -70,8 +70,6 @@ def _limits(result: RunResult) -> list[str]:
         found.append("Edges later than the first held-out subgraph were used: scores may be too high.")
     if result.edges_until is not None:
         found.append("Later edges of the graph were left out.")
-    if result.epochs_scored_on_test:
-        found.append("Every epoch was scored on test; none was selected by it.")
     if result.interrupted:
         found.append("The search was interrupted: not every candidate was tried.")
     if result.late:
