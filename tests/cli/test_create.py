@@ -131,26 +131,19 @@ def test_split_writes_the_same_subgraphs_under_a_new_split(chain, tmp_path):
     assert len(read_dataset(tmp_path / "out.subgnn").subgraphs.indices("train")) == 10
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_groups_from_a_file_or_of_the_dataset_stay_together(chain, tmp_path, own):
+def test_groups_of_the_dataset_stay_together(chain, tmp_path):
     groups = [f"family {i // 2}" for i in range(20)]
-    (tmp_path / "groups.txt").write_text("\n".join(groups) + "\n")
-    if own:
-        (chain / "subgraph_names.tsv").write_text("".join(f"name {i}\ttitle\t{g}\n" for i, g in enumerate(groups)))
-    given = () if own else ("--groups", tmp_path / "groups.txt")
-    assert call("data", "split", chain, "--out", tmp_path / "out", "--method", "group", *given).code == 0
-    splits = read_dataset(tmp_path / "out").subgraphs.splits
-    assert splits[::2].tolist() == splits[1::2].tolist()
+    (chain / "subgraph_names.tsv").write_text("".join(f"name {i}\ttitle\t{g}\n" for i, g in enumerate(groups)))
+    assert call("data", "split", chain, "--method", "group", "--out", tmp_path / "new").code == 0
+    splits = read_dataset(tmp_path / "new").subgraphs.splits
+    assert (splits[::2] == splits[1::2]).all()
 
 
 def test_split_refuses(chain, tmp_path):
-    (tmp_path / "groups.txt").write_text("a\n\nb\n")
     for words, message in (
         (("--fractions", "half"), "three numbers separated by commas"),
         (("--fractions", "0.5,0.5"), "three numbers above 0"),
         (("--method", "group"), "no groups are given"),
-        (("--method", "group", "--groups", tmp_path / "groups.txt"), "2 groups for 20 subgraphs"),
-        (("--method", "group", "--groups", tmp_path / "none"), "no such file"),
     ):
         refused(tmp_path, ("data", "split", chain, *words), message)
     assert "exists already" in call("data", "split", chain, "--out", chain).error

@@ -15,7 +15,7 @@ from subgnn.api.progress import progress_bar
 from subgnn.cli.create import build_dataset, download, generate_dataset, print_properties
 from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
-from subgnn.errors import DataError, UserError, excerpt
+from subgnn.errors import UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.parallel.memory import parse_size
 from subgnn.training.options import SplitName
@@ -158,15 +158,14 @@ def split_dataset(
     ] = "stratified",
     fractions: Annotated[str, Option(help="Fractions for train, val and test.")] = "0.5,0.25,0.25",
     seed: Annotated[int, Option(help="The same seed gives the same split.")] = 0,
-    groups: Annotated[Path | None, Option(metavar="FILE", help="File of groups, one line per subgraph.")] = None,
     id_base: IdBase = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Draw a new split of a dataset; subgraphs with equal nodes share a split, unless it is by time.
 
-    With --method group, groups are those of --groups, or else of the dataset. With --method time, for subgraphs with
-    times, train is before val, and val before test.
+    With --method group, groups are those of subgraph_names.tsv. With --method time, for subgraphs with times, train is
+    before val, and val before test.
 
     Examples:
     $ subgnn data split genes --out genes_1 --fractions 0.5,0.25,0.25 --seed 1
@@ -189,9 +188,7 @@ def split_dataset(
     except ValueError:
         hint = "three numbers separated by commas, such as 0.5,0.25,0.25"
         raise UserError(f"fractions {excerpt(fractions)}", where="--fractions", hint=hint) from None
-    given = None if groups is None else _read_groups(groups, len(dataset.subgraphs))
-    if method == "group" and given is None and dataset.subgraphs.groups is not None:
-        given = list(dataset.subgraphs.groups)
+    given = dataset.subgraphs.groups if method == "group" else None
     subgraphs = split_subgraphs(dataset.subgraphs, method=method, seed=seed, fractions=shares, groups=given)
     how = {"method": method, "fractions": list(shares), "seed": seed}
     again = replace(dataset, subgraphs=subgraphs, card={**dataset.card, "split": how})
@@ -303,16 +300,6 @@ def convert_dataset(
         print_line(task_line(dataset.subgraphs))
     print_notes(notes)
     print_next("data", "check", out)
-
-
-def _read_groups(path: Path, count: int) -> list[str]:
-    from subgnn.data.formats.text import read_lines
-
-    found = [line.strip() for _, line in read_lines(path)]
-    if len(found) != count:
-        what = f"{len(found):,} groups for {count:,} subgraphs"
-        raise DataError(what, where=str(path), hint="give one group per line, in the order of the subgraphs")
-    return found
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {

@@ -23,9 +23,7 @@ class TuneOptions:
     trials: Annotated[int, Option(min=1, help="Trials in the study, over all calls.")] = 50
     storage: Annotated[str | None, Option(metavar="URL", help="Database or SQLite file; default OUT/study.db.")] = None
     study: Annotated[str | None, Option(metavar="NAME", help="The study; default DATASET/RECIPE/SPACE.")] = None
-    folds: Annotated[
-        int, Option(min=0, metavar="K", help="Score on K folds of train and val; 0 scores on the validation split.")
-    ] = 5
+    folds: Annotated[int, Option(min=2, metavar="K", help="Score on K folds of train and val.")] = 5
     timeout: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Start no trial after this time.")] = None
     seed: Annotated[int, Option(min=0, help="Seed of the search.")] = 0
     device: DeviceName = "auto"

@@ -1,7 +1,7 @@
 """Hyper-parameter search with Optuna: a recipe, a search space, and a study of trials.
 
-The test subgraphs are removed from the dataset before anything else (:func:`without_test`); no trial, score or file of
-a search can depend on them. Commands with the same storage, on one machine or many, share a study.
+The test subgraphs are removed from the dataset before anything else. Commands with the same storage, on one machine or
+many, share a study.
 
 OUT/recipe.toml     the recipe of the best trial, for ``--recipe``
 OUT/trials.tsv      one line per trial, the best first
@@ -74,7 +74,7 @@ def tune(
         trials: the total of the study, over all calls.
         storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
         study: its name there; by default made of dataset, recipe and space.
-        folds: of training and validation subgraphs, from 2; 0: trials are scored on the validation split.
+        folds: of training and validation subgraphs, from 2.
         timeout: seconds after which no further trial begins.
         seed: of the search.
         on_progress: called with a description, the trials done and the trials in all.
@@ -91,15 +91,15 @@ def tune(
         import optuna
     if trials < 1:
         raise UserError(f"trials is {trials}", where="tune", hint="accepted: a whole number from 1")
-    if folds < 0 or folds == 1:
-        raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0 (the validation split), or 2 or more")
+    if folds < 2:
+        raise UserError(f"folds is {folds}", where="tune", hint="accepted: 2 or more")
     space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
-    seen = without_test(dataset)
-    _check(seen, recipe, folds)
+    pool = CrossValidation.of(_without_test(dataset), AutoSettings(), 0)
+    _check(dataset, recipe)
     name = study or f"{dataset.name}/{recipe.name}/{space.name}"
     inputs = {
-        "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
-        "subgraphs": seen.subgraphs.content_hash,
+        "graph": dataset.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
+        "subgraphs": pool.given.subgraphs.content_hash,
         "recipe": json_digest(recipe_key(recipe)),
         "space": json_digest({key: repr(one) for key, one in space.dimensions.items()}),
         "folds": folds,
@@ -117,7 +117,7 @@ def tune(
         trial.study.sampler = optuna.samplers.TPESampler(seed=stream_key(seed, f"tune/{trial.number}") % 2**32)
         try:
             drawn = space.apply(recipe, lambda key, one, _: _suggest(trial, key, one))
-            return _score(trial, seen, drawn, folds=folds, device=device, cache=cache)
+            return _score(trial, pool, drawn, folds=folds, device=device, cache=cache)
         except optuna.TrialPruned:
             raise
         except Exception as error:
@@ -136,20 +136,25 @@ def tune(
         if missing > 0:
             on_progress("trials", trials - missing, trials)
             opened.optimize(objective, missing, timeout, catch=(Exception,), callbacks=[enough])
-        return _write_result(opened, space, recipe, seen, out, url=url, folds=folds)
+        return _write_result(opened, space, recipe, pool.given, out, url)
 
 
-def _check(seen: Dataset, recipe: Recipe, folds: int) -> None:
+def _without_test(dataset: Dataset) -> Dataset:
+    subgraphs = dataset.subgraphs
+    if subgraphs.splits is None:
+        return dataset
+    return replace(dataset, subgraphs=subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test"))))
+
+
+def _check(dataset: Dataset, recipe: Recipe) -> None:
     """Refuse, before creating a study, inputs that every trial would fail on or ignore."""
-    check_recipe(recipe, seen.graph, complete=False)
+    check_recipe(recipe, dataset.graph, complete=False)
     if recipe.is_portfolio:
         hint = f"tune one of its recipes, such as --recipe {recipe.auto.candidates[-1].recipe}"
         what = f"the recipe '{recipe.name}' is a portfolio, which chooses its own settings"
         raise UserError(what, where="tune", hint=hint)
     if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
-    if folds:
-        CrossValidation.of(seen, AutoSettings(), 0)
 
 
 def _own_values(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
@@ -179,67 +184,31 @@ def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
 
 
 def _score(
-    trial: optuna.Trial, dataset: Dataset, recipe: Recipe, *, folds: int, device: str = "auto", cache: bool = True
+    trial: optuna.Trial, pool: CrossValidation, recipe: Recipe, *, folds: int, device: str, cache: bool
 ) -> float:
-    """The mean score of a recipe over trainings without each fold, or its score on the validation split.
+    """The mean score of a recipe over trainings without each of a portfolio's folds.
 
-    The folds are a portfolio's. Each training selects its epoch on a part of the others. A trial whose mean so far is
-    below the median of other trials ends there.
+    Each training selects its epoch on a part of the others. A trial whose mean so far is below the median of other
+    trials ends there.
     """
     import optuna
 
-    recipe = with_metric(recipe, dataset.subgraphs)
-    metric = task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
+    subgraphs = pool.dataset.subgraphs
+    recipe = with_metric(recipe, subgraphs)
+    metric = task_of(subgraphs.task).selection_metric(recipe.training.select_by)
     scores: list[float] = []
-    for seen in _trainings(dataset, folds):
+    for splits in pool.folds(0, folds):
+        used = np.flatnonzero(splits != UNUSED)
+        seen = replace(pool.dataset, subgraphs=replace(subgraphs.take(used), splits=splits[used]))
         with temporary_folder("subgnn-trial") as folder:
             found = train(seen, recipe, folder / "run", device=device, cache=cache, report=False)
-        scores.append(found.scores("test" if folds else "val")[metric])
+        scores.append(found.test[metric])
         if math.isnan(scores[-1]):
-            what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"
-            raise DataError(what, where=dataset.name, hint="are all targets equal there?")
+            raise DataError(f"{metric} of a fold is undefined", where=seen.name, hint="are all targets equal there?")
         trial.report(fmean(scores), len(scores))
         if len(scores) < folds and trial.should_prune():
             raise optuna.TrialPruned
     return fmean(scores)
-
-
-def _trainings(dataset: Dataset, folds: int) -> Iterator[Dataset]:
-    """The dataset of each training of a trial; with folds, the one that is held out is the test split."""
-    if not folds:
-        yield dataset
-        return
-    pool = CrossValidation.of(dataset, AutoSettings(), 0)
-    for splits in pool.folds(0, folds):
-        used = np.flatnonzero(splits != UNUSED)
-        yield replace(pool.dataset, subgraphs=replace(pool.dataset.subgraphs.take(used), splits=splits[used]))
-
-
-def without_test(dataset: Dataset) -> Dataset:
-    """The training and validation subgraphs, in their order, and the classes that occur in them.
-
-    A class that only test subgraphs have is left out as well, so that nothing about test enters a search.
-    """
-    subgraphs = dataset.subgraphs
-    subgraphs.require_labels(dataset.name)
-    if subgraphs.splits is None:
-        raise DataError("the subgraphs have no splits", where=dataset.name, hint="draw one with subgnn data split")
-    for name in ("train", "val"):
-        if not len(subgraphs.indices(name)):
-            hint = "draw another split with subgnn data split"
-            raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
-    seen = subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test")))
-    targets, task = seen.targets, seen.task
-    if targets is None or task_of(task).real:
-        return replace(dataset, subgraphs=seen)
-    if task_of(task).several:
-        kept = np.flatnonzero(targets.any(axis=0))
-        targets = np.ascontiguousarray(targets[:, kept])
-    else:
-        kept, places = np.unique(targets, return_inverse=True)
-        targets, task = places.astype(targets.dtype), "binary" if len(kept) == 2 else "multi-class"
-    classes = tuple(seen.classes[c] for c in kept)
-    return replace(dataset, subgraphs=replace(seen, targets=targets, classes=classes, task=task))
 
 
 def _storage_url(given: str | None, out: Path) -> str:
@@ -302,7 +271,7 @@ def _open_study(url: str, name: str, inputs: dict[str, Any], first: dict[str, An
 
 
 def _write_result(
-    study: optuna.Study, space: SearchSpace, recipe: Recipe, seen: Dataset, out: Path, *, url: str, folds: int
+    study: optuna.Study, space: SearchSpace, recipe: Recipe, seen: Dataset, out: Path, url: str
 ) -> dict[str, Any]:
     """Write the files of a search, and return what it found."""
     from sqlalchemy.engine import make_url
@@ -315,7 +284,7 @@ def _write_result(
         raise DataError(f"no trial was completed{why}", where=study.study_name, hint=hint)
     best = study.best_trial
     metric = task_of(seen.subgraphs.task).selection_metric(with_metric(recipe, seen.subgraphs).training.select_by)
-    score_name = f"{'out-of-fold' if folds else 'validation'} {metric_name(metric)}"
+    score_name = f"out-of-fold {metric_name(metric)}"
     note = (
         f"Found by subgnn tune on {seen.name}, from the recipe {recipe.name} in the space {space.name}: study "
         f"{study.study_name}, trial {best.number} of {counts['complete']} complete, {counts['pruned']} pruned and "
@@ -340,7 +309,6 @@ def _write_result(
         "recipe": recipe.name,
         "space": space.name,
         "metric": metric,
-        "folds": folds,
         "trials": dict(counts),
         "best": {"trial": best.number, "score": best.value, "parameters": best.params},
         "score_name": score_name,
