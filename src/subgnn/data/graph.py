@@ -340,25 +340,17 @@ class _Edges:
 
     def aggregated(self, how: Repeated, *, directed: bool) -> _Edges:
         """One edge for each pair, in the order of pairs; of edges in the order of time, the last has the time."""
-        if not len(self.tails):
-            return self
+        import pandas as pd
+
         ends = np.stack([self.tails, self.heads])
-        ends = ends if directed else np.sort(ends, axis=0)
-        order = np.lexsort((ends[1], ends[0]))  # stable: edges of a pair stay in their order
-        ends = ends[:, order]
-        begins = np.flatnonzero(np.append(True, (ends[:, 1:] != ends[:, :-1]).any(axis=0)))
-        lasts = np.append(begins[1:], len(order)) - 1
-        weights, times = (None if array is None else array[order] for array in (self.weights, self.times))
-        if weights is not None:
-            values = weights.astype(np.float64)
-            if how == "max":
-                values = np.maximum.reduceat(values, begins)
-            elif how == "last":
-                values = values[lasts]
-            else:
-                values = np.add.reduceat(values, begins) / ((lasts - begins + 1) if how == "mean" else 1)
-            weights = check_weights(values, len(values))
-        return _Edges(ends[0, begins], ends[1, begins], weights, None if times is None else times[lasts])
+        tails, heads = ends if directed else np.sort(ends, axis=0)
+        weights = np.asarray(self.weights, np.float64)
+        table = pd.DataFrame({"tail": tails, "head": heads, "weight": weights, "time": self.times})
+        pairs = table.groupby(["tail", "head"], as_index=False)
+        found = pairs.agg({"weight": "sum" if how == "count" else how, "time": "last"})
+        joined = check_weights(found["weight"].to_numpy(), len(found))
+        times = None if self.times is None else found["time"].to_numpy()
+        return _Edges(found["tail"].to_numpy(), found["head"].to_numpy(), joined, times)
 
     def _one_orientation(self) -> _Edges:
         """The edges from their smaller ends, where each is given from both ends, with the same weight and time."""
