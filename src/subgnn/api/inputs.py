@@ -21,7 +21,7 @@ from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_graph, read_graph_of
 from subgnn.data.read_tables import read_tables as read_dataset_tables
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.subgraphs import SubgraphSet, absent_of
 from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.models.recipes import find_recipe
 from subgnn.ragged import Ragged
@@ -125,7 +125,12 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         hint = "accepted: lists of nodes, names with lists of nodes, a SubgraphSet, a data frame or a path"
         raise DataError(f"a {type(subgraphs).__name__}", where=_WHERE, hint=hint)
     places: dict[str, int] = {}
-    nodes = Ragged.from_rows([[places.setdefault(text, len(places)) for text in texts] for texts in lists])
+
+    def encoded(given: list[list[str]]) -> Ragged:
+        return Ragged.from_rows([[places.setdefault(text, len(places)) for text in texts] for texts in given])
+
+    lacking = absent_of(rows) if isinstance(rows, Ragged) else None
+    nodes, absent = encoded(lists), None if lacking is None else encoded(_written(lacking, graph))
     if not nodes.lengths.all():
         hint = "at least one node is needed"
         raise DataError("empty subgraph", where=f"{_WHERE}: row {int(np.argmin(nodes.lengths)) + 1}", hint=hint)
@@ -138,6 +143,7 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         named=names is not None,
         others=others,
         times=subgraphs.times if isinstance(subgraphs, SubgraphSet) else None,
+        absent=absent,
     )
 
 

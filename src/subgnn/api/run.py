@@ -338,7 +338,7 @@ def train(
     chosen = as_recipe(recipe, settings)
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
     dataset = data if isinstance(data, Dataset) else read_dataset(data)
-    if line := unused_line(chosen, dataset.graph):
+    if line := unused_line(chosen, dataset.graph, dataset.subgraphs):
         warn(line)
     folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
     epochs, pretraining = chosen.training.epochs, chosen.pretrain.epochs

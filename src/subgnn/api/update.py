@@ -23,7 +23,7 @@ from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import timed
 from subgnn.data.read_tables import read_graph_of, read_subgraphs
 from subgnn.data.strings import Strings
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.subgraphs import SubgraphSet, absent_rows, with_absent
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import open_run, renumbered, score
 from subgnn.models.checkpoint import load_checkpoint
@@ -125,8 +125,14 @@ def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
     classes = first.classes + tuple(name for name in second.classes if name not in first.classes)
     task = "multi-class" if first.task == "binary" and len(classes) > len(first.classes) else first.task
     targets = np.concatenate([renumbered(one, classes) for one in (first, second)])
-    values = np.concatenate([first.nodes.values, second.nodes.values])
-    lengths = np.concatenate([first.nodes.lengths, second.nodes.lengths])
+
+    def together(one: Ragged, other: Ragged) -> Ragged:
+        lengths = np.concatenate([one.lengths, other.lengths])
+        return Ragged.from_lengths(np.concatenate([one.values, other.values]), lengths)
+
+    nodes = together(first.nodes, second.nodes)
+    if first.absent is not None or second.absent is not None:
+        nodes = with_absent(nodes, together(absent_rows(first.nodes), absent_rows(second.nodes)))
     splits = [one.splits for one in (first, second)]
     times = [one.times for one in (first, second)]
 
@@ -135,7 +141,7 @@ def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
         return None if None in columns else Strings.of([text for column in columns for text in column])
 
     return SubgraphSet(
-        Ragged.from_lengths(values, lengths),
+        nodes,
         task,
         targets,
         classes,

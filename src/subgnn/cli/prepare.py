@@ -84,7 +84,7 @@ def prepare_dataset(
         "found": all(in_cache),
         "files": [str(file) for file in files],
         "bytes": sum(file.stat().st_size for file in files),
-        "unused": unused_data(chosen, dataset.graph),
+        "unused": unused_data(chosen, dataset.graph, dataset.subgraphs),
         "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
         "seconds": time.perf_counter() - begin,
@@ -93,7 +93,7 @@ def prepare_dataset(
         print_json(found)
         return
     _print_prepared(found)
-    if line := unused_line(chosen, dataset.graph):
+    if line := unused_line(chosen, dataset.graph, dataset.subgraphs):
         print_line(line)
     overrides = [word for setting in settings or () for word in ("--set", setting)]
     print_next("train", path, "--recipe", recipe, "--seed", seed, *overrides, "--out", f"runs/{chosen.name}_{seed}")

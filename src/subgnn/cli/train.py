@@ -85,7 +85,7 @@ def train_run(
     if prints and not json:
         print_notes(data.notes)
         print_line(task_line(dataset.subgraphs))
-        for line in (metric_line(chosen, dataset.subgraphs), unused_line(chosen, dataset.graph)):
+        for line in (metric_line(chosen, dataset.subgraphs), unused_line(chosen, dataset.graph, dataset.subgraphs)):
             if line:
                 print_line(line)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:

@@ -1,15 +1,14 @@
 """Subgraphs that are measured on the graph as it was at their own times, so that none sees the future.
 
-A set of subgraphs with times is a :class:`TimedSets` in place of plain rows. What computes numbers of subgraphs calls
+A set of subgraphs with times is a ``NodeSets`` in place of plain rows. What computes numbers of subgraphs calls
 :func:`at_own_times`, which takes those of one time together, on the graph until then. Where there are so many different
 times that this would cost too much, times are rounded down to a step: a subgraph then sees a little less, never more.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -18,29 +17,11 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.subgraphs import NodeSets, SubgraphSet, absent_of
 from subgnn.ragged import Ragged
 
 _ENTRIES = 2 * 10**10  # entries of all snapshots together: about two minutes for a view of one hop
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TimedSets(Ragged):
-    """Rows of nodes, each with the time (rows,) as of which it is measured."""
-
-    times: NDArray[Any]
-
-    def take(self, rows: NDArray[Any] | Sequence[int]) -> TimedSets:
-        """The chosen rows, in the given order."""
-        found = Ragged.take(self, rows)
-        return TimedSets(found.values, found.offsets, self.times[np.asarray(rows, np.int64)])
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the rows and their times."""
-        plain = Ragged(self.values, self.offsets).digest
-        return hashlib.sha256(plain.encode() + np.ascontiguousarray(self.times, np.float64).tobytes()).hexdigest()
 
 
 def as_rows(nodes: Ragged, times: NDArray[Any] | None, step: float = 0.0) -> Ragged:
@@ -48,7 +29,8 @@ def as_rows(nodes: Ragged, times: NDArray[Any] | None, step: float = 0.0) -> Rag
     if times is None:
         return nodes
     rounded = times.astype(np.float64)
-    return TimedSets(nodes.values, nodes.offsets, np.floor(rounded / step) * step if step else rounded)
+    rounded = np.floor(rounded / step) * step if step else rounded
+    return NodeSets(nodes.values, nodes.offsets, rounded, absent_of(nodes))
 
 
 def timed(subgraphs: SubgraphSet, step: float = 0.0) -> SubgraphSet:
@@ -58,7 +40,7 @@ def timed(subgraphs: SubgraphSet, step: float = 0.0) -> SubgraphSet:
 
 def times_of(nodes: Ragged) -> NDArray[Any] | None:
     """The times as of which subgraphs are measured; None if the whole graph is seen."""
-    return nodes.times if isinstance(nodes, TimedSets) else None
+    return nodes.times if isinstance(nodes, NodeSets) else None
 
 
 def snapshot_step(graph: Graph, times: NDArray[Any]) -> float:

@@ -25,7 +25,15 @@ from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings, several_nodes
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, single_classes, split_labels
+from subgnn.data.subgraphs import (
+    SPLITS,
+    SubgraphSet,
+    both_present_and_absent,
+    encode_labels,
+    single_classes,
+    split_labels,
+    with_absent,
+)
 from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.ragged import Ragged
 
@@ -271,13 +279,24 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS
     for i, text in enumerate(members.texts):
         node, in_another_case = graph.find(text)
         if node is not None and node < 0:
-            error, place = several_nodes(text, graph.names), np.argmax(members.nodes.values == i)
-            subgraph = int(members.nodes.row_ids[place])
+            rows = members.nodes if i in members.nodes.values or members.absent is None else members.absent
+            error, subgraph = several_nodes(text, graph.names), int(rows.row_ids[np.argmax(rows.values == i)])
             options.refuse(DataError(error.what, where=members.place(subgraph), hint=error.hint))
         elif node is not None and graph.names is not None and (in_another_case or graph.names.is_alias(text)):
             (by_case if in_another_case else by_alias)[text] = graph.names[node]
         places[i] = -1 if node is None else node
     found = replace(_collect(members, places, by_case, graph), by_alias=by_alias)
+    if members.absent is not None:
+        absent = _collect(replace(members, nodes=members.absent), places, by_case, graph)
+        keys = [one.row_ids * graph.num_nodes + one.values for one in (found.nodes, absent.nodes)]
+        if len(both := np.intersect1d(*keys)):
+            subgraph, node = divmod(int(both[0]), graph.num_nodes)
+            text = str(node) if graph.names is None else graph.names[node]
+            options.refuse(both_present_and_absent(text, members.place(subgraph)))
+        unknown = {text: found.unknown.get(text, 0) + count for text, count in absent.unknown.items()}
+        nodes, nearest = with_absent(found.nodes, absent.nodes), found.nearest | absent.nearest
+        lost = found.dropped if options.unknown == "drop" else found.dropped + absent.dropped
+        found = replace(found, nodes=nodes, unknown=found.unknown | unknown, nearest=nearest, dropped=lost)
     if found.unknown and options.unknown == "error":
         them = "it" if len(found.unknown) == 1 else "them"
         hint = f"correct {them}, or pass --unknown drop to leave {them} out"

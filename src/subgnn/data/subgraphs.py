@@ -29,11 +29,58 @@ _SEVERAL = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NodeSets(Ragged):
+    """Rows of nodes, and what is known beside them of each.
+
+    Args:
+        times: (rows,) as of which each is measured; None if the whole graph is seen.
+        absent: for each row the nodes that were looked for and not found, sorted, perhaps none.
+    """
+
+    times: NDArray[Any] | None = None
+    absent: Ragged | None = None
+
+    def take(self, rows: NDArray[Any] | Sequence[int]) -> NodeSets:
+        """The chosen rows, in the given order."""
+        index = np.asarray(rows, np.int64)
+        found, times = Ragged.take(self, index), None if self.times is None else self.times[index]
+        return NodeSets(found.values, found.offsets, times, None if self.absent is None else self.absent.take(index))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rows, their times and absent nodes."""
+        parts = [Ragged(self.values, self.offsets).digest.encode()]
+        parts += [] if self.times is None else [np.ascontiguousarray(self.times, np.float64).tobytes()]
+        parts += [] if self.absent is None else [self.absent.digest.encode()]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def absent_of(nodes: Ragged) -> Ragged | None:
+    """The nodes that were looked for and not found in each subgraph; None if nothing is known of them."""
+    return nodes.absent if isinstance(nodes, NodeSets) else None
+
+
+def with_absent(nodes: Ragged, absent: Ragged | None) -> Ragged:
+    """Rows with other absent nodes, or without any."""
+    times = nodes.times if isinstance(nodes, NodeSets) else None
+    plain = absent is None and times is None
+    return Ragged(nodes.values, nodes.offsets) if plain else NodeSets(nodes.values, nodes.offsets, times, absent)
+
+
+def absent_rows(nodes: Ragged) -> Ragged:
+    """The absent nodes of each subgraph, as rows of the same times; empty where there are none."""
+    absent = absent_of(nodes)
+    found = Ragged(np.empty(0, np.int32), np.zeros(len(nodes) + 1, np.int64)) if absent is None else absent
+    times = nodes.times if isinstance(nodes, NodeSets) else None
+    return found if times is None else NodeSets(found.values, found.offsets, times)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SubgraphSet:
     """Subgraphs, immutable; make one with :meth:`from_lists`, which checks its input.
 
     Shapes:
-        nodes: n rows, each sorted and without repeats.
+        nodes: n rows, each sorted and without repeats; :class:`NodeSets` if absent nodes are known.
         targets: by task: (n,) int32 class (multi-class, binary); (n, classes) uint8 (multi-label); (n,) float64
             (regression); None (unlabelled).
         splits: (n,) int8, a place in :data:`SPLITS`, or None.
@@ -58,7 +105,8 @@ class SubgraphSet:
     columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.nodes.values, self.nodes.offsets, self.targets, self.splits, self.times):
+        absent = () if self.absent is None else (self.absent.values, self.absent.offsets)
+        for array in (self.nodes.values, self.nodes.offsets, *absent, self.targets, self.splits, self.times):
             if array is not None:
                 array.flags.writeable = False
 
@@ -74,6 +122,7 @@ class SubgraphSet:
         groups: Sequence[str] | None = None,
         task: TaskName | None = None,
         times: Sequence[float] | NDArray[Any] | None = None,
+        absent: Sequence[Sequence[int] | NDArray[Any]] | None = None,
     ) -> SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
 
@@ -84,33 +133,40 @@ class SubgraphSet:
             groups: the group of each subgraph.
             task: by default what the labels look like.
             times: a finite number, or numpy date, for each subgraph, in the unit of the times of edges.
+            absent: nodes of each subgraph that were looked for and not found.
         """
-        rows = []
-        for i, given in enumerate(nodes):
-            row = np.unique(np.asarray(given))
-            if row.size == 0:
+        rows = list[NDArray[Any]]()
+        for i, given in [*enumerate(nodes), *enumerate(absent or ())]:
+            row = np.unique(np.asarray(given, None if len(given) else np.int64))
+            if row.size == 0 and len(rows) < len(nodes):
                 raise DataError("empty subgraph", where=f"subgraph {i}", hint="at least one node is needed")
+            if row.size and len(rows) >= len(nodes) and np.isin(row, rows[i]).any():
+                raise both_present_and_absent(str(np.intersect1d(row, rows[i])[0]), f"subgraph {i}")
             if row.dtype.kind not in "iu":
                 raise DataError(
                     f"the node ids have type {row.dtype}", where=f"subgraph {i}", hint="integers are accepted"
                 )
-            if row[0] < 0 or row[-1] >= num_nodes:
+            if row.size and (row[0] < 0 or row[-1] >= num_nodes):
                 what = f"node {row[0] if row[0] < 0 else row[-1]} is not in the graph"
                 raise DataError(what, where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}")
             rows.append(row)
-        for what, column in (("labels", labels), ("splits", splits), ("names", names), ("groups", groups)):
-            if column is not None and len(column) != len(rows):
-                raise DataError(f"{len(column)} {what} for {len(rows)} subgraphs", where=what)
+        columns = {"labels": labels, "splits": splits, "names": names, "groups": groups, "absent": absent}
+        for what, column in columns.items():
+            if column is not None and len(column) != len(nodes):
+                raise DataError(f"{len(column)} {what} for {len(nodes)} subgraphs", where=what)
         for i, split in enumerate(splits or ()):
             if split not in SPLITS:
                 raise DataError(f"unknown split '{split}'", where=f"subgraph {i}", hint=choices(str(split), SPLITS))
+        found = Ragged.from_rows(rows[: len(nodes)])
         return cls(
-            Ragged.from_rows(rows),
+            found
+            if absent is None
+            else NodeSets(found.values, found.offsets, None, Ragged.from_rows(rows[len(nodes) :])),
             *encode_labels(labels, task),
             None if splits is None else np.array([SPLITS.index(split) for split in splits], np.int8),
             None if names is None else Strings.of(names),
             None if groups is None else Strings.of(groups),
-            None if times is None else check_times(times, len(rows)).copy(),
+            None if times is None else check_times(times, len(nodes)).copy(),
         )
 
     def __len__(self) -> int:
@@ -126,6 +182,11 @@ class SubgraphSet:
         count = f"{len(self):,} subgraph{'' if len(self) == 1 else 's'}"
         splits = [] if self.splits is None else [", ".join(f"{split} {len(self.indices(split)):,}" for split in SPLITS)]
         return f"SubgraphSet({', '.join([count, self.task, *classes, *splits])})"
+
+    @property
+    def absent(self) -> Ragged | None:
+        """The nodes of each subgraph that were looked for and not found; None if nothing is known of them."""
+        return absent_of(self.nodes)
 
     @property
     def num_classes(self) -> int:
@@ -176,7 +237,7 @@ class SubgraphSet:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of nodes, labels, splits, times and groups, in order."""
+        """SHA-256 of nodes, labels, splits, times, groups and absent nodes, in order."""
         digest = hashlib.sha256("\x1f".join(("subgraphs", self.task, *self.classes)).encode())
         for array in (self.nodes.offsets, self.nodes.values, self.targets, self.splits, self.times):
             if array is not None:
@@ -184,7 +245,15 @@ class SubgraphSet:
                 digest.update(np.ascontiguousarray(array).data)
         if self.groups is not None:
             digest.update("\x1f".join(("groups", *self.groups)).encode())
+        if self.absent is not None:
+            digest.update(self.absent.digest.encode())
         return digest.hexdigest()
+
+
+def both_present_and_absent(node: str, where: str) -> DataError:
+    """The error of a subgraph that lacks a node that it has."""
+    hint = "a node is in a subgraph, was looked for and not found, or neither"
+    return DataError(f"node {excerpt(node)} is in the subgraph and absent", where=where, hint=hint)
 
 
 def encode_labels(

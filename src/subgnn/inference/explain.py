@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.subgraphs import SubgraphSet, absent_of, with_absent
 from subgnn.inference.answers import Files, Query
 from subgnn.inference.explanation import (
     AnchorContribution,
@@ -104,6 +104,7 @@ class Explainer:
         """Explain the prediction of each subgraph."""
         rows = subgraphs.nodes if isinstance(subgraphs, SubgraphSet) else subgraphs
         nodes = SubgraphSet.from_lists(list(rows), num_nodes=self.predictor.graph.num_nodes).nodes
+        nodes = with_absent(nodes, absent_of(rows)) if isinstance(rows, Ragged) else nodes
         batches = [range(begin, min(begin + _BATCH, len(nodes))) for begin in range(0, len(nodes), _BATCH)]
         return [found for batch in batches for found in self._explain_batch(nodes.take(batch))]
 
@@ -174,14 +175,17 @@ class Explainer:
         """
         smaller: list[Nodes] = []
         counts = []
-        for row, parts in zip(subgraphs, components, strict=True):
+        owners: list[int] = []
+        for place, (row, parts) in enumerate(zip(subgraphs, components, strict=True)):
             nodes = [np.delete(row, i) for i in range(len(row))] if 1 < len(row) <= self.max_nodes else []
             rest = []
             if 1 < len(parts) <= self.max_nodes:
                 rest = [np.setdiff1d(row, part, assume_unique=True) for part in parts]
             smaller += nodes + rest
             counts.append((len(nodes), len(rest)))
-        outputs = iter(self._outputs(smaller))
+            owners += [place] * (len(nodes) + len(rest))
+        absent = absent_of(subgraphs)
+        outputs = iter(self._outputs(smaller, None if absent is None else absent.take(owners)))
         graph, found = self.predictor.graph, []
         for parts, output, (num_nodes, num_components) in zip(components, whole, counts, strict=True):
             without = np.array([next(outputs) for _ in range(num_nodes + num_components)]).reshape(-1, len(output))
@@ -198,11 +202,13 @@ class Explainer:
             found.append((by_node, by_component))
         return found
 
-    def _outputs(self, rows: list[Nodes]) -> Outputs:
+    def _outputs(self, rows: list[Nodes], absent: Ragged | None) -> Outputs:
         """Outputs of subgraphs, each computed once: without a lone node or its component, the rest is the same."""
-        first: dict[bytes, int] = {}
-        place = [first.setdefault(row.tobytes(), len(first)) for row in rows]
-        different = Ragged.from_rows(np.frombuffer(key, np.int32) for key in first)
+        first: dict[tuple[bytes, bytes], int] = {}
+        lacking = [b""] * len(rows) if absent is None else [nodes.tobytes() for nodes in absent]
+        place = [first.setdefault((row.tobytes(), key), len(first)) for row, key in zip(rows, lacking, strict=True)]
+        different, rest = (Ragged.from_rows(np.frombuffer(pair[i], np.int32) for pair in first) for i in (0, 1))
+        different = different if absent is None else with_absent(different, rest)
         parts = [self.predictor.outputs(batch) for batch in different.batches(_BATCH_NODES)]
         joined = np.concatenate([np.empty((0, self.predictor.spec.num_outputs), np.float32), *parts])
         return joined[place] if place else joined

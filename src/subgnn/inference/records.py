@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.own_times import as_rows, times_of
+from subgnn.data.subgraphs import absent_rows, with_absent
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor, names_of
@@ -27,7 +28,7 @@ from subgnn.storage.files import json_digest
 from subgnn.task import task_of
 from subgnn.versions import versions
 
-Row = tuple[NDArray[np.int32], NDArray[np.float32], float | None]
+Row = tuple[NDArray[np.int32], NDArray[np.float32], float | None, NDArray[np.int32]]
 _FORMAT = 1
 _MOST_LINES, _LONGEST = 10**6, 2**20
 _DIGITS, _CLOSE = 6, 2e-5  # another processor differs in the last digits
@@ -44,10 +45,10 @@ def checkpoint_hash(predictor: Predictor) -> str:
 
 
 def as_records(nodes: Ragged, scores: NDArray[np.float32]) -> Iterator[Row]:
-    """Subgraphs one by one: nodes, probabilities, and the time as of which each was measured, if any."""
-    times = times_of(nodes)
+    """Subgraphs one by one: nodes, probabilities, the time as of which each was measured, if any, and absent nodes."""
+    times, absent = times_of(nodes), absent_rows(nodes)
     for i in range(len(nodes)):
-        yield nodes[i], scores[i], None if times is None else float(times[i])
+        yield nodes[i], scores[i], None if times is None else float(times[i]), absent[i]
 
 
 def append_records(
@@ -61,7 +62,7 @@ def append_records(
 
     Args:
         given: the nodes of each subgraph as they were written.
-        rows: its nodes in the graph, its probabilities or its value, and the time as of which it was measured, if any.
+        rows: of :func:`as_records`.
     """
     predictor = opened.predictor
     titles = task_of(predictor.spec.task).columns(predictor.spec.classes)
@@ -77,11 +78,12 @@ def append_records(
         "versions": versions(),
     }
     lines = []
-    for texts, (nodes, scores, as_of) in zip(given, rows, strict=True):
+    for texts, (nodes, scores, as_of, absent) in zip(given, rows, strict=True):
         numbers = [round(float(value), _DIGITS) for value in scores]
         answer = {"label": predictor.label_text(scores), "scores": dict(zip(titles, numbers, strict=True))}
         matched = list(names_of(predictor.graph, nodes.tolist()))
-        of_input = {"given": list(texts), "matched": matched, "as_of": as_of}
+        of_input: dict[str, Any] = {"given": list(texts), "matched": matched, "as_of": as_of}
+        of_input |= {"absent": list(names_of(predictor.graph, absent.tolist()))} if len(absent) else {}
         lines.append(json.dumps({**about, **of_input, "answer": answer}))
     with file.open("a", encoding="utf-8") as out:
         out.writelines(f"{line}\n" for line in lines)
@@ -125,7 +127,8 @@ def _read(file: Path) -> list[tuple[int, dict[str, Any]]]:
                 right = right and all(isinstance(record.get(name), str) for name in texts)
                 right = right and isinstance(record.get("as_of"), (int, float, type(None)))
                 right = right and isinstance(record.get("matched"), list) and bool(record["matched"])
-                right = right and all(isinstance(node, str) for node in record["matched"])
+                right = right and isinstance(record.get("absent", []), list)
+                right = right and all(isinstance(node, str) for node in record["matched"] + record.get("absent", []))
                 answer = record.get("answer") if right else None
                 if not isinstance(answer, dict) or not isinstance(answer.get("scores"), dict):
                     raise ValueError("it is not a record")
@@ -150,6 +153,8 @@ def _problem(record: dict[str, Any], predictor: Predictor, run_hash: str) -> str
         return "the run is another one, or has changed"
     try:
         nodes = predictor.rows([record["matched"]])
+        if record.get("absent"):
+            nodes = with_absent(nodes, predictor.rows([record["absent"]]))
     except UserError as error:
         return str(error)
     as_of = record.get("as_of")

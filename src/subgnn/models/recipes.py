@@ -27,6 +27,7 @@ from subgnn.config.plugins import allow_plugins
 from subgnn.config.recipes import packaged_recipe, read_recipe_file, recipe_groups
 from subgnn.config.settings import AutoSettings, MethodSettings, Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.models.interface import ChannelModel, Model
 from subgnn.models.registry import MODELS, baseline_of, find_model, model_of, trainable_model_of
@@ -171,8 +172,11 @@ def used_attributes(recipe: Recipe) -> frozenset[str]:
     return trainable_model_of(recipe).uses(recipe) | (frozenset() if baseline is None else baseline.uses(recipe))
 
 
-def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
-    """What a graph, as it was read, has and a recipe does not use, after settings of it that have no effect."""
+_ABSENT = "absent nodes"
+
+
+def unused_data(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet | None = None) -> list[str]:
+    """What the data, as they were read, have and a recipe does not use, after settings of it that have no effect."""
     found = list[str]()
     if not recipe.is_portfolio:
         model = trainable_model_of(recipe)
@@ -184,20 +188,22 @@ def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
             if setting != switch and name not in graph.attributes and recipe.plain().get(section, {}).get(key):
                 found.append(f"{setting} (the graph has no {ATTRIBUTES[name]})")
     used = used_attributes(recipe)
-    return found + [ATTRIBUTES[name] for name in graph.attributes if name not in used]
+    absent = subgraphs is not None and subgraphs.absent is not None
+    given = {name: ATTRIBUTES[name] for name in graph.attributes} | ({"absent": _ABSENT} if absent else {})
+    return found + [words for name, words in given.items() if name not in used]
 
 
-def unused_line(recipe: Recipe, graph: Graph) -> str:
-    """One line that says what a graph has and a recipe does not use, and what would use it; empty if there is nothing.
+def unused_line(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet | None = None) -> str:
+    """One line that says what the data have and a recipe does not use, and what would use it, or nothing.
 
     Example:
         >>> graph = Graph.from_edges([0], [1], weights=[2.0])
         >>> unused_line(find_recipe("bag"), graph).partition(", ")[0]
         'not used by recipe bag: edge weights (recipes that use them: auto'
     """
-    parts, attributes = list[str](), {words: name for name, words in ATTRIBUTES.items()}
+    parts, attributes = list[str](), {words: name for name, words in ATTRIBUTES.items()} | {_ABSENT: "absent"}
     switches = {} if recipe.is_portfolio else trainable_model_of(recipe).switches
-    for words in unused_data(recipe, graph):
+    for words in unused_data(recipe, graph, subgraphs):
         if words not in attributes:
             parts.append(words)
             continue

@@ -61,7 +61,7 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "seed": options.seed,
         "task": dataset.subgraphs.task,
         "fitted_to": options.fitted_to,
-        "unused": tuple(unused_data(options.recipe, dataset.graph)),
+        "unused": tuple(unused_data(options.recipe, dataset.graph, dataset.subgraphs)),
         "warnings": options.warnings,
         "data": _data_facts(dataset),
         "published": options.recipe.published,

@@ -23,7 +23,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import FileFormat
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, with_absent
 from subgnn.data.values import MAX_TYPES, check_features
 from subgnn.errors import DataError
 from subgnn.kernels.build_csr import check_neighbors, first_bad_set
@@ -69,6 +69,8 @@ def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, A
         "subgraphs.nodes": subgraphs.nodes.values,
         **{f"subgraphs.{name}": getattr(subgraphs, name) for name in ("targets", "splits", "times")},
     }
+    if subgraphs.absent is not None:
+        arrays |= {"absent.nodes": subgraphs.absent.values, "absent.offsets": subgraphs.absent.offsets}
     texts = {f"names.{i}": column for i, column in enumerate(names.columns.values())} if names else {}
     texts |= {f"subgraphs.{name}": getattr(subgraphs, name) for name in _TEXTS}
     for name, column in texts.items():
@@ -161,7 +163,7 @@ def _check_structure(dataset: Dataset, where: str) -> None:
 def _problems(dataset: Dataset) -> Iterator[str]:
     """Problems of a dataset's structure; a check may rely on those before it."""
     graph, subgraphs, last = dataset.graph, dataset.subgraphs, dataset.graph.num_nodes - 1
-    if not all(_rises(part.offsets) for part in _ragged_parts(dataset)):
+    if not all(_rises(part.offsets) for parts in _ragged_parts(dataset) for part in parts):
         yield "the rows of an array overlap"
     for one in (graph, *graph.layers):
         node, symmetric = check_neighbors(Ragged(one.neighbors, one.offsets), one.weights)
@@ -171,6 +173,8 @@ def _problems(dataset: Dataset) -> Iterator[str]:
             yield "an undirected edge is missing at one of its ends, or has a different weight there"
         if not (_all_finite(one.weights) and _all_finite(one.times)):
             yield "a weight or a time of an edge is not finite"
+    if subgraphs.absent is not None and first_bad_set(subgraphs.absent, graph.num_nodes) is not None:
+        yield f"the absent nodes of a subgraph are not a sorted set of nodes from 0 to {last}"
     subgraph = first_bad_set(subgraphs.nodes, graph.num_nodes)
     if subgraph is not None or not subgraphs.nodes.lengths.all():
         subgraph = int(np.argmin(subgraphs.nodes.lengths)) if subgraph is None else subgraph
@@ -242,6 +246,8 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
         if f"subgraphs.{name}.bytes" in arrays:
             columns_of_sets[name] = strings(f"subgraphs.{name}")
     nodes, classes = Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]), map(str, content["classes"])
+    if "absent.nodes" in arrays:
+        nodes = with_absent(nodes, Ragged(arrays["absent.nodes"], arrays["absent.offsets"]))
     subgraphs = SubgraphSet(nodes, cast(TaskName, content["task"]), classes=tuple(classes), **columns_of_sets)
     return Dataset(name=str(content["name"]), graph=graph, subgraphs=subgraphs, card=dict(content["card"]))
 
@@ -249,7 +255,8 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
 def _fits(dataset: Dataset) -> bool:
     """Whether types and lengths agree, as far as the ends of the arrays tell."""
     graph, subgraphs, targets = dataset.graph, dataset.subgraphs, dataset.subgraphs.targets
-    n, count, classes, ragged = graph.num_nodes, len(subgraphs), subgraphs.num_classes, _ragged_parts(dataset)
+    n, count, classes, (rows, texts) = graph.num_nodes, len(subgraphs), subgraphs.num_classes, _ragged_parts(dataset)
+    ragged = rows + texts
     kinds = {
         "unlabelled": targets is None,
         "regression": _is_array(targets, np.float64) and classes == 0,
@@ -263,15 +270,23 @@ def _fits(dataset: Dataset) -> bool:
         and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
         and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
         and subgraphs.nodes.values.dtype == np.int32
+        and (subgraphs.absent is None or subgraphs.absent.values.dtype == np.int32)
         and all(_edges_fit(one, n) for one in (graph, *graph.layers))
         and len(set(graph.types)) == len(graph.types) <= MAX_TYPES
-        and all(text.values.dtype == np.uint8 for text in ragged[2 + len(graph.layers) :])
+        and all(text.values.dtype == np.uint8 for text in texts)
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
         and _are_times(subgraphs.times)
         and all(
             column is None or len(column) == count
-            for column in (targets, subgraphs.splits, subgraphs.times, subgraphs.names, subgraphs.groups)
+            for column in (
+                targets,
+                subgraphs.splits,
+                subgraphs.times,
+                subgraphs.names,
+                subgraphs.groups,
+                subgraphs.absent,
+            )
         )
     )
 
@@ -294,12 +309,13 @@ def _is_array(array: NDArray[Any] | None, dtype: Any, ndim: int = 1) -> bool:
     return array is not None and array.dtype == dtype and array.ndim == ndim
 
 
-def _ragged_parts(dataset: Dataset) -> list[Ragged]:
-    """Rows of the graph, of the graphs of one type and of the subgraphs, then those of text."""
+def _ragged_parts(dataset: Dataset) -> tuple[list[Ragged], list[Ragged]]:
+    """Rows of the graph, of the graphs of one type and of the subgraphs; and those of text."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
     texts = [*(graph.names.columns.values() if graph.names else ()), subgraphs.names, subgraphs.groups]
     rows = [*(Ragged(one.neighbors, one.offsets) for one in (graph, *graph.layers)), subgraphs.nodes]
-    return rows + [column.rows for column in texts if column is not None]
+    rows += [] if subgraphs.absent is None else [subgraphs.absent]
+    return rows, [column.rows for column in texts if column is not None]
 
 
 BUNDLE = FileFormat(

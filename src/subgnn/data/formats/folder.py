@@ -395,8 +395,10 @@ def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[tuple[str, ...]]:
     times = None if subgraphs.times is None else subgraphs.times.tolist()
     for i, nodes in enumerate(subgraphs.nodes):
         split = "" if subgraphs.splits is None else SPLITS[subgraphs.splits[i]]
-        row = "-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split
-        yield row if times is None else (*row, repr(times[i]))
+        time = "" if times is None else repr(times[i])
+        row = "-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split, time
+        absent = None if subgraphs.absent is None else "-".join(map(str, subgraphs.absent[i].tolist()))
+        yield row[: 3 + (times is not None)] if absent is None else (*row, absent)
 
 
 def _write_rows(path: Path, rows: Iterable[Iterable[str]]) -> None:

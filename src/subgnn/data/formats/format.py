@@ -67,6 +67,7 @@ _ROLES = {
         ("label", "label", "--label-column", "label labels class category y outcome target"),
         ("split", "split", "--split-column", "split partition subset fold"),
         ("subgraph_time", "time", "--time-column", _TIMES),
+        ("absent", "absent", "", "absent absent_nodes"),
         ("node_id", "node", "--node-id", f"id node node_id name node_name {_GENES}"),
         ("alias", "alias", "--aliases", "alias aliases synonym synonyms alias_symbol prev_symbol previous_symbol"),
     )
@@ -95,6 +96,7 @@ class Columns:
     type: str | None = None
     time: str | None = None
     subgraph_time: str | None = None
+    absent: str | None = None
 
     def find(self, table: Table, role: str, taken: Sequence[str] = ()) -> str | None:
         """The title of the column for a role: the named one, or the most likely that is not taken by another role."""

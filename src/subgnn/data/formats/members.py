@@ -1,8 +1,9 @@
 """Subgraphs as a user's file states them: names of subgraphs, texts of nodes, labels and splits.
 
 Four forms are told apart by content: a table with a row for each membership (long), a table with a row for each
-subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv.
-:func:`subgnn.data.read_tables.match_nodes` finds the nodes in the graph.
+subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv. A column
+``absent`` tells the nodes that were looked for and not found: by true or false in each row of a long table, by a list
+of nodes in a wide one. :func:`subgnn.data.read_tables.match_nodes` finds the nodes in the graph.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from subgnn.data.strings import find_node, is_id, split_names
 from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
-_ROLES = ("subgraph", "label", "split", "subgraph_time")  # of columns beside that of nodes
+_ROLES = ("subgraph", "label", "split", "subgraph_time", "absent")  # of columns beside that of nodes
+_YES, _NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0", "")
 _DEFAULTS = ReadOptions()
 _MAX_GUESSED = 200  # columns whose cells are looked at
 _SAMPLE = 100
@@ -49,6 +51,7 @@ class Members:
         labels: a text, or several, for each subgraph.
         rows: the row or line (``unit``) in which each subgraph begins, from 1.
         titles: of the columns that hold none of these.
+        absent: for each subgraph, places in ``texts`` of the nodes that were looked for and not found.
         others: with a row for each subgraph, all columns but those of names and nodes: their values by title.
     """
 
@@ -64,6 +67,7 @@ class Members:
     titles: Sequence[str] = ()
     others: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     times: NDArray[Any] | None = None
+    absent: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -86,7 +90,8 @@ class Members:
         }
         others = {title: [values[i] for i in chosen] for title, values in self.others.items()}
         times = None if self.times is None else self.times[chosen]
-        return replace(self, **taken, nodes=self.nodes.take(chosen), others=others, times=times)
+        absent = None if self.absent is None else self.absent.take(chosen)
+        return replace(self, **taken, nodes=self.nodes.take(chosen), others=others, times=times, absent=absent)
 
 
 def read_members(
@@ -98,7 +103,7 @@ def read_members(
     ``labelled``; ``dated`` reads times alone. A name that occurs twice is refused, unless both are labelled and have
     the same nodes, as in a table with a row for each of several labels.
     """
-    wanted = _ROLES if labelled else ("subgraph", "subgraph_time") if dated else ("subgraph",)
+    wanted = _ROLES if labelled else ("subgraph", *["subgraph_time"] * dated, "absent")
     found = _merged(_read(source, graph, options, wanted), options, labelled=labelled)
     unused = [title for title in found.titles if title and found.unit == "row"]
     given_back = [title for title in unused if title in found.others]
@@ -179,7 +184,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
     if table.is_list(node):
         lists = table.lists(node, "node")
-        return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists), times=times)
+        absent = table.lists(found["absent"], "absent") if "absent" in found else None
+        return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists, absent), times=times)
     cells = table.cells(node, "node").to_pylist()
     sample = cells[:_SAMPLE]
     separator = find_separator(sample, graph)
@@ -190,8 +196,11 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
         return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
-    lists = _split_all(cells, separator, graph, table.place)
-    return replace(_wide(table, found, names, cells, lists), times=times)
+    lists, absent = _split_all(cells, separator, graph, table.place), None
+    if "absent" in found:
+        given = [cell or "" for cell in table.cells(found["absent"], "absent").to_pylist()]
+        absent = _split_all(given, separator, graph, table.place, empty=True)
+    return replace(_wide(table, found, names, cells, lists, absent), times=times)
 
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
@@ -221,7 +230,15 @@ def _long(
     subgraphs = np.fromiter((first.setdefault(name, len(first)) for name in names), np.int64, len(names))
     begins = np.unique(subgraphs, return_index=True)[1]
     codes = np.fromiter((texts.setdefault(cell, len(texts)) for cell in cells), np.int32, len(cells))
-    nodes = Ragged.from_lengths(codes[np.argsort(subgraphs, kind="stable")], np.bincount(subgraphs))
+    order, count = np.argsort(subgraphs, kind="stable"), len(first)
+
+    def chosen(rows: NDArray[np.int64]) -> Ragged:
+        return Ragged.from_lengths(codes[rows], np.bincount(subgraphs[rows], minlength=count))
+
+    lacks = _lacks(table, found["absent"]) if "absent" in found else None
+    nodes, absent = (
+        (chosen(order), None) if lacks is None else (chosen(order[~lacks[order]]), chosen(order[lacks[order]]))
+    )
     values = {
         role: one_each(
             subgraphs, role_values(table, found[role], role), role=role, names=names, table=table, options=options
@@ -243,11 +260,27 @@ def _long(
             others[title] = [column[begin] for begin in begins]
     labels, splits = values.get("label"), values.get("split")
     made = Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
-    return replace(made, others=others)
+    return replace(made, others=others, absent=absent)
+
+
+def _lacks(table: Table, title: str) -> NDArray[np.bool_]:
+    """Whether each row of a table of memberships is of a node that is absent."""
+    cells = [(cell or "").strip().casefold() for cell in table.cells(title, "label").to_pylist()]
+    wrong = next((row for row, cell in enumerate(cells) if cell not in (*_YES, *_NO)), None)
+    if wrong is not None:
+        what = f"column '{title}' has {excerpt(cells[wrong])}"
+        hint = "accepted with a row for each node: true or false, yes or no, 1 or 0; or rename the column"
+        raise DataError(what, where=table.place(wrong), hint=hint)
+    return np.array([cell in _YES for cell in cells], bool)
 
 
 def _wide(
-    table: Table, found: dict[str, str], names: list[str] | None, cells: list[str], lists: list[list[str]]
+    table: Table,
+    found: dict[str, str],
+    names: list[str] | None,
+    cells: list[str],
+    lists: list[list[str]],
+    absent: list[list[str]] | None,
 ) -> Members:
     """A row for each subgraph; without a name, it is called by the cell of its nodes."""
     labels, splits = (role_values(table, found[role], role) if role in found else None for role in ("label", "split"))
@@ -260,10 +293,11 @@ def _wide(
     others = {
         title: [None if cell is None else str(cell) for cell in table.data.column(title).to_pylist()]
         for title in table.titles
-        if title not in (found["node"], found.get("subgraph"))
+        if title not in (found["node"], found.get("subgraph"), found.get("absent"))
     }
     called, rows = cells if names is None else names, [table.number(row) for row in range(len(lists))]
-    made = Members(table.where, called, *_encode(lists), labels, splits, rows, named=names is not None)
+    texts, nodes, lacking = _encode(lists, absent)
+    made = Members(table.where, called, texts, nodes, labels, splits, rows, named=names is not None, absent=lacking)
     return replace(made, titles=_unused(table, found), others=others)
 
 
@@ -297,10 +331,17 @@ def _unused(table: Table, found: dict[str, str]) -> list[str]:
     return [title for title in table.titles if title not in found.values()]
 
 
-def _encode(lists: Iterable[Sequence[str]]) -> tuple[list[str], Ragged]:
+def _encode(
+    lists: Iterable[Sequence[str]], absent: Iterable[Sequence[str]] | None = None
+) -> tuple[list[str], Ragged, Ragged | None]:
+    """The texts of nodes, each once, and the places of those of each list, and of each list of absent nodes."""
     texts: dict[str, int] = {}
-    rows = [[texts.setdefault(text, len(texts)) for text in row] for row in lists]
-    return list(texts), Ragged.from_rows(rows)
+
+    def encoded(given: Iterable[Sequence[str]]) -> Ragged:
+        return Ragged.from_rows([[texts.setdefault(text, len(texts)) for text in row] for row in given])
+
+    nodes, lacking = encoded(lists), None if absent is None else encoded(absent)
+    return list(texts), nodes, lacking
 
 
 def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
@@ -323,7 +364,7 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
     if label is not None and label.casefold() != "description":
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
-    found = Members(str(path), names, *_encode(lists), about if label else None, None, lines, "line")
+    found = Members(str(path), names, *_encode(lists)[:2], about if label else None, None, lines, "line")
     return replace(found, titles=list(others), others=others)
 
 
@@ -359,17 +400,23 @@ def _from_lines(
     def place(row: int) -> str:
         return f"{path}:{lines[row]}"
 
-    lists = _split_all(fields, separator, graph, place, ids=ids_from is not None)
-    if ids_from is not None or base:
+    width, ids = min(map(len, cells)), ids_from is not None
+    lists = _split_all(fields, separator, graph, place, ids=ids)
+    lacking = _split_all([row[4] for row in cells] if width > 4 else [], separator, graph, place, ids=ids, empty=True)
+    if ids or base:
         prefix = "#" if graph.names is None else graph.names.row_prefix
-        lists = [[f"{prefix}{int(t) - base}" if is_id(t) and int(t) >= base else t for t in row] for row in lists]
-    width = min(map(len, cells))
+        lists, lacking = (
+            [[f"{prefix}{int(t) - base}" if is_id(t) and int(t) >= base else t for t in row] for row in rows]
+            for rows in (lists, lacking)
+        )
     labels, splits = ([row[i] for row in cells] if width > i else None for i in (1, 2))
     problems, times = Problems(), None
     if "subgraph_time" in wanted and width > 3:
         times = read_times([row[3] for row in cells], place, problems)
     problems.stop()
-    return Members(str(path), fields, *_encode(lists), labels, splits, lines, "line", named=False, times=times)
+    texts, nodes, absent = _encode(lists, lacking if width > 4 else None)
+    found = Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
+    return replace(found, absent=absent)
 
 
 def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
@@ -417,16 +464,22 @@ def _split(cell: str, separator: str, graph: Graph, *, ids: bool = False) -> lis
 
 
 def _split_all(
-    cells: Sequence[str], separator: str, graph: Graph, place: Callable[[int], str], *, ids: bool = False
+    cells: Sequence[str],
+    separator: str,
+    graph: Graph,
+    place: Callable[[int], str],
+    *,
+    ids: bool = False,
+    empty: bool = False,
 ) -> list[list[str]]:
-    """The nodes of each list; ``place`` names that of a list for errors."""
+    """The nodes of each list, which may be ``empty``; ``place`` names that of a list for errors."""
     found = []
     for row, cell in enumerate(cells):
         try:
             nodes = _split(cell, separator, graph, ids=ids)
         except DataError as error:
             raise DataError(error.what, where=place(row), hint=error.hint) from None
-        if not nodes:
+        if not nodes and not empty:
             raise DataError("empty subgraph", where=place(row), hint="at least one node is needed")
         found.append(nodes)
     return found

@@ -1,6 +1,7 @@
 """``subgraphs.tsv``: nodes joined by ``-``, label or labels, split; the authors' subgraphs.pth is the same.
 
-A fourth column holds the times of subgraphs, where every line has one and that of the first line is a time.
+A fourth column holds the times of subgraphs, where every line has one and that of the first line is a time, and a
+fifth one their absent nodes, joined by ``-``, where every line has five; it may be empty.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, several_nodes, split_names
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
+from subgnn.data.subgraphs import (
+    SPLITS,
+    SubgraphSet,
+    both_present_and_absent,
+    encode_labels,
+    split_labels,
+    with_absent,
+)
 from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
@@ -84,18 +92,23 @@ class _Row(NamedTuple):
     label: str
     split: int
     time: str
+    absent: NDArray[np.int64] | None
 
 
 def _parse(line: str, number: int, nodes: NodeField) -> _Row:
     """Parse a line; a DataError has no place."""
-    text, label, split, time, *_ = [*(column.strip() for column in line.split("\t")), "", "", ""]
+    cells = [column.strip() for column in line.split("\t")]
+    text, label, split, time, *_ = [*cells, "", "", ""]
     members, repeated = nodes.parse(text)
+    absent = None if len(cells) < 5 else nodes.parse(cells[4])[0] if cells[4] else np.empty(0, np.int64)
+    if absent is not None and np.isin(absent, members).any():
+        raise both_present_and_absent(str(np.intersect1d(absent, members)[0]), "")
     for name, cell in (("label", label), ("split", split)):
         if is_missing(cell):
             raise DataError(f"the {name} is missing{f' ({excerpt(cell)})' if cell else ''}", hint=_COLUMNS)
     if split not in SPLITS:
         raise DataError(f"unknown split {excerpt(split)}", hint=choices(split, SPLITS))
-    return _Row(number, members, repeated, label, SPLITS.index(split), time)
+    return _Row(number, members, repeated, label, SPLITS.index(split), time, absent)
 
 
 def read_subgraphs(
@@ -139,7 +152,10 @@ def read_subgraphs(
     if problems.num_errors:
         return None
     splits = np.array([row.split for row in rows], np.int8)
-    return SubgraphSet(Ragged.from_rows(row.nodes for row in rows), task, targets, classes, splits, names, times=times)
+    given, absent = Ragged.from_rows(row.nodes for row in rows), [row.absent for row in rows if row.absent is not None]
+    if len(absent) == len(rows):
+        given = with_absent(given, Ragged.from_rows(absent))
+    return SubgraphSet(given, task, targets, classes, splits, names, times=times)
 
 
 def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Problems) -> NDArray[Any] | None:

@@ -4,6 +4,7 @@ The views ``bag`` and ``one-hop`` of ``kernel_machines/views.py``, side by side,
 regression with an L2 penalty, several labels one against the rest, real values by ridge regression. Everything is
 sparse: nothing of size N x N, and no column for a node that no training subgraph gives a value.
 
+The nodes that were looked for and not found, if subgraphs have such, are a bag of their own beside these.
 With ``bag.weighted`` the bag is spread by the weights of edges, and with ``bag.directed`` it is spread twice,
 along edges and against them, where the graph has these.
 """
@@ -26,22 +27,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from subgnn.channels.diffusion import walks_of
+from subgnn.config.files import Probability
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import at_own_times, join_rows, times_of
+from subgnn.data.subgraphs import absent_of, absent_rows
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
-from subgnn.models.kernel_machines.views import WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
+from subgnn.models.kernel_machines.views import ABSENT, WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
-_FEW_ROWS = 4
+_FEW_ROWS, _ABSENT_BAG = 4, ABSENT + "bag"
 _INVERSE_PENALTIES = {"none": (1.0, 10.0, 100.0, 1_000.0), "classes": (0.01, 0.1, 1.0, 10.0, 100.0)}
 
 
@@ -51,7 +54,7 @@ class BagSettings(MethodSettings):
 
     normalize scales the rows of a bag to length one, balance lets all classes count the same, and inverse_penalty is C
     of the regression. weighted and directed say whether the bag is spread by the weights and the direction of edges,
-    where the graph has these (bag-1hop).
+    where the graph has these (bag-1hop). absent is the weight of the absent nodes of a subgraph, beside 1 of its nodes.
     """
 
     section: ClassVar[str] = "bag"
@@ -60,6 +63,7 @@ class BagSettings(MethodSettings):
     inverse_penalty: float = 0.0
     weighted: bool = False
     directed: bool = False
+    absent: Probability = 0.5
 
 
 class BagModel(TensorModel):
@@ -81,15 +85,20 @@ class BagModel(TensorModel):
     def uses(self, recipe: Recipe) -> frozenset[str]:
         settings = recipe.of(BagSettings)
         given = {"weights": settings.weighted, "direction": settings.directed}
-        return frozenset(name for name, used in given.items() if used and self.one_hop)
+        found = frozenset(name for name, used in given.items() if used and self.one_hop)
+        return found | {"absent"} if settings.absent else found
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """As any model; fits to few rows take inner products, which all splits share."""
         found = super().set_up(data, recipe)
         if len(data.subgraphs) <= PRODUCT_ROWS:
             nodes, settings = data.subgraphs.nodes, DiffusionSettings(weighted=recipe.of(BagSettings).weighted)
-            views = [view_of(data.graph, nodes, view, settings, keep=True) for view in self._views(recipe, data.graph)]
-            cast(Bags, found.sources[0]).views = views
+            names = self._views(recipe, data.graph) + [_ABSENT_BAG] * self._has_absent(recipe, nodes)
+            weight = recipe.of(BagSettings).absent
+            cast(Bags, found.sources[0]).views = [
+                (weight if name == _ABSENT_BAG else 1.0, view_of(data.graph, nodes, name, settings, keep=True))
+                for name in names
+            ]
         return found
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
@@ -103,6 +112,9 @@ class BagModel(TensorModel):
     def _views(self, settings: Settings, graph: Graph) -> list[str]:
         """The parts of a row, as views."""
         return ["bag", *(f"one-hop-{way}" if way else "one-hop" for way in self._ways(settings, graph))]
+
+    def _has_absent(self, settings: Settings, nodes: Ragged) -> bool:
+        return absent_of(nodes) is not None and settings.of(BagSettings).absent > 0
 
     def _ways(self, settings: Settings, graph: Graph) -> tuple[str, ...]:
         """The ways that the bag is spread over edges; an empty one is that of both directions."""
@@ -118,6 +130,9 @@ class BagModel(TensorModel):
             there = walks_of(graph, way).graph if way else graph
             near = np.unique(Ragged(there.neighbors, there.offsets).take(inside).values)
             columns.append((1 + part) * graph.num_nodes + near.astype(np.int64))
+        if self._has_absent(recipe, subgraphs.nodes):
+            absent = np.unique(absent_rows(subgraphs.nodes.take(subgraphs.indices("train"))).values)
+            columns.append(len(columns) * graph.num_nodes + absent.astype(np.int64))
         return {"columns": torch.from_numpy(np.concatenate(columns))}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
@@ -125,6 +140,10 @@ class BagModel(TensorModel):
         columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
         ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.of(BagSettings).weighted
         values, unit = features(graph, nodes, ways=ways, weighted=weighted)
+        if len(columns) and columns[-1] >= values.shape[1]:
+            absent = checkpoint.spec.of(BagSettings).absent * bag_of_nodes(absent_rows(nodes), graph.num_nodes)
+            values = scipy.sparse.hstack([values, absent], format="csr")
+            unit = scipy.sparse.hstack([unit, _scaled(absent, checkpoint.spec.of(BagSettings).absent)], format="csr")
         return Bags(values[:, columns], unit[:, columns])
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
@@ -167,7 +186,7 @@ class BagModel(TensorModel):
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         columns = checkpoint.weights["columns"].numpy()
-        width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
+        width = (2 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
         if not is_sorted_below(columns, width, np.int64):
             yield "the columns of its bag are not in order, or are not nodes of the graph"
 
@@ -189,12 +208,14 @@ def features(
         return found
     bag = bag_of_nodes(nodes, graph.num_nodes)
     parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
-    scaled = []
-    for part in parts:
-        length = np.sqrt(part.multiply(part).sum(axis=1))
-        scale = np.repeat(1 / np.where(length > 0, length, 1.0), np.diff(part.indptr))
-        scaled.append(scipy.sparse.csr_array((part.data * scale, part.indices, part.indptr), shape=part.shape))
-    return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(scaled, format="csr")
+    return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(list(map(_scaled, parts)), format="csr")
+
+
+def _scaled(part: scipy.sparse.csr_array, to: float = 1.0) -> scipy.sparse.csr_array:
+    """Rows of a given length, unless they are zero."""
+    length = np.sqrt(part.multiply(part).sum(axis=1))
+    scale = np.repeat(to / np.where(length > 0, length, 1.0), np.diff(part.indptr))
+    return scipy.sparse.csr_array((part.data * scale, part.indices, part.indptr), shape=part.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +237,7 @@ class Bags(HostSource):
 
     def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
         self.values, self.unit = values, unit
-        self.views: list[Rows] = []
+        self.views: list[tuple[float, Rows]] = []
         self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
         self.paths = defaultdict[bool, Path](Path)
 
@@ -236,8 +257,8 @@ class Bags(HostSource):
     def _products(self, rows: NDArray[np.int64], *, unit: bool) -> Floats:
         """Inner products (n, n) of rows, the sum of those of their parts."""
         found = np.zeros((len(rows), len(rows)))
-        for view in self.views:
-            scale = np.sqrt(np.where(unit & (view.squared[rows] > 0), view.squared[rows], 1.0))
+        for weight, view in self.views:
+            scale = np.sqrt(np.where(unit & (view.squared[rows] > 0), view.squared[rows], 1.0)) / weight
             found += view.products(rows, rows) / (scale[:, None] * scale)
         return found
 

@@ -35,15 +35,17 @@ from subgnn.models.baselines.scores import draw_inner_folds, fit_scales, indicat
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.kernel_machine import (
+    SET_ARRAYS,
     ViewSource,
     moved_landmarks,
     resolve_algorithm,
     set_arrays,
+    used_rows,
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
-from subgnn.models.kernel_machines.views import DiffusionSettings
+from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
@@ -52,6 +54,7 @@ from subgnn.task import Task, TaskName, task_of
 _OWN = 0.8  # the part of a class's own profile in its smoothed one
 _NUMBERS_AT_A_TIME = 2**23
 _WALK = ("walk",)
+_BOTH = (*_WALK, ABSENT + _WALK[0])
 
 
 class ProfileModel(TensorModel):
@@ -68,17 +71,21 @@ class ProfileModel(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         settings = _resolved(recipe, data.graph, data.subgraphs.nodes)
-        source = ViewSource(data.graph, data.subgraphs.nodes, settings, keep=True)
-        source.views(settings.damping, on_progress=data.on_prepare)["walk"].prepare(products=False)
+        source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
+        for view in source.views(settings.damping, on_progress=data.on_prepare).values():
+            view.prepare(products=False)
         return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, [source])
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
-        return shared_pieces(graph, nodes, _WALK, _resolved(recipe, graph, nodes), products=False)
+        settings = _resolved(recipe, graph, nodes)
+        return shared_pieces(graph, nodes, settings.views, settings, products=False)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends; they are found when it is fitted."""
         train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
-        arrays = {"columns": np.empty(0, np.int64)} | set_arrays(data.subgraphs.nodes.take(train))
+        arrays = {"columns": np.empty(0, np.int64)} | set_arrays(
+            used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)
+        )
         arrays["classes"] = np.zeros((len(train), outputs), np.uint8)
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
@@ -92,7 +99,7 @@ class ProfileModel(TensorModel):
         """Walk from the training subgraphs on the new graph; one that has lost all nodes is dropped."""
         weights, settings = checkpoint.weights, checkpoint.spec.of(DiffusionSettings)
         nodes, kept = moved_landmarks(weights, match)
-        walks = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)["walk"].values
+        walks = _walks(ViewSource(match.graph, nodes, settings, keep=True), np.arange(len(nodes)))
         classes, outputs = weights["classes"][kept], checkpoint.spec.num_outputs
         kind, every = task_of(checkpoint.spec.task), np.arange(len(nodes))
         high = classes.numpy().astype(np.float64)
@@ -103,13 +110,13 @@ class ProfileModel(TensorModel):
         return replace(checkpoint, weights=weights | moved)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return frozenset({"weights"})
+        return frozenset({"weights", "absent"} if recipe.of(DiffusionSettings).absent else {"weights"})
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.of(DiffusionSettings)
-        if settings.algorithm == "auto" or settings.views != _WALK:
+        if settings.algorithm == "auto" or settings.views not in (_WALK, _BOTH):
             yield "its view, or the way that it is computed, is left open or unknown"
-        if not is_sorted_below(columns, graph.num_nodes, np.int64):
+        if not is_sorted_below(columns, len(settings.views) * graph.num_nodes, np.int64):
             yield "the columns of its profiles are not in order, or are not nodes of the graph"
         yield from wrong_node_sets(checkpoint.weights, graph)
         classes = checkpoint.weights["classes"]
@@ -119,7 +126,16 @@ class ProfileModel(TensorModel):
 
 
 def _resolved(recipe: Recipe, graph: Graph, nodes: Ragged) -> DiffusionSettings:
-    return replace(resolve_algorithm(recipe.of(DiffusionSettings), graph, nodes), views=_WALK)
+    return add_absent(replace(resolve_algorithm(recipe.of(DiffusionSettings), graph, nodes), views=_WALK), nodes)
+
+
+def _walks(source: ViewSource, rows: NDArray[np.int64]) -> Matrix:
+    """Where walks of subgraphs end (n, N); beside it, times its weight, where those from absent nodes do (n, 2 N)."""
+    own, *absent = (view.chosen(rows) for view in source.views(source.settings.damping).values())
+    if not absent:
+        return own
+    parts = [own, source.settings.absent * absent[0]]
+    return scipy.sparse.hstack(parts, format="csr") if scipy.sparse.issparse(own) else np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +236,7 @@ class ProfileNetwork(nn.Module):
     """sum over v of p_S(v) W_v + b.
 
     Shapes:
-        columns: (F,) the nodes that have weights. weight: (F, outputs) float64. bias: (outputs,).
+        columns: (F,) the nodes that have weights, plus N if absent. weight: (F, outputs) float64. bias: (outputs,).
         nodes, offsets: the training subgraphs. classes: (n, outputs) uint8, theirs. scale: (outputs,) float64.
     """
 
@@ -231,8 +247,8 @@ class ProfileNetwork(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         spec, columns = checkpoint.spec, checkpoint.weights["columns"]
-        self.damping, self.seed = spec.of(DiffusionSettings).damping, spec.seed
-        for name in ("columns", "nodes", "offsets", "times", "classes"):
+        self.seed = spec.seed
+        for name in ("columns", *SET_ARRAYS, "classes"):
             if name in checkpoint.weights:
                 self.register_buffer(name, checkpoint.weights[name])
         self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
@@ -242,7 +258,7 @@ class ProfileNetwork(nn.Module):
     def solve(self, examples: Examples) -> None:
         source: Any = examples.inputs
         task, outputs = examples.task, len(self.bias)
-        walks = source.views(self.damping)["walk"].values
+        walks = _walks(source, np.arange(len(source)))
         targets = examples.targets.cpu().numpy()[examples.train]
         fold = draw_inner_folds(len(targets), self.seed, "profiles/folds")
         scores, columns, weight = fit_profiles(walks, examples.train, fold, targets, task, outputs)
@@ -257,7 +273,7 @@ class ProfileNetwork(nn.Module):
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         source, rows = batch
-        walks, columns = source.views(self.damping)["walk"].chosen(rows), self.columns.cpu().numpy()
+        walks, columns = _walks(source, rows), self.columns.cpu().numpy()
         walks = walks if len(columns) == walks.shape[1] else walks[:, columns]
         found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
         return torch.from_numpy(found).to(self.bias.device) + self.bias

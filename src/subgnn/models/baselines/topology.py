@@ -25,6 +25,7 @@ from subgnn.channels.topology import Standard, in_plain_units, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.subgraphs import with_absent
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
@@ -98,7 +99,7 @@ class TopologyModel(TensorModel):
         if task_of(subgraphs.task).real:
             targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
         weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
-        arrays = set_arrays(nodes) | {"features": table, "targets": np.array(targets)}
+        arrays = set_arrays(with_absent(nodes, None)) | {"features": table, "targets": np.array(targets)}
         arrays |= {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation}
         arrays |= {} if weights is None else {"weights": weights}
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
@@ -108,7 +109,9 @@ class TopologyModel(TensorModel):
         nodes, kept = moved_landmarks(checkpoint.weights, match)
         table = np.array(_statistics(checkpoint.spec, match.graph, nodes))
         standard = Standard.of(table)
-        arrays = {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation} | set_arrays(nodes)
+        arrays = {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation} | set_arrays(
+            with_absent(nodes, None)
+        )
         weights = {name: tensor for name, tensor in checkpoint.weights.items() if not name.startswith(_TREES)}
         rows = {name: weights[name][kept] for name in ("targets", "weights") if name in weights}
         arrays |= {"features": table} if "features" in weights else {}

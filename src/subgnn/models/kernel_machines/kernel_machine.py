@@ -1,7 +1,8 @@
 """DIFFUSION: a kernel machine on views of subgraphs, by default the lift of a random walk; beyond the paper.
 
 Views are those of ``kernel_machines/views.py``. Each is less its mean over the training subgraphs, with rows of length
-one; the inner product of two such rows is their cosine, and k(S, T) the mean of the cosines of the views. The kernel is
+one; the inner product of two such rows is their cosine, and k(S, T) the mean of the cosines of the views. Views of the
+nodes that were looked for and not found, if there are any, count ``diffusion.absent`` times in it. The kernel is
 
     linear     K(S, T) = k(S, T)
     gaussian   K(S, T) = exp(k(S, T) - 1), that of the squared distance 2 - 2 k of the views side by side
@@ -42,7 +43,9 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import as_rows, times_of
+from subgnn.data.subgraphs import absent_of, with_absent
 from subgnn.errors import DataError, MemoryLimitError, UserError
+from subgnn.kernels.build_csr import first_bad_set
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram
@@ -57,8 +60,10 @@ from subgnn.models.kernel_machines.rows import (
     view_of,
 )
 from subgnn.models.kernel_machines.views import (
+    ABSENT,
     TOPOLOGY,
     DiffusionSettings,
+    add_absent,
     are_known,
     check_views,
     expand_views,
@@ -77,6 +82,7 @@ _LANDMARKS = 4096
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
 _ROUNDING = 1e-3
 _JITTER = 1e-8  # added to the kernel of a landmark with itself, which is about 1
+SET_ARRAYS = ("nodes", "offsets", "times", "absent", "absent_offsets")
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
 
@@ -106,7 +112,7 @@ class KernelMachine(TensorModel):
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         settings = _resolve(recipe.of(DiffusionSettings), data.graph, data.subgraphs.nodes)
         _check_memory(settings, data)
-        source = ViewSource(data.graph, data.subgraphs.nodes, settings, keep=True)
+        source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
         for damping in _dampings(settings):
             source.prepare(damping, on_progress=data.on_prepare)
         return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, [source])
@@ -119,7 +125,9 @@ class KernelMachine(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
-        nodes = data.subgraphs.nodes.take(train[draw_landmarks(len(train), _LANDMARKS, data.seed)])
+        nodes = used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(
+            train[draw_landmarks(len(train), _LANDMARKS, data.seed)]
+        )
         return {name: torch.from_numpy(array) for name, array in set_arrays(nodes).items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
@@ -170,7 +178,14 @@ class KernelMachine(TensorModel):
 
 
 def _resolve(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
-    return resolve_algorithm(replace(settings, views=expand_views(settings.views, graph)), graph, nodes)
+    return add_absent(
+        resolve_algorithm(replace(settings, views=expand_views(settings.views, graph)), graph, nodes), nodes
+    )
+
+
+def used_rows(nodes: Ragged, settings: DiffusionSettings) -> Ragged:
+    """The rows of subgraphs, with absent nodes only if one of the views is of these."""
+    return nodes if any(view.startswith(ABSENT) for view in settings.views) else with_absent(nodes, None)
 
 
 def resolve_algorithm(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
@@ -208,22 +223,28 @@ def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
 
 
 def set_arrays(nodes: Ragged) -> dict[str, NDArray[Any]]:
-    """Subgraphs as a checkpoint holds them: ``nodes``, ``offsets``, and ``times`` if they are measured as of these."""
-    times = times_of(nodes)
+    """Subgraphs as a checkpoint holds them: the arrays of :data:`SET_ARRAYS`, the last three if there are such."""
+    times, absent = times_of(nodes), absent_of(nodes)
     found: dict[str, NDArray[Any]] = {"nodes": nodes.values, "offsets": nodes.offsets}
-    return found if times is None else found | {"times": np.array(times, np.float64)}
+    found |= {} if times is None else {"times": np.array(times, np.float64)}
+    return found if absent is None else found | {"absent": absent.values, "absent_offsets": absent.offsets}
 
 
 def stored_sets(weights: Weights) -> Ragged:
     """The inverse of :func:`set_arrays`."""
-    nodes = Ragged(weights["nodes"].cpu().numpy(), weights["offsets"].cpu().numpy())
-    return as_rows(nodes, weights["times"].cpu().numpy() if "times" in weights else None)
+    arrays = {name: weights[name].cpu().numpy() for name in SET_ARRAYS if name in weights}
+    nodes, absent = Ragged(arrays["nodes"], arrays["offsets"]), None
+    if "absent" in arrays:
+        absent = Ragged(arrays["absent"], arrays["absent_offsets"])
+    return as_rows(with_absent(nodes, absent), arrays.get("times"))
 
 
 def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray[np.int64]]:
     """The subgraphs ``nodes`` and ``offsets`` of a checkpoint on another graph, and the places of those with nodes."""
     before = stored_sets(weights)
-    nodes = as_rows(match.node_sets(before), times_of(before))
+    absent = absent_of(before)
+    nodes = with_absent(match.node_sets(before), None if absent is None else match.node_sets(absent))
+    nodes = as_rows(nodes, times_of(before))
     kept = np.flatnonzero(nodes.lengths > 0)
     match.tell_gone(int((nodes.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
     if not len(kept):
@@ -252,9 +273,24 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
         yield "its training subgraphs are not sets of nodes"
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
         yield "its training subgraphs hold a node that is not in the graph"
+    if "absent" in weights:
+        absent = Ragged(weights["absent"].numpy(), weights["absent_offsets"].numpy())
+        fits = absent.values.dtype == np.int32 and absent.offsets.dtype == np.int64 and absent.values.ndim == 1
+        if (
+            not fits
+            or not absent.is_valid
+            or len(absent) != len(rows)
+            or first_bad_set(absent, graph.num_nodes) is not None
+        ):
+            yield "the absent nodes of its training subgraphs are not sets of nodes of the graph"
     times = weights.get("times")
     if times is not None and (times.dtype != torch.float64 or tuple(times.shape) != (len(rows),)):
         yield "the times of its training subgraphs have the wrong shape or type"
+
+
+def _shares(settings: DiffusionSettings) -> tuple[float, ...]:
+    """The weight of each view in the mean of cosines."""
+    return tuple(settings.absent if view.startswith(ABSENT) else 1.0 for view in settings.views if view != TOPOLOGY)
 
 
 def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
@@ -299,7 +335,8 @@ class ViewSource(HostSource):
         key = (damping, seed, train.tobytes())
         if self._trained is None or self._trained[0] != key:
             chosen = draw_landmarks(len(train), _LANDMARKS, seed)
-            found = TrainingKernel.of(self.views(damping), train, chosen, kernel=self.settings.kernel)
+            views, kernel = self.views(damping), self.settings.kernel
+            found = TrainingKernel.of(views, train, chosen, kernel=kernel, shares=_shares(self.settings))
             self._trained = key, found
         return self._trained[1]
 
@@ -327,7 +364,7 @@ class KernelNetwork(nn.Module):
         spec, weights = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
         self.statistics = TOPOLOGY in self.settings.views
-        for name in ("nodes", "offsets", "times"):
+        for name in SET_ARRAYS:
             if name in weights:
                 self.register_buffer(name, weights[name])
         size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
@@ -372,7 +409,7 @@ class KernelNetwork(nn.Module):
             standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
             statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
         with_mean, lengths = self.with_mean.cpu().numpy(), self.lengths.cpu().numpy()
-        reference = Reference(self.settings.kernel, with_mean, lengths, standard)
+        reference = Reference(self.settings.kernel, with_mean, lengths, standard, shares=_shares(self.settings))
         kernel = reference(products, [views[name].squared[rows] for name in compared], statistics)
         # Weights are large and of both signs: their sum would have few digits in single precision.
         found = kernel @ self.weight.cpu().numpy()
@@ -417,7 +454,7 @@ class Reference:
     """The kernel of subgraphs with the landmarks, from inner products of views and statistics as they are.
 
     ``with_mean`` and ``lengths`` (views, m) are as in :func:`cosines`; ``sharpness`` multiplies the exponent of a
-    Gaussian kernel.
+    Gaussian kernel; ``shares`` are the weights of views, equal if there are none.
     """
 
     kernel: str
@@ -425,22 +462,29 @@ class Reference:
     lengths: Floats
     standard: Standard | None = None
     sharpness: float = 1.0
+    shares: tuple[float, ...] | None = None
 
     @classmethod
     def of(
-        cls, squared: list[Floats], products: list[Floats], *, kernel: str, standard: Standard | None = None
+        cls,
+        squared: list[Floats],
+        products: list[Floats],
+        *,
+        kernel: str,
+        standard: Standard | None = None,
+        shares: tuple[float, ...] | None = None,
     ) -> Reference:
         """From squared lengths of the landmarks by view, and their inner products with each other."""
         with_mean = np.stack([one.mean(axis=1) for one in products])
         lengths = [centred_lengths(own, mean, mean.mean()) for own, mean in zip(squared, with_mean, strict=True)]
-        return cls(kernel, with_mean, np.stack(lengths), standard)
+        return cls(kernel, with_mean, np.stack(lengths), standard, shares=shares)
 
     def __call__(
         self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
     ) -> Floats:
         """K (n, m), from products (n, m) and squared lengths (n,) by view, and statistics (n, 18), (m, 18)."""
         parts = zip(products, squared, self.with_mean, self.lengths, strict=True)
-        found: Floats = np.mean([cosines(*part) for part in parts], axis=0)
+        found: Floats = np.average([cosines(*part) for part in parts], axis=0, weights=self.shares)
         if self.kernel == "linear":
             return found
         if self.standard is not None and statistics is not None:
@@ -465,7 +509,13 @@ class TrainingKernel:
 
     @classmethod
     def of(
-        cls, views: dict[str, Rows], train: NDArray[np.int64], chosen: NDArray[np.int64], *, kernel: str
+        cls,
+        views: dict[str, Rows],
+        train: NDArray[np.int64],
+        chosen: NDArray[np.int64],
+        *,
+        kernel: str,
+        shares: tuple[float, ...] | None = None,
     ) -> TrainingKernel:
         """From views of all subgraphs; ``chosen`` are the landmarks, as places in ``train``."""
         known = train[chosen]
@@ -478,7 +528,8 @@ class TrainingKernel:
             return reference(products, [view.squared[rows] for view in compared], statistics)
 
         products = [view.products(known, known) for view in compared]
-        reference = Reference.of([view.squared[known] for view in compared], products, kernel=kernel, standard=standard)
+        squared = [view.squared[known] for view in compared]
+        reference = Reference.of(squared, products, kernel=kernel, standard=standard, shares=shares)
         own = kernel_of(known, products)
         if len(chosen) == len(train):
             return cls(Gram(own), None, known, reference)

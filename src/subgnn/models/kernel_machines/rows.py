@@ -32,6 +32,7 @@ from subgnn.models.kernel_machines.views import (
     bag_of_nodes,
     split_view,
     spread_one_hop,
+    view_and_rows,
 )
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
@@ -227,6 +228,7 @@ def view_of(
         keep: leave what is computed to other fits to the same subgraphs.
         stored: read diffusions from the cache folder or store them there, unless they are few or of several times.
     """
+    view, nodes = view_and_rows(view, nodes)
     if times_of(nodes) is not None:
         return _view_at_own_times(graph, nodes, view, settings, keep=keep)
     kind, way, of_type = split_view(view)
@@ -417,7 +419,8 @@ class Piece:
         if self.part is None:
             view_of(graph, nodes, self.view, self.settings, keep=True).prepare(products=self.products)
             return
-        _, way, of_type = split_view(self.view)
+        view, nodes = view_and_rows(self.view, nodes)
+        _, way, of_type = split_view(view)
         layer = graph.layers[graph.types.index(of_type)] if of_type else graph
         diffusion = _Diffusion(walks_of(layer, way), nodes, self.settings)
         if not SHARED.has(diffusion.key):

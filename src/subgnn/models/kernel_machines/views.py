@@ -16,6 +16,9 @@ two more forms: ``lift-out`` is that of walks along the edges, and ``lift-in`` t
 types, ``lift:binds`` is the view ``lift`` of the graph of the edges of the type ``binds``, and ``lift:*`` stands for
 those of all types; the same four views have these forms, also along edges and against them (``lift-out:binds``).
 
+``absent lift`` is the view ``lift`` of the absent nodes of a subgraph, those that were looked for and not found, with
+zeros if there are none; all views but topology have this form.
+
 A view is a function of the graph and the nodes of a subgraph alone, so it is computed once for many splits. What
 depends on the split, such as subtracting the mean of the training subgraphs, is up to the model.
 
@@ -26,7 +29,7 @@ the largest lifts. ``kernel_machines/rows.py`` computes views.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -34,9 +37,10 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import magnitudes, walks_of
-from subgnn.config.files import Count, Damping, Size
+from subgnn.config.files import Count, Damping, Probability, Size
 from subgnn.config.settings import MethodSettings
 from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import absent_of, absent_rows, with_absent
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.ragged import Ragged
 
@@ -47,6 +51,7 @@ VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
 OVER_EDGES = ("one-hop", *DIFFUSED)
 """Views that also exist along and against the edges of a directed graph, and for each edge type."""
 ALL_TYPES = "*"
+ABSENT = "absent "
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,8 @@ class DiffusionSettings(MethodSettings):
 
     0 of inverse_penalty and damping tries several values and selects the best on validation. algorithm says how
     diffusions are computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps the
-    push_nodes nodes with the largest lifts. weighted and directed are for one-hop and topology alone.
+    push_nodes nodes with the largest lifts. weighted and directed are for one-hop and topology alone. absent is the
+    weight of views of absent nodes, beside 1 of the others; 0 leaves them out.
     """
 
     section: ClassVar[str] = "diffusion"
@@ -69,6 +75,7 @@ class DiffusionSettings(MethodSettings):
     push_nodes: Size = 2_000
     weighted: bool = False
     directed: bool = False
+    absent: Probability = 0.5
 
 
 def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tuple[str, ...]:
@@ -78,13 +85,13 @@ def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tupl
 
 
 def split_view(view: str) -> tuple[str, str, str]:
-    """The kind of a view, the way it follows edges, and their type; the last two are empty if the name has none.
+    """The kind of a view, of absent nodes or not, the way it follows edges, and their type; both may be empty.
 
     Example:
         >>> split_view("lift-out:binds"), split_view("one-hop")
         (('lift', 'out', 'binds'), ('one-hop', '', ''))
     """
-    name, _, of_type = view.partition(":")
+    name, _, of_type = view.removeprefix(ABSENT).partition(":")
     kind, _, way = name.rpartition("-")
     return (kind, way, of_type) if way in WAYS else (name, "", of_type)
 
@@ -103,6 +110,20 @@ def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def add_absent(settings: DiffusionSettings, nodes: Ragged) -> DiffusionSettings:
+    """The settings with a view of absent nodes beside each other one, if there are any and their weight is above 0."""
+    if absent_of(nodes) is None or settings.absent == 0 or any(view.startswith(ABSENT) for view in settings.views):
+        return settings
+    return replace(settings, views=settings.views + tuple(ABSENT + view for view in settings.views if view != TOPOLOGY))
+
+
+def view_and_rows(view: str, nodes: Ragged) -> tuple[str, Ragged]:
+    """A view without ``absent``, and the rows that it is of: the nodes of subgraphs or their absent nodes."""
+    if view.startswith(ABSENT):
+        return view.removeprefix(ABSENT), absent_rows(nodes)
+    return view, with_absent(nodes, None)
+
+
 def used_by_view(view: str, *, weighted: bool, directed: bool) -> frozenset[str]:
     """Attributes of a graph that a view uses."""
     kind, way, of_type = split_view(view)
@@ -117,7 +138,8 @@ def used_by_view(view: str, *, weighted: bool, directed: bool) -> frozenset[str]
 def used_by_views(settings: DiffusionSettings) -> frozenset[str]:
     """Attributes of a graph that the listed views use."""
     given = {"weighted": settings.weighted, "directed": settings.directed}
-    return frozenset().union(*(used_by_view(view, **given) for view in settings.views))
+    absent = frozenset({"absent"} if settings.absent else ())
+    return absent.union(*(used_by_view(view, **given) for view in settings.views))
 
 
 def are_known(views: tuple[str, ...], graph: Graph) -> bool:
@@ -134,7 +156,7 @@ def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = 
     for view in views:
         kind, way, of_type = split_view(view)
         plain, known = f"{kind}-{way}" if way else kind, known_views(accepted, typed=bool(of_type))
-        if plain not in known:
+        if plain not in known or view == ABSENT + TOPOLOGY:
             raise UserError(f"diffusion.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
         if way and not (graph.directed or graph.oriented is not None):
             hint = f"accepted for an undirected graph: {', '.join(accepted)}; or read the edges with --directed"

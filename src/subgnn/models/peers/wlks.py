@@ -42,6 +42,7 @@ from subgnn.config.files import Bounds, Probability
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.subgraphs import with_absent
 from subgnn.errors import DataError, UserError
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.examples import Examples, HostSource
@@ -154,7 +155,7 @@ class WLKSModel(TensorModel):
         return self._start(data.graph, train, recipe.of(WLKSSettings))
 
     def _start(self, graph: Graph, train: Ragged, settings: WLKSSettings) -> Weights:
-        last, found = max(settings.rounds), set_arrays(train)
+        last, found = max(settings.rounds), set_arrays(with_absent(train, None))
         if max(settings.mix) > 0:
             for i, colours in enumerate(graph_colours(graph, last), 1):
                 found[f"graph_colours_{i}"] = colours
@@ -329,7 +330,7 @@ class WLKS(nn.Module):
         weight, bias, dual = fit(rows, gram, targets, weights)
         self.set_weights(weight)
         source: Any = examples.inputs
-        state = set_arrays(source.nodes.take(examples.train)) | {
+        state = set_arrays(with_absent(source.nodes.take(examples.train), None)) | {
             "dual": np.zeros((0, len(bias))) if dual is None else dual
         }
         for name, value in state.items():
