@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from subgnn.lab.suites.page import benchmark_page
+from subgnn.lab.suites.report import open_benchmark
+from subgnn.render import write_page
 from subgnn.reports import write_report
 from subgnn.reports.compare import read_runs, write_comparison
 from tests.serve.examples import run_folder
@@ -24,7 +27,13 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     found = {task: write_report(run_folder(task), folder / f"{task}.html") for task in ("multi-class", "regression")}
     runs = [run for task in found for run in read_runs(run_folder(task))[0]]
     write_comparison(runs, folder / "compare.html", title="Two runs")
-    return found | {"compare": folder / "compare.html"}
+    scores = [
+        (d, m, 0.9 - i / 9) for d in ("patients", "ppi_bp") for i, m in enumerate(("auto", "bag", "GLASS", "SSNP"))
+    ]
+    table = "".join(f"{d},{m},{score},2\n" for d, m, score in scores[:-1])
+    (folder / "runs.csv").write_text(f"dataset,model,micro_f1,seconds\n{table}")
+    write_page(benchmark_page(open_benchmark([folder / "runs.csv"])), folder / "benchmark.html")
+    return found | {name: folder / f"{name}.html" for name in ("compare", "benchmark")}
 
 
 @pytest.fixture
@@ -42,7 +51,7 @@ def rows(tab: Tab, table: str) -> list[list[str]]:
     )
 
 
-@pytest.mark.parametrize("name", ["multi-class", "regression", "compare"])
+@pytest.mark.parametrize("name", ["multi-class", "regression", "compare", "benchmark"])
 def test_pages_fit_wide_and_narrow_light_and_dark(browser, pages, name):
     for width in (1280, 390):
         for scheme in ("light", "dark"):
@@ -51,6 +60,17 @@ def test_pages_fit_wide_and_narrow_light_and_dark(browser, pages, name):
             assert tab.out_of_reach == []
             assert tab.contrast > 7
             tab.close()
+
+
+def test_the_benchmark_is_sorted_and_filtered(tab, pages):
+    tab.page.goto(pages["benchmark"].as_uri())
+    assert [row[0] for row in rows(tab, "stored-table")] == ["auto", "bag", "GLASS", "SSNP"]
+    column = "#stored-table thead th:nth-child(4) button"
+    tab.page.click(column)
+    tab.page.click(column)
+    assert [row[3] for row in rows(tab, "stored-table")] == [".678", ".789", ".900", "—"]  # what is missing is last
+    tab.page.fill("#tables input[type=search]", "ssnp")
+    assert [row[0] for row in rows(tab, "stored-table")] == ["SSNP"]
 
 
 def test_predictions_are_searched_sorted_and_downloaded(tab, pages):

@@ -74,7 +74,7 @@ def run_benchmark(
     Example:
     $ subgnn benchmark run synthetic --out table
     ...
-    the report: table/report.html, report.md and report.json
+    the page: table/report.html
     """
     from subgnn.lab.suites.plan import Request
     from subgnn.lab.suites.run import RemoteEngine, run_suite
@@ -154,7 +154,7 @@ def report_benchmark(
     Example:
     $ subgnn benchmark report table
     ...
-    the report: table/report.html, report.md and report.json
+    the page: table/report.html
     """
     from subgnn.lab.suites.page import benchmark_page
     from subgnn.lab.suites.report import fill_document, open_benchmark
@@ -187,7 +187,10 @@ def compare_benchmark(
 ) -> None:
     """Put results from elsewhere beside those of the benchmark, paired over datasets.
 
-    Example: subgnn benchmark compare theirs.csv --out compare.html
+    Example:
+    $ subgnn benchmark compare theirs.csv --out compare.html
+    ...
+    the page: compare.html
     """
     from subgnn.lab.suites.page import benchmark_page
     from subgnn.lab.suites.report import open_benchmark, paired_rows, put_beside
