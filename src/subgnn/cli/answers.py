@@ -228,7 +228,7 @@ def explain_subgraphs(
 
     limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
     count = explain_file(run, options, out, draw, **limits)
-    options.report(run, out, f"explanations of {count:,} predictions", num_subgraphs=count)
+    options.report(run, out, f"explanations of {count:,} prediction{'s' if count != 1 else ''}", num_subgraphs=count)
 
 
 @with_options(AnswerOptions)

@@ -195,7 +195,7 @@ def serve_runs(
 
     Example:
     $ subgnn serve run --port 8000
-    http://127.0.0.1:8000/ (Ctrl-C to stop)
+    http://127.0.0.1:8000/: serving run; press Ctrl-C to stop
     """
     from subgnn.serve import serve
 
