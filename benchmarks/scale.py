@@ -3,17 +3,20 @@
     python benchmarks/scale.py --sizes 1e6 5e6 --stages generate convert [--out results.jsonl] [--folder DIR]
     python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB" \
         --train-flags "--memory 16GB --set training.epochs=10"
-    python benchmarks/scale.py --sizes 1e6 5e6 --recipe large diffusion auto --stages generate train predict \
-        --train-flags "--set training.epochs=10 --set auto.time=3600"
+    python benchmarks/scale.py --sizes 1e6 5e6 --recipe large diffusion --stages generate train predict \
+        --train-flags "--set training.epochs=10"
+    python benchmarks/scale.py --sizes 1e6 5e6 49e6 --recipe auto --stages generate train \
+        --train-flags "--memory 16GB --time 25m"
+    python benchmarks/scale.py --sizes 3e5 --subgraphs 120000 --recipe auto --stages generate train
     python benchmarks/scale.py --sizes 1e6 --recipe glass ssnp s2n wlks --stages generate train predict
     python benchmarks/scale.py --sizes 1e6 5e6 --weights --directed --recipe diffusion diffusion-directed \
         --stages generate train predict --train-flags "--memory 8GB" --predict-flags "--memory 8GB"
 
 A size is a number of nodes; there are four edges a node and as many subgraphs a node as Elliptic2 has (49.3 million
-nodes, 196 million edges, 121,810 subgraphs). Every stage is a separate process, one after the other. Each result is
-printed as a line, and written to ``--out`` as a line of JSON; that of training has the AUPRC on test of the rarer
-class, which has three of ten subgraphs. A recipe that fails leaves the others to run. At the end, the slope of log cost
-on log edges is printed for each cost: 1 is linear.
+nodes, 196 million edges, 121,810 subgraphs), or ``--subgraphs``. Every stage is a separate process, one after the
+other. Each result is printed as a line, and written to ``--out`` as a line of JSON; that of training has the AUPRC on
+test of the rarer class, which has three of ten subgraphs, and the members of a portfolio. A recipe that fails leaves
+the others to run. At the end, the slope of log cost on log edges is printed for each cost: 1 is linear.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ def commands(folder: Path, options: argparse.Namespace, nodes: int, recipe: str)
     text = ["--text"] if options.text or "convert" in options.stages else []
     flags = {stage: shlex.split(getattr(options, f"{stage}_flags")) for stage in STAGES if stage != "generate"}
     generate = ["--generate", str(nodes), "--folder", str(folder), "--seed", str(options.seed), *text]
+    generate += ["--subgraphs", str(options.subgraphs)] * bool(options.subgraphs)
     generate += ["--weights"] * options.weights + ["--directed"] * options.directed
     convert = ["data", "convert", str(folder / "text"), "--out", str(folder / "converted.subgnn"), "--force", "--json"]
     predict = ["--subgraphs", str(folder / "new.tsv"), "--out", str(folder / "predictions.tsv"), "--force", "--json"]
@@ -101,7 +105,9 @@ def show(row: dict[str, Any]) -> None:
     test = row["result"].get("test", {}) if isinstance(row["result"], dict) else {}
     score = f"  test AUPRC {test['auprc']:.3f}" if "auprc" in test else ""
     what = f"{row['stage']:<9} {row['recipe']:<10} {row['nodes']:>12,} nodes"
-    print(f"{what}  {costs}  load {row['load']:.1f}{score}{trouble}{other}", flush=True)
+    members = [one for one in row["result"].get("leaderboard") or () if one["weight"]] if test else []
+    answer = "".join(f"  {one['name']} {one['weight']:.2f}" for one in members)
+    print(f"{what}  {costs}  load {row['load']:.1f}{score}{answer}{trouble}{other}", flush=True)
 
 
 def slopes(rows: list[dict[str, Any]]) -> None:
@@ -127,6 +133,7 @@ def main() -> int:
     parser.add_argument(
         "--recipe", nargs="+", default=["large"], help="names or files; large has all six subchannels, two layers"
     )
+    parser.add_argument("--subgraphs", type=int, help="how many subgraphs there are, at every size")
     parser.add_argument("--text", action="store_true", help="write the edge list as text even if it is not converted")
     parser.add_argument("--weights", action="store_true", help="give edges weights, with a heavy tail")
     parser.add_argument("--directed", action="store_true", help="keep the direction in which edges are drawn")
@@ -145,7 +152,8 @@ def main() -> int:
         nodes = options.generate
         edges = EDGES_PER_NODE * nodes
         kinds = {"weights": options.weights, "directed": options.directed, "text": options.text}
-        print(json.dumps(generate(options.folder, nodes=nodes, edges=edges, seed=options.seed, **kinds)))
+        sizes = {"nodes": nodes, "edges": edges, "count": options.subgraphs}
+        print(json.dumps(generate(options.folder, seed=options.seed, **sizes, **kinds)))
         return 0
     rows = [row for size in options.sizes for row in run_size(int(size), options)]
     slopes(rows)

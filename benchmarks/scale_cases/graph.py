@@ -148,6 +148,7 @@ def generate(
     *,
     nodes: int,
     edges: int,
+    count: int | None = None,
     seed: int = 0,
     text: bool = False,
     weights: bool = False,
@@ -168,7 +169,7 @@ def generate(
                     drawn_in_text += time.process_time() - started
         graph = store.build(nodes, directed=directed)
         card = {"name": "scale", "num_nodes": nodes, "task": "binary"}
-        subgraphs = draw_subgraphs(graph, max(300, round(PER_NODE * nodes)), seed)
+        subgraphs = draw_subgraphs(graph, count or max(300, round(PER_NODE * nodes)), seed)
         write_bundle(Dataset("scale", graph, subgraphs, card), folder / "graph.subgnn", overwrite=True)
     lines = [
         f"{'-'.join(map(str, row.tolist()))}\t{subgraphs.targets[i]}\t{SPLITS[subgraphs.splits[i]]}\n"

@@ -1,7 +1,8 @@
-"""Measure a process from outside: time, processor time, and two kinds of memory.
+"""Measure a command from outside: time, processor time, and two kinds of memory.
 
-*Resident* is all memory of the process, also pages of mapped files, which the system can reclaim; *anonymous* is the
-memory that it cannot. Both are peaks; the second is sampled ten times a second.
+*Resident* is all memory of its largest process, also pages of mapped files, which the system can reclaim; *anonymous*
+is the memory of all its processes that it cannot, and files that they share in memory. Both are peaks; the second is
+sampled five times a second.
 """
 
 from __future__ import annotations
@@ -11,19 +12,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 
-def _status(pid: int) -> dict[str, int]:
-    """Kilobytes by name, from the kernel; empty if the process or the file does not exist."""
-    try:
-        with Path(f"/proc/{pid}/status").open(encoding="ascii", errors="replace") as file:
-            return {
-                name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in file) if "kB" in rest
-            }
-    except OSError:
-        return {}
+
+def _unreclaimable(pid: int) -> int:
+    """Bytes of a process and its descendants that the system cannot reclaim; files in memory count once."""
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                used = one.memory_info()
+                total += used.rss - used.shared
+        for path in Path("/dev/shm").glob(f"subgnn-{pid}-*/*"):
+            with suppress(OSError):
+                total += path.stat().st_size
+    return total
 
 
 def measure(words: list[str], *, environment: dict[str, str] | None = None) -> dict[str, Any]:
@@ -36,8 +44,8 @@ def measure(words: list[str], *, environment: dict[str, str] | None = None) -> d
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
-            anonymous = max(anonymous, _status(process.pid).get("RssAnon", 0))
-            time.sleep(0.1)
+            anonymous = max(anonymous, _unreclaimable(process.pid))
+            time.sleep(0.2)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - begin
         out.seek(0)
@@ -49,7 +57,7 @@ def measure(words: list[str], *, environment: dict[str, str] | None = None) -> d
             "seconds": round(seconds, 2),
             "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
             "resident_mb": round(usage.ru_maxrss * scale / 1e6),
-            "anonymous_mb": round(anonymous * 1024 / 1e6),
+            "anonymous_mb": round(anonymous / 1e6),
             "out": out.read().decode(errors="replace"),
             "error": error.read().decode(errors="replace").strip()[-400:],
         }

@@ -13,7 +13,8 @@ from subgnn import Graph
 from subgnn.embeddings import pretrain as module
 from subgnn.embeddings.link_prediction import Adjacency, embed_all, split_edges
 from subgnn.embeddings.pretrain import METHODS, link_auroc, pretrain
-from subgnn.errors import DataError, MissingExtra, UserError
+from subgnn.errors import DataError, MemoryLimitError, MissingExtra, UserError
+from subgnn.parallel.memory import memory_limit
 from tests.embeddings.examples import blocks, quick
 
 DIM = 8
@@ -168,6 +169,12 @@ def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph(monkeypat
 def test_a_graph_with_nothing_to_learn_is_refused(graph, message):
     with pytest.raises(DataError, match=message):
         pretrain(graph, "gin", dim=DIM)
+
+
+def test_a_table_beyond_the_memory_is_refused():
+    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=10**6)
+    with memory_limit("1GB"), pytest.raises(MemoryLimitError, match=r"needs 1\.5 GB"):
+        pretrain(graph, "gin", dim=64, device="cpu")
 
 
 @BOTH

@@ -17,13 +17,13 @@ from subgnn.models.recipes import find_recipe, portfolio
 from subgnn.result import RESULTS
 from subgnn.training import cross_validation, fits, portfolio_run, search
 from subgnn.training.cross_validation import UNUSED, CrossValidation
-from subgnn.training.ensemble_selection import clearly_behind
+from subgnn.training.ensemble_selection import Choice, clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.fits import Entry, Fold, run_fit
 from subgnn.training.options import TrainOptions, parse_duration
 from subgnn.training.portfolio import CANDIDATES, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
-from subgnn.training.search import Budget, out_of_fold
+from subgnn.training.search import Budget, Search, out_of_fold
 from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow
@@ -324,6 +324,27 @@ def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, monke
     assert (pool.whole() != HELD_OUT).sum() == 50
 
 
+@pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")
+def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_validation, "MOST_JUDGED", 30)
+    monkeypatch.setattr(cross_validation, "_PILES", 5)
+    data, splits = dataset(), np.where(np.arange(60) < 50, TRAIN, HELD_OUT).astype(np.int8)
+    data = replace(data, subgraphs=replace(data.subgraphs.take(np.tile(np.arange(30), 2)), splits=splits))
+
+    def even(given, *_):
+        return Choice("ensemble", np.full(len(given.predictions), 1 / len(given.predictions)), {})
+
+    monkeypatch.setattr(portfolio_run, "choose", even)
+    slow, run = {}, Search.run
+    monkeypatch.setattr(Search, "run", lambda self: (run(self), slow.update(topology=10**6)))
+    monkeypatch.setattr(Search, "refit_seconds", lambda _, rows: float(sum(slow.get(row.name, 0) for row in rows)))
+    found = fit(data, tmp_path / "run", small("bag", "topology"))
+    rows = {row.name: row for row in found.leaderboard}
+    assert (rows["bag"].weight, rows["topology"].weight) == (1, 0)
+    assert rows["topology"].note.startswith("not used: its final fit needs about 1000000 s, and ")
+    assert found.late == ("topology",)
+
+
 def test_processes_change_nothing(tmp_path, monkeypatch):
     data = replace(dataset(), graph=replace(dataset().graph, names=NodeNames.of(f"n{i}" for i in range(24))))
     here = fit(data, tmp_path / "here")
@@ -406,7 +427,7 @@ def pretend(monkeypatch, share):
         if job.fold < 0:
             return run_fit(job)
         held_out = job.splits == HELD_OUT
-        labels = np.asarray(job.common.get().dataset.subgraphs.targets)[held_out]
+        labels = np.asarray(job.common.get().subgraphs.targets)[held_out]
         shown = np.where(np.arange(len(labels)) < share[job.name] * len(labels), labels, (labels + 1) % 3)
         return Fold(np.eye(3, dtype=np.float32)[shown] * 0.9 + 0.1 / 3, 0.1)
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from subgnn.channels.diffusion import walks_of
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows
+from subgnn.errors import DataError
 from subgnn.kernels.induced import (
     core_numbers,
     induced_clustering,
@@ -29,11 +30,21 @@ from subgnn.kernels.induced import (
     shapes,
 )
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import ArrayFile, Format
+from subgnn.storage.cache import cache_path, cached
 
 NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
 """How many statistics a node set has, and a subgraph for the topology baseline."""
 _OF_WEIGHTS, _OF_DIRECTION = 6, 9
 _ENTRIES_AT_ONCE = 2**22
+LARGE = 5_000_000
+"""The fewest entries of a graph's rows for which core numbers are stored; on smaller graphs they take no second."""
+_STORED = Format(
+    name="subgnn-cores",
+    noun="file of core numbers",
+    make="measuring subgraphs of a large graph writes one",
+    again="remove it",
+)
 
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
@@ -50,9 +61,25 @@ def _row_maxima(rows: Ragged) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=1)
-def _graph_cores(graph: Graph) -> NDArray[np.int64]:
-    """Core numbers in G; those of the last graph are kept, for predictions of one subgraph each."""
-    return core_numbers(*graph.csr)
+def graph_cores(graph: Graph) -> NDArray[Any]:
+    """Core numbers in G; those of the last graph are kept for further predictions, those of large ones in the cache."""
+    if len(graph.neighbors) < LARGE:
+        return core_numbers(*graph.csr)
+
+    def read(file: ArrayFile) -> NDArray[Any]:
+        found = file.arrays.get("cores", np.empty(0))
+        if found.dtype != np.int32 or found.shape != (graph.num_nodes,):
+            raise DataError(f"it has core numbers of the shape {found.shape}", where=file.where)
+        return found
+
+    return cached(
+        cache_path("cores", graph.content_hash),
+        _STORED,
+        compute=lambda: core_numbers(*graph.csr).astype(np.int32),
+        arrays=lambda cores: {"cores": cores},
+        read=read,
+        mapped="c",
+    )
 
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
@@ -133,7 +160,7 @@ def subgraph_statistics(
 def _subgraph_statistics(graph: Graph, rows: Ragged, *, weighted: bool, directed: bool) -> NDArray[np.float64]:
     inside, border = inside_degrees(*graph.csr, rows)
     own_cores = induced_core_numbers(*graph.csr, rows)
-    cores = Ragged(_graph_cores(graph)[rows.values], rows.offsets)
+    cores = Ragged(graph_cores(graph)[rows.values], rows.offsets)
     components = induced_components(*graph.csr, rows)
     sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
     more = [

@@ -33,7 +33,8 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings, encode_vectors, read_vectors
-from subgnn.errors import UserError, choices
+from subgnn.errors import MemoryLimitError, UserError, choices
+from subgnn.parallel.memory import limit
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
@@ -86,6 +87,8 @@ def pretrain(
     """
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
+    if graph.features is None and (device == "cpu" or not torch.cuda.is_available()):
+        _check_memory(graph.num_nodes, dim)
     undirected = graph.undirected()
     split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed)
     features = None if graph.features is None else np.array(graph.features, np.float32)
@@ -111,6 +114,15 @@ def pretrain(
         selected_epoch=fitting.best_epoch,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _check_memory(num_nodes: int, dim: int) -> None:
+    """Refuse a learned table that does not fit: its rows, their gradient and two moments, and the vectors twice."""
+    needed = 6 * 4 * num_nodes * dim
+    if needed > limit():
+        what = f"pretraining {num_nodes:,} nodes x {dim} numbers needs {needed / 1e9:.1f} GB"
+        hint = "raise --memory, set a smaller embeddings.dim, or use fewer --processes or a GPU"
+        raise MemoryLimitError(what, where="--memory", hint=hint)
 
 
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:

@@ -269,8 +269,9 @@ class TrainableModel(Model):
         """Work that fits to all splits of these subgraphs share, in stages; pieces of a stage may run at once.
 
         A piece is called with the undirected graph and the nodes of the subgraphs, can be sent to other processes, and
-        equals a piece of another recipe if the work is the same. Processes share the results within
-        :func:`~subgnn.models.kernel_machines.shared.share_views`; what was not computed before is computed by fits.
+        equals a piece of another recipe if the work is the same; ``of_graph`` says that it is so for any subgraphs.
+        Processes share the results within :func:`~subgnn.models.kernel_machines.shared.share_views`; what was not
+        computed before is computed by fits.
         """
         return []
 

@@ -26,6 +26,7 @@ KINDS = {
     "embeddings": ("safetensors", "state.safetensors"),
     "diffusions": ("safetensors",),
     "hops": ("safetensors",),
+    "cores": ("safetensors",),
     "completion": ("safetensors",),
     "subgraph_vectors": ("safetensors",),
     "verified": ("json",),

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import source_vectors
 from subgnn.errors import DataWarning, MemoryLimitError
 from subgnn.models.interface import Vectors
@@ -108,7 +109,8 @@ class _Common:
     """What the fits of a search share; ``folder`` is where processes of this machine share what they prepare."""
 
     graph: Shared[Graph]
-    dataset: Dataset
+    name: str
+    subgraphs: SubgraphSet
     seed: int
     join: bool
     cache: bool
@@ -119,7 +121,7 @@ class _Common:
         """The dataset with its graph, in whichever process this is, until the end of the block."""
         folder = self.folder if self.folder is not None and self.folder.is_dir() else None
         with share_views(folder):
-            yield replace(self.dataset, graph=self.graph.get())
+            yield Dataset(self.name, self.graph.get(), self.subgraphs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,9 +234,12 @@ class _PieceJob:
         return "shared work"
 
 
-def _run_piece(job: _PieceJob) -> None:
+def _run_piece(job: _PieceJob) -> float:
+    """Do it; returns the seconds that it took."""
+    begin = time.monotonic()
     with job.common.get().opened() as dataset:
         job.piece(dataset.graph, dataset.subgraphs.nodes)
+    return time.monotonic() - begin
 
 
 @dataclass(slots=True, eq=False)
@@ -249,6 +254,7 @@ class Fits:
     device: str
     stop: Stop = never
     _vectors: dict[str, str] = field(default_factory=dict)
+    _piece_seconds: dict[Any, float] = field(default_factory=dict)
 
     @property
     def slots(self) -> int:
@@ -319,15 +325,25 @@ class Fits:
         if self.slots == 1:
             return
         dataset, common = (self.pool.given, self.whole) if whole else (self.pool.dataset, self.part)
-        models = [(trainable_model_of(entry.recipe), entry.recipe) for entry in entries]
-        stages = [model.shared_pieces(recipe, dataset.graph, dataset.subgraphs.nodes) for model, recipe in models]
+        stages = [_pieces(entry, dataset) for entry in entries]
         for stage in zip_longest(*stages, fillvalue=[]):
             pieces = dict.fromkeys(piece for some in stage for piece in some)
-            for _ in self.map([_PieceJob(common, piece) for piece in pieces]):
-                pass  # what failed is computed again by a fit, which reports it
+            for job, seconds in self.map([_PieceJob(common, piece) for piece in pieces]):
+                if isinstance(seconds, float) and not whole:  # what failed is computed again by a fit, which reports it
+                    self._piece_seconds[job.piece] = seconds
+
+    def shared_seconds(self, entry: Entry) -> float:
+        """Seconds of the work that :meth:`prepare` did for a candidate, other than that which the graph alone needs."""
+        found = {piece for stage in _pieces(entry, self.pool.dataset) for piece in stage if not piece.of_graph}
+        return sum(self._piece_seconds.get(piece, 0.0) for piece in found)
 
     def _file(self, entry: Entry) -> str:
         return self._vectors.get(vectors_key(entry.recipe), "")
+
+
+def _pieces(entry: Entry, dataset: Dataset) -> list[list[Any]]:
+    model = trainable_model_of(entry.recipe)
+    return model.shared_pieces(entry.recipe, dataset.graph, dataset.subgraphs.nodes)
 
 
 def _run(job: FitJob | _VectorsJob | _PieceJob, stop: Stop | None = None) -> Any:
@@ -365,10 +381,9 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
         placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)
 
         def common(dataset: Dataset) -> Shared[_Common]:
-            bare = replace(dataset, graph=_no_graph(graph.num_nodes), card={})
             apart = None if isinstance(engine, LocalEngine) and not engine.has_workers else Path(folder)
-            found = _Common(placed, bare, pool.seed, not pool.has_validation, options.cache, apart)
-            shared: Shared[_Common] = engine.share(found)
+            join, named = not pool.has_validation, (dataset.name, dataset.subgraphs)
+            shared: Shared[_Common] = engine.share(_Common(placed, *named, pool.seed, join, options.cache, apart))
             return shared
 
         part = common(pool.dataset)
@@ -390,10 +405,6 @@ def _scratch() -> str | None:
 
 def _is_ready(_: int) -> bool:
     return True
-
-
-def _no_graph(num_nodes: int) -> Graph:
-    return Graph.from_edges([], [], num_nodes=num_nodes)
 
 
 def usable_processes() -> int:

@@ -161,7 +161,9 @@ class _Training:
     fits: Fits
     budget: Budget
     scores: CandidateScores
+    search: Search | None = None
     _scored: dict[tuple[str, int], dict[str, float | None]] = field(default_factory=dict)
+    _chosen: dict[tuple[tuple[str, int], ...], Choice] = field(default_factory=dict)
     _shown: float = 0.0
 
     @classmethod
@@ -198,11 +200,12 @@ class _Training:
             self.rows,
             auto.folds,
             self.budget,
-            Rules(self._gain, self._cannot_win, self._behind),
+            Rules(self._gain, self._cannot_win, self._behind, self._members),
             on_judged=lambda row: save_candidate(row, keys[row.name], self.pool.rows[self.pool.judged], out),
             on_change=self.report,
             interrupted=lambda: interrupt.pressed,
         )
+        self.search = search
         search.run()
         if self.finished:
             return
@@ -228,6 +231,7 @@ class _Training:
         self.pool = replace(self.pool, judged=self.pool.judged[rows])
         self.scores = replace(self.scores, pool=self.pool)
         self._scored.clear()
+        self._chosen.clear()
 
     def _frequencies(self) -> NDArray[np.float64]:
         """The frequencies of classes or labels, or the mean (outputs,)."""
@@ -283,11 +287,37 @@ class _Training:
         stacked = np.stack(cycled).astype(np.float64)
         return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.scores.metric)
 
+    def _choice(self, rows: Sequence[Entry]) -> Choice:
+        """The answer of some candidates, on out-of-fold predictions; computed once for each set of them."""
+        key = tuple((row.name, len(np.asarray(row.predictions))) for row in rows)
+        if key not in self._chosen:
+            folds = draw_folds(self.pool.subgraphs, self.options.seed, "auto/choice", folds=5)
+            self._chosen[key] = choose(self._given(rows), folds)
+        return self._chosen[key]
+
+    def _members(self, rows: Sequence[Entry] | None = None) -> list[Entry]:
+        """The members of the answer of some candidates, by default of those that are finished."""
+        rows = self.finished if rows is None else rows
+        return [row for row, weight in zip(rows, self._choice(rows).weights, strict=True) if weight] if rows else []
+
+    def _affordable(self) -> list[Entry]:
+        """The finished candidates; of a sample, without members that there is no time to fit to all subgraphs."""
+        rows, left, search = self.finished, self.budget.left - self.budget.end, self.search
+        while len(rows) > 1 and search is not None and self.pool.dataset is not self.pool.given:
+            members = self._members(rows)
+            if search.refit_seconds(members) <= left:
+                break
+            needs, slowest = max(((search.refit_seconds([row]), row) for row in members), key=lambda pair: pair[0])
+            slowest.late = True
+            slowest.note = f"not used: its final fit needs about {needs:.0f} s, and {max(0.0, left):.0f} s were left"
+            rows = [row for row in rows if row is not slowest]
+        return rows
+
     def answer(self) -> _Ensemble:
         """Select the answer on out-of-fold predictions, and calibrate it."""
-        rows, given, subgraphs = self.finished, self._given(), self.pool.subgraphs
+        rows = self._affordable()
+        given, subgraphs, choice = self._given(rows), self.pool.subgraphs, self._choice(rows)
         targets = given.targets
-        choice = choose(given, draw_folds(subgraphs, self.options.seed, "auto/choice", folds=5))
         answer = _Ensemble(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
         aim = self.options.recipe.training.threshold
         if aim == NONE:
@@ -327,7 +357,10 @@ class _Training:
         if found is None:
             row.note = "no time for the final fit"
             return None
-        row.note = "fitted to all folds but one: no time for the final fit"
+        sample = (
+            f" of a sample of {len(self.pool.dataset.subgraphs):,}" if self.pool.dataset is not self.pool.given else ""
+        )
+        row.note = f"fitted to all folds but one{sample}: no time for the final fit"
         given, context = self.pool.given, LoadContext(torch.device("cpu"), tables=_tables([(row, found)]))
         test = given.subgraphs.nodes.take(given.subgraphs.indices("test"))
         outputs = open_checkpoint(found.checkpoint, given.graph, context).outputs(test)

@@ -63,11 +63,13 @@ class Rules:
 
     ``gain`` is what the predictions of a fold, for places among the judged subgraphs, gain over a constant guess.
     ``cannot_win`` says why a network is left out, ``behind`` why it is stopped after some folds; both may be empty.
+    ``members`` are those of the answer that would be selected among the candidates that were judged.
     """
 
     gain: Callable[[NDArray[np.int64], NDArray[np.float32]], float]
     cannot_win: Callable[[Entry], str]
     behind: Callable[[NDArray[np.int64], NDArray[np.float32]], str]
+    members: Callable[[], Sequence[Entry]]
 
 
 @dataclass(slots=True, eq=False)
@@ -108,15 +110,21 @@ class Search:
             entry.leave_out("interrupted" if self.interrupted() else OUT_OF_TIME)
 
     def reserve(self) -> float:
-        """Seconds needed to fit the members again once they are chosen, and for the end of the run."""
-        each = [self.refit_seconds(entry) for entry in self.entries if entry.predictions is not None]
-        return max([sum(each) / self.fits.slots, *each]) + self.budget.end
+        """Seconds kept for the end of the run, and to fit the members of the answer again."""
+        return self._reserve_for(*self.rules.members())
 
-    def refit_seconds(self, entry: Entry) -> float:
-        """Seconds of a fit to all subgraphs."""
-        pool = self.fits.pool
+    def _reserve_for(self, *entries: Entry) -> float:
+        """Seconds kept if some candidates are the answer: at most half of all for their fits to all subgraphs."""
+        return min(self.refit_seconds(entries), self.budget.seconds / 2) + self.budget.end
+
+    def refit_seconds(self, entries: Sequence[Entry]) -> float:
+        """Seconds of fits to all subgraphs, as many at once as possible."""
+        pool, slots = self.fits.pool, self.fits.slots
         size = len(pool.given.subgraphs) / max(1, len(pool.dataset.subgraphs))
-        return _REFIT * size * entry.fit_seconds
+        each = [_REFIT * size * entry.fit_seconds for entry in entries]
+        # A sample's work that fits share is done again for all subgraphs; most of it once for all candidates.
+        shared = max([size * self.fits.shared_seconds(entry) for entry in entries], default=0.0) if size > 1 else 0.0
+        return max([sum(each) / slots, *each]) + shared / slots
 
     def _open(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.predictions is None and not entry.dropped]
@@ -130,28 +138,30 @@ class Search:
         return [fold for fold in range(len(self._of(0))) if (0, fold) not in entry.folds]
 
     def _cost(self, entry: Entry) -> float:
-        """Seconds of the fits of a candidate that are missing, the final one among them."""
-        return len(self._missing(entry)) * entry.fit_seconds + self.refit_seconds(entry)
+        """Seconds of the fits of a candidate to folds that are missing."""
+        return len(self._missing(entry)) * entry.fit_seconds
 
     def _has_time(self, entries: Sequence[Entry]) -> bool:
-        """Whether there is time for all folds of candidates, as far as their first folds tell."""
+        """Whether there is time for all folds of candidates, as far as their first folds tell, and to fit one again."""
         if not all((0, 0) in entry.folds or entry.dropped for entry in entries):
             return True
-        return sum(map(self._cost, entries)) <= (self.budget.left - self.reserve()) * self.fits.slots
+        left = self.budget.left - max([self.reserve(), *map(self._reserve_for, entries)])
+        return sum(map(self._cost, entries)) <= left * self.fits.slots
 
     def _plan(self, entries: Sequence[Entry]) -> list[tuple[Entry, int, int]]:
         """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
-        left = (self.budget.left - self.reserve()) * self.fits.slots
-        cost = {entry.name: self._cost(entry) for entry in entries}
+        used = 0.0
+        cost = {entry.name: self._cost(entry) / self.fits.slots for entry in entries}
         gains = {entry.name: self.rules.gain(*self.predicted(entry, 1)) for entry in entries}
         planned: list[tuple[Entry, int, int]] = []
         for entry in sorted(entries, key=lambda entry: -gains[entry.name] / max(1e-3, cost[entry.name])):
+            left = self.budget.left - max(self.reserve(), self._reserve_for(entry)) - used
             if cost[entry.name] <= left:
-                left -= cost[entry.name]
+                used += cost[entry.name]
                 planned += [(entry, 0, fold) for fold in self._missing(entry)]
             else:
-                needs, has = cost[entry.name] / self.fits.slots, max(0.0, left) / self.fits.slots
-                entry.leave_out(f"left out: needs about {needs:.0f} s more, and {has:.0f} s were left")
+                needs, has = cost[entry.name] + self.refit_seconds([entry]), self.budget.left - self.budget.end - used
+                entry.leave_out(f"left out: needs about {needs:.0f} s more, and {max(0.0, has):.0f} s were left")
         return planned
 
     def _fit_folds(self, wanted: Sequence[tuple[Entry, int, int]], while_time: Sequence[Entry] = ()) -> None:
@@ -255,7 +265,7 @@ class Search:
 def out_of_fold(recipe: Recipe, pool: CrossValidation, folds: int, options: TrainOptions) -> NDArray[np.float32]:
     """Out-of-fold predictions of one recipe (1, n, outputs), fitted in this process, however long it takes."""
     entry = Entry(recipe.name, recipe)
-    rules = Rules(gain=lambda *_: 0.0, cannot_win=lambda _: "", behind=lambda *_: "")
+    rules = Rules(gain=lambda *_: 0.0, cannot_win=lambda _: "", behind=lambda *_: "", members=list)
     with open_fits(pool, options, here=True) as fits:
         Search(fits, [entry], folds, Budget(math.inf), rules, on_judged=lambda _: None, on_change=lambda _: None).run()
     if entry.predictions is None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from scipy import special
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
@@ -16,7 +17,7 @@ from subgnn.channels.topology import Standard, subgraph_statistics
 from subgnn.errors import DataWarning, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, outputs_of
-from subgnn.models.kernel_machines import kernel_machine, rows, shared, views
+from subgnn.models.kernel_machines import kernel_machine, newton, rows, shared, views
 from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
@@ -118,9 +119,20 @@ def test_more_training_subgraphs_than_landmarks(monkeypatch):
     some, _ = solved(data, "diffusion.inverse_penalty=1.0")
     np.testing.assert_allclose(special.softmax(some, axis=1), special.softmax(whole, axis=1), atol=0.1)
     assert not np.array_equal(some, whole)
-    monkeypatch.setattr(rows, "ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr(newton, "ROWS_AT_A_TIME", 3)
     in_blocks, _ = solved(data, "diffusion.inverse_penalty=1.0")
     np.testing.assert_allclose(in_blocks, some, rtol=1e-6, atol=1e-6)
+    monkeypatch.setattr(kernel_machine, "_LARGEST_KERNEL", 3 * len(examples.train))
+    fewest, fewer = solved(data, "diffusion.inverse_penalty=1.0")[0], kernel_machine._num_landmarks(len(examples.train))
+    assert fewer == 3
+    assert not np.array_equal(fewest, some)
+
+
+def test_empty_columns_are_left_out():
+    dense = np.array([[0, 2, 0, 1], [0, 0, 0, 3]], np.float32)
+    narrow, places = rows.used_columns(scipy.sparse.csr_array(dense))
+    assert places.tolist() == [1, 3]
+    assert (narrow.toarray() == dense[:, places]).all()
 
 
 def test_diffusions_and_products_are_computed_once_for_many_splits_and_views(monkeypatch):

@@ -28,11 +28,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.diffusion import diffuse_values, walks_of
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
-from subgnn.data.own_times import times_of
 from subgnn.models.baselines.scores import draw_inner_folds, fit_scales, indicators
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
@@ -46,7 +44,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
-from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
+from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces, used_columns
 from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
@@ -218,20 +216,22 @@ def _fit_groups(
     walks: Matrix, train: NDArray[np.int64], groups: _Groups, outputs: int
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
     """:func:`fit_profiles` of groups."""
-    fold, sparse = groups.fold, scipy.sparse.issparse(walks)
-    scores, columns, weights = np.zeros((len(fold), outputs)), [np.empty(0, np.int64)], [np.empty((0, outputs))]
+    fold, sparse, there = groups.fold, scipy.sparse.issparse(walks), np.arange(walks.shape[1])
+    if sparse:
+        walks, there = used_columns(walks[train])
+        walks = walks.tocsc()
+    scores, kept, weights = np.zeros((len(fold), outputs)), [np.empty(0, np.int64)], [np.empty((0, outputs))]
     step = max(1, _NUMBERS_AT_A_TIME // (groups.sums.shape[0] if sparse else len(fold)))
-    walks = walks[train].tocsc() if sparse else walks
     for begin in range(0, walks.shape[1], step):
         rows = walks[:, begin : begin + step]
         rows = (rows.tocsr() if sparse else rows[train]).astype(np.float64)
-        (*without, weight), there = groups.weights(rows)
+        (*without, weight), ends = groups.weights(rows)
         for i, one in enumerate(without):
             held = np.flatnonzero(fold == i)
             scores[held] += rows[held] @ one
-        columns.append(begin + np.flatnonzero(there))
-        weights.append(weight[there])
-    return scores, np.concatenate(columns), np.concatenate(weights)
+        kept.append(begin + np.flatnonzero(ends))
+        weights.append(weight[ends])
+    return scores, there[np.concatenate(kept)], np.concatenate(weights)
 
 
 class ProfileNetwork(nn.Module):
@@ -256,11 +256,9 @@ class ProfileNetwork(nn.Module):
         self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
-        self._of_nodes: tuple[Graph, NDArray[np.float32]] | None = None
 
     def solve(self, examples: Examples) -> None:
         source: Any = examples.inputs
-        self._of_nodes = None
         task, outputs = examples.task, len(self.bias)
         walks = _walks(source, np.arange(len(source)))
         targets = examples.targets.cpu().numpy()[examples.train]
@@ -277,30 +275,9 @@ class ProfileNetwork(nn.Module):
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         source, rows = batch
-        columns, weight = self.columns.cpu().numpy(), self.weight.cpu().numpy()
-        exact = source.settings.algorithm == "exact" and source.settings.views == _WALK
-        if exact and times_of(source.nodes) is None:
-            found = self._mean_scores(source, rows, columns, weight)
-        else:
-            walks = _walks(source, rows)
-            found = np.asarray((walks if len(columns) == walks.shape[1] else walks[:, columns]) @ weight)
-        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
+        walks, columns = _walks(source, rows), self.columns.cpu().numpy()
+        walks = walks if len(columns) == walks.shape[1] else walks[:, columns]
+        found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
+        return torch.from_numpy(found).to(self.bias.device) + self.bias
 
     forward = embed
-
-    def _mean_scores(
-        self, source: ViewSource, rows: NDArray[np.int64], columns: NDArray[np.int64], weight: Floats
-    ) -> Floats:
-        """Scores (n, outputs) without a walk for each subgraph: p_S is the mean of p_u over its nodes u.
-
-        As walks are reversible, d_u p_u(v) = d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v
-        for all u.
-        """
-        if self._of_nodes is None or self._of_nodes[0] is not source.graph:
-            every = np.zeros((source.graph.num_nodes, weight.shape[1]), np.float32)
-            every[columns] = weight
-            self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), every, source.settings.damping)
-        nodes = source.nodes.take(rows)
-        picked = self._of_nodes[1][nodes.values].astype(np.float64)
-        sums = np.add.reduceat(picked, nodes.offsets[:-1]) if len(nodes) else picked
-        return np.asarray(sums / nodes.lengths[:, None])

@@ -12,8 +12,8 @@ standardised on the training subgraphs and at most 4 deviations from their mean.
 
 Outputs are sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or logistic regression with an L2 penalty
 (``diffusion.loss``, ``regression.py``) to the kernel between training subgraphs. Of more than 4,096 of these, as many
-are drawn to stand for all of them (Nystroem's method): with L L^T the kernel between these landmarks, the others have
-the rows K L^-T.
+are drawn to stand for all of them (Nystroem's method); of more than 65,536, fewer, so that the kernel with them takes 2
+GiB. With L L^T the kernel between these landmarks, the others have the rows K L^-T.
 
 Cosines follow from inner products of the views as they are, with m the mean over the training subgraphs U,
 
@@ -48,13 +48,13 @@ from subgnn.errors import DataError, MemoryLimitError, UserError
 from subgnn.kernels.build_csr import first_bad_set
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
-from subgnn.models.kernel_machines.newton import Floats, Gram
+from subgnn.models.kernel_machines.newton import Floats, Gram, row_blocks
 from subgnn.models.kernel_machines.regression import fit_outputs
 from subgnn.models.kernel_machines.rows import (
     PRODUCT_ROWS,
     Piece,
     Rows,
-    row_blocks,
+    multiply,
     shared_pieces,
     view_of,
 )
@@ -77,7 +77,7 @@ from subgnn.rng import stream
 
 _DAMPINGS = (0.3, 0.6)
 _INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}
-_LANDMARKS = 4096
+_LANDMARKS, _LARGEST_KERNEL = 4096, 2**28
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
 _ROUNDING = 1e-3
 _JITTER = 1e-8  # added to the kernel of a landmark with itself, which is about 1
@@ -125,7 +125,7 @@ class KernelMachine(TensorModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train = data.subgraphs.indices("train")
         nodes = used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(
-            train[draw_landmarks(len(train), _LANDMARKS, data.seed)]
+            train[draw_landmarks(len(train), _num_landmarks(len(train)), data.seed)]
         )
         return {name: torch.from_numpy(array) for name, array in set_arrays(nodes).items()}
 
@@ -333,7 +333,7 @@ class ViewSource(HostSource):
         """The kernel between training subgraphs; the last one is kept, for further penalties."""
         key = (damping, seed, train.tobytes())
         if self._trained is None or self._trained[0] != key:
-            chosen = draw_landmarks(len(train), _LANDMARKS, seed)
+            chosen = draw_landmarks(len(train), _num_landmarks(len(train)), seed)
             views, kernel = self.views(damping), self.settings.kernel
             found = TrainingKernel.of(views, train, chosen, kernel=kernel, shares=_shares(self.settings))
             self._trained = key, found
@@ -402,7 +402,7 @@ class KernelNetwork(nn.Module):
         if other is source:
             products = [views[name].products(rows, places) for name in compared]
         else:
-            products = [views[name].products_with(rows, known[name], places) for name in compared]
+            products = [multiply(views[name].values[rows], known[name].chosen(places)) for name in compared]
         standard, statistics = None, None
         if self.statistics:
             standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
@@ -415,6 +415,11 @@ class KernelNetwork(nn.Module):
         return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
 
     forward = embed
+
+
+def _num_landmarks(count: int) -> int:
+    """The most landmarks of a number of training subgraphs."""
+    return max(1, min(_LANDMARKS, _LARGEST_KERNEL // max(1, count)))
 
 
 def draw_landmarks(count: int, most: int, seed: int) -> NDArray[np.int64]:

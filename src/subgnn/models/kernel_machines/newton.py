@@ -35,9 +35,16 @@ Precision = type[np.floating[Any]]
 TOLERANCE = 1e-8
 STEPS, SHORTER = 150, 30
 """The most steps of Newton's method, and the most times that one of them is shortened."""
+ROWS_AT_A_TIME = 8192
+"""Rows that are copied, or whose products and kernels are in memory at the same time."""
 _SINGLE_STEPS, _INNER_STEPS = 40, 2000
 _LEADING, _ACCURATE = 256, 1e-3  # eigenvalues that precondition: how many, and from which part of the largest on
 _UPHILL = 0.1  # of the slope at the start of a step, at its end
+
+
+def row_blocks(count: int) -> list[slice]:
+    """Consecutive blocks of :data:`ROWS_AT_A_TIME` rows."""
+    return [slice(begin, min(begin + ROWS_AT_A_TIME, count)) for begin in range(0, count, ROWS_AT_A_TIME)]
 
 
 @dataclass(slots=True, eq=False)
@@ -145,10 +152,23 @@ class _Linear:
         self._prepare()
 
     def _prepare(self) -> None:
-        dense = isinstance(self.rows, np.ndarray)
-        self.turned = self.rows.T if dense else self.rows.T.tocsr()
-        self.squares = self.turned * self.turned if dense else self.turned.multiply(self.turned).tocsr()
-        self.single = self.rows.astype(np.float32), self.turned.astype(np.float32)
+        single, self.squares = self.rows.astype(np.float32), None
+        self.turned: Any = self.rows.T
+        if isinstance(self.rows, np.ndarray):
+            self.single = single, single.T
+            return
+        self.turned = self.turned.tocsr()
+        self.squares = self.turned.multiply(self.turned).tocsr()
+        self.single = single, self.turned.astype(np.float32)
+
+    def _curvature(self, spread: Floats) -> Floats:
+        """Sums of squared rows (r, K), by the spread of each (n, K)."""
+        if self.squares is not None:
+            return np.asarray(self.squares @ spread)
+        found = np.zeros((len(self.turned), spread.shape[1]))
+        for block in row_blocks(len(spread)):
+            found += np.square(self.turned[:, block]) @ spread[block]
+        return found
 
     def start(self) -> Floats:
         """No weights, and biases that give the frequencies of classes, or the mean."""
@@ -194,7 +214,7 @@ class _Linear:
             change = bend(rows @ v[:-1] + v[-1])
             return np.concatenate([self.c * (turned @ change) + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
-        diagonal = np.concatenate([1 + self.c * (self.squares @ spread), self.c * spread.sum(axis=0, keepdims=True)])
+        diagonal = np.concatenate([1 + self.c * self._curvature(spread), self.c * spread.sum(axis=0, keepdims=True)])
         diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
         return self._solved(product, gradient, diagonal, kind)
 

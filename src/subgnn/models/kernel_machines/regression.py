@@ -17,7 +17,17 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.models.kernel_machines.newton import SHORTER, STEPS, TOLERANCE, Floats, Gram, Path, fit_linear, softmax
+from subgnn.models.kernel_machines.newton import (
+    SHORTER,
+    STEPS,
+    TOLERANCE,
+    Floats,
+    Gram,
+    Path,
+    fit_linear,
+    row_blocks,
+    softmax,
+)
 from subgnn.task import TaskName, task_of
 
 Objective = Callable[[Floats], tuple[float, Floats]]
@@ -216,15 +226,27 @@ def fit_ridge(
 
 
 def _primal_ridge(rows: Any, targets: Floats, c: float, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    wide = np.hstack([rows, np.ones((len(rows), 1))])
-    scaled = wide * weights[:, None]
-    matrix = scaled.T @ wide
-    matrix[np.arange(rows.shape[1]), np.arange(rows.shape[1])] += 1 / c
+    """With X = [rows, 1], of which a block is in memory at a time."""
+    width = rows.shape[1] + 1
+    matrix, turned = np.zeros((width, width)), np.zeros((width, targets.shape[1]))
+
+    def with_ones(block: slice) -> Floats:
+        return np.hstack([rows[block], np.ones((block.stop - block.start, 1))])
+
+    for block in row_blocks(len(rows)):
+        wide = with_ones(block)
+        scaled = (wide * weights[block, None]).T
+        matrix += scaled @ wide
+        turned += scaled @ targets[block]
+    matrix[np.arange(width - 1), np.arange(width - 1)] += 1 / c
     factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    found = scipy.linalg.cho_solve((factor, True), scaled.T @ targets)
-    turned = scipy.linalg.solve_triangular(factor, wide.T, lower=True, check_finite=False)
-    leverage = weights * np.einsum("ji,ji->i", turned, turned)
-    left_out = targets - (targets - wide @ found) / np.maximum(1 - leverage, 1e-6)[:, None]
+    found = scipy.linalg.cho_solve((factor, True), turned)
+    left_out = np.empty_like(targets)
+    for block in row_blocks(len(rows)):
+        wide, own = with_ones(block), targets[block]
+        inner = scipy.linalg.solve_triangular(factor, wide.T, lower=True, check_finite=False)
+        leverage = weights[block] * np.einsum("ji,ji->i", inner, inner)
+        left_out[block] = own - (own - wide @ found) / np.maximum(1 - leverage, 1e-6)[:, None]
     return found[:-1], found[-1], left_out
 
 

@@ -20,10 +20,11 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, walks_of
-from subgnn.channels.topology import subgraph_statistics
+from subgnn.channels.topology import LARGE, graph_cores, subgraph_statistics
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, MemoryLimitError
+from subgnn.models.kernel_machines.newton import row_blocks
 from subgnn.models.kernel_machines.shared import SHARED
 from subgnn.models.kernel_machines.views import (
     DIFFUSED,
@@ -43,8 +44,6 @@ from subgnn.storage.files import json_digest
 
 PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
-ROWS_AT_A_TIME = 8192
-"""Subgraphs whose products and kernels are in memory at the same time, if the result is kept for all of them."""
 _FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
 _COLUMNS_AT_A_TIME = 4096
 _DENSE_IS_FASTER = 200.0  # times, for each number: measured on bags and one-hop views
@@ -101,26 +100,6 @@ class Rows:
             return multiply(self.values[rows], self.values[others])
         return self._products[np.ix_(rows, others)]
 
-    def products_with(self, rows: NDArray[np.int64], known: Rows, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Inner products (rows, places) of chosen rows with rows of the same view of other subgraphs.
-
-        Dense ones are multiplied in single precision, less the mean m of the known rows, v . w = (v - m) . w + m . w.
-        """
-        own, others = self.chosen(rows), known.chosen(places)
-        if scipy.sparse.issparse(own):
-            return multiply(own, others)
-        (mean, with_mean), found = known._mean, np.zeros((len(own), len(others)))
-        for columns in column_blocks(len(mean)):
-            found += (own[:, columns] - mean[columns]) @ others[:, columns].T
-        return found + with_mean[places]
-
-    @cached_property
-    def _mean(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """The mean of all rows (N,), and the inner product of each row with it (n,)."""
-        mean = self.values.mean(axis=0, dtype=np.float64).astype(np.float32)
-        parts = (self.values[:, c].astype(np.float64) @ mean[c].astype(np.float64) for c in column_blocks(len(mean)))
-        return mean, sum(parts, np.zeros(self._count))
-
     def prepare(self, *, products: bool) -> None:
         """Compute what fits share: inner products, or what the view is computed from."""
         _ = self._products if products and self._count <= PRODUCT_ROWS else self._base
@@ -149,7 +128,8 @@ def multiply_all(base: Matrix, transform: Transform) -> NDArray[np.float64]:
         turned = rows.tocsc()[:, np.flatnonzero(used)]
         width = turned.shape[1]
     found, with_mean, of_mean = np.zeros((count, count)), np.zeros(count), 0.0
-    for columns in column_blocks(width):
+    for begin in range(0, width, _COLUMNS_AT_A_TIME):
+        columns = slice(begin, min(width, begin + _COLUMNS_AT_A_TIME))
         part = turned[:, columns].toarray() if scipy.sparse.issparse(base) else transform(base[:, columns], columns)
         mean = part.mean(axis=0, dtype=np.float64).astype(np.float32)
         with_mean += part.astype(np.float64) @ mean.astype(np.float64)
@@ -176,14 +156,14 @@ def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
     return found
 
 
-def row_blocks(count: int) -> list[slice]:
-    """Consecutive blocks of :data:`ROWS_AT_A_TIME` rows."""
-    return [slice(begin, min(begin + ROWS_AT_A_TIME, count)) for begin in range(0, count, ROWS_AT_A_TIME)]
-
-
-def column_blocks(width: int) -> list[slice]:
-    """Consecutive blocks of columns that are multiplied at a time."""
-    return [slice(begin, min(begin + _COLUMNS_AT_A_TIME, width)) for begin in range(0, width, _COLUMNS_AT_A_TIME)]
+def used_columns(rows: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, NDArray[np.int64]]:
+    """Sparse rows (n, N) without their empty columns (n, m), and the places of the others (m,)."""
+    used = np.zeros(rows.shape[1], np.bool_)
+    used[rows.indices] = True
+    places = np.flatnonzero(used)
+    index = np.cumsum(used, dtype=np.int32) - 1
+    shape = rows.shape[0], len(places)
+    return scipy.sparse.csr_array((rows.data, index[rows.indices], rows.indptr), shape=shape), places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -430,7 +410,8 @@ def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: Diffusion
 class Piece:
     """A piece of the work that fits share, computed when it is called; equal pieces are the same work.
 
-    It is a part of a diffusion, the whole of one or statistics, or with ``products``, the inner products of a view.
+    It is a part of a diffusion, the whole of one or statistics, or with ``products``, the inner products of a view. The
+    part of statistics is the core numbers of the graph.
     """
 
     view: str
@@ -438,10 +419,18 @@ class Piece:
     part: int | None = None
     products: bool = False
 
+    @property
+    def of_graph(self) -> bool:
+        """Whether it does not depend on the subgraphs."""
+        return self.view == TOPOLOGY and self.part is not None
+
     def __call__(self, graph: Graph, nodes: Ragged) -> None:
         """Compute it; the graph is undirected."""
         if self.part is None:
             view_of(graph, nodes, self.view, self.settings, keep=True).prepare(products=self.products)
+            return
+        if self.of_graph:
+            graph_cores(graph)
             return
         view, nodes = view_and_rows(self.view, nodes)
         _, way, of_type = split_view(view)
@@ -472,6 +461,8 @@ def shared_pieces(
         else:
             own = DiffusionSettings(weighted=settings.weighted, directed=settings.directed and kind == TOPOLOGY)
             whole += [Piece(view, own)] if kind == TOPOLOGY else []
+            if kind == TOPOLOGY and len(graph.neighbors) >= LARGE and times_of(nodes) is None:
+                parts.insert(0, Piece(TOPOLOGY, DiffusionSettings(), 0))
         if products and kind != TOPOLOGY and len(nodes) <= PRODUCT_ROWS:
             multiplied.append(Piece(view, own, products=True))
     return [stage for stage in (parts, whole, multiplied) if stage]
