@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
@@ -34,6 +33,7 @@ from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encode
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings, encode_vectors, read_vectors
 from subgnn.errors import MemoryLimitError, UserError, choices
+from subgnn.parallel.device import OneDevice
 from subgnn.parallel.memory import limit
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
@@ -145,7 +145,7 @@ class _Fitting:
         self, encoder: Encoder, sampler: Sampler, split: EdgeSplit, settings: PretrainSettings, device: str
     ) -> None:
         self.encoder, self.sampler, self.split, self.settings = encoder, sampler, split, settings
-        self.fabric, self.best_epoch, self.best_vectors = Fabric(accelerator=device, devices=1), -1, torch.empty(0)
+        self.fabric, self.best_epoch, self.best_vectors = OneDevice(device), -1, torch.empty(0)
         optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
         self.wrapped, self.optimizer = self.fabric.setup(encoder, optimizer)
 

@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from inspect import signature
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numba
 import numpy as np
 import torch
-from lightning.fabric import Fabric
-from lightning.fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
-from lightning.fabric.strategies import DDPStrategy
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
@@ -30,7 +27,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from subgnn.models.examples import Outputs, Source, outputs_of
 from subgnn.models.subgnn.layer import BatchNorm, StateNorm
+from subgnn.parallel.device import OneDevice
 from subgnn.task import TaskName, task_of
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric as ManyDevices
+
+Fabric: TypeAlias = "OneDevice | ManyDevices"
+"""The devices of a training."""
 
 TIMEOUT = timedelta(minutes=30)
 """How long a rank waits for the others before they count as lost; one that has died is noticed at once."""
@@ -73,14 +77,17 @@ def quiet_lightning() -> None:
 def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
     """One device, or this rank's among several, which :func:`in_turn` connects; ``device`` is auto, cpu or cuda."""
     if ranks is None:
-        # Explicit, so that a training on one device inside another program's torchrun stays on one.
-        return Fabric(accelerator=device, devices=1, plugins=[LightningEnvironment()])
+        return OneDevice(device)
+    from lightning.fabric import Fabric as ManyDevices
+    from lightning.fabric.plugins.environments import TorchElasticEnvironment
+    from lightning.fabric.strategies import DDPStrategy
+
     # Some weights may be unused, as those of a layer whose output nothing reads. Buffers are equal on
     # all ranks anyway, and ranks that evaluate unequal numbers of batches must not wait for each other's.
     newer = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
     buffers = {"forward_sync_buffers" if newer else "broadcast_buffers": False}
     strategy = DDPStrategy(timeout=TIMEOUT, find_unused_parameters=True, **buffers)
-    return Fabric(
+    return ManyDevices(
         accelerator=device,
         devices=ranks.local_size,
         num_nodes=ranks.nodes,
@@ -90,7 +97,7 @@ def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
 
 
 @contextmanager
-def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
+def in_turn(fabric: Any, ranks: Ranks | None) -> Iterator[None]:
     """Run the block on the first rank of each machine, then on the others, which find its results in the cache.
 
     The ranks are connected at the end of the block, not before: the first may take longer than :data:`TIMEOUT`.
@@ -115,7 +122,7 @@ def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
     _share_cores(ranks.local_size)
 
 
-def disconnect(fabric: Fabric) -> None:
+def disconnect(fabric: Any) -> None:
     """Disconnect from the other ranks; a process that ends while it is connected may be aborted."""
     fabric.barrier()
     torch.distributed.destroy_process_group()

@@ -24,7 +24,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -50,7 +49,7 @@ from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Member, Seconds
 from subgnn.task import task_of
-from subgnn.training.devices import make_fabric, use_global_batch
+from subgnn.training.devices import Fabric, make_fabric, use_global_batch
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, run_epochs
 from subgnn.training.steps import Fitting
 

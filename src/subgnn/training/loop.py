@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -26,7 +25,7 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
 from subgnn.models.examples import PaddableSource, evaluate, validation_score
 from subgnn.rng import stream, stream_key
-from subgnn.training.devices import outputs_over_ranks
+from subgnn.training.devices import Fabric, outputs_over_ranks
 from subgnn.training.steps import Fitting, GraphedOutputs, GraphedSteps, Steps, adam, set_rate
 
 State = dict[str, Any]
@@ -77,7 +76,8 @@ def run_epochs(
     examples, settings, fabric = fitting.examples, fitting.settings, fitting.fabric
     graphed = fabric.device.type == "cuda" and isinstance(examples.inputs, PaddableSource) and fabric.world_size == 1
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
-    wrapped.mark_forward_method("embed")
+    if fabric.world_size > 1:
+        wrapped.mark_forward_method("embed")
     plain = Steps(wrapped, optimizer, fitting)
     captured = GraphedSteps(plain) if graphed else None
     step, compute = captured or plain, outputs_over_ranks(fabric)

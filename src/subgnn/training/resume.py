@@ -9,13 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lightning.fabric import Fabric
-
 from subgnn.errors import DataError, warn
 from subgnn.models.registry import trainable_model_of
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.arrays import Damaged, Format, load_state, save_state
-from subgnn.training.devices import any_rank
+from subgnn.training.devices import Fabric, any_rank
 from subgnn.training.logs import MetricsLog, Record
 from subgnn.training.loop import Progress, State
 from subgnn.training.options import RunOptions

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 
 from subgnn.config.settings import AutoSettings, Recipe, TrainingSettings
 from subgnn.data.dataset import Dataset
@@ -30,7 +29,7 @@ from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
 from subgnn.task import TaskName, task_of
 from subgnn.training.cross_validation import CrossValidation
-from subgnn.training.devices import Ranks, disconnect, in_turn, make_fabric
+from subgnn.training.devices import Fabric, Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
 from subgnn.training.logs import RunLoggers, check_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun

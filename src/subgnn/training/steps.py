@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -22,7 +21,7 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.errors import warn
 from subgnn.models.examples import Examples, PaddableSource, outputs_of, single_precision
 from subgnn.task import task_of
-from subgnn.training.devices import global_modules, part_of_loss, share_of
+from subgnn.training.devices import Fabric, global_modules, part_of_loss, share_of
 
 _WARM_UP = 3  # steps that run directly before one is captured
 

@@ -1,0 +1,45 @@
+"""One device for one process, with the methods of Lightning's ``Fabric`` that training uses.
+
+Lightning takes seconds to import, so only training on several devices does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from subgnn.errors import UserError
+
+
+class OneDevice:
+    """The CPU or a GPU; ``name`` is auto, cpu or cuda, and auto is a GPU where there is one."""
+
+    world_size, global_rank, is_global_zero = 1, 0, True
+
+    def __init__(self, name: str) -> None:
+        if name == "cuda" and not torch.cuda.is_available():
+            raise UserError("no GPU was found", where="--device cuda", hint="use --device cpu or auto")
+        use_gpu = name != "cpu" and torch.cuda.is_available()
+        self.device = torch.device("cuda", torch.cuda.current_device()) if use_gpu else torch.device("cpu")
+
+    def setup(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
+        """The model on the device, and its optimizer."""
+        return model.to(self.device), optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute gradients."""
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def clip_gradients(self, model: nn.Module, _: Any, *, max_norm: float, error_if_nonfinite: bool) -> None:
+        """Scale the gradients to a norm of at most ``max_norm``."""
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
+
+    def broadcast(self, value: Any) -> Any:
+        """The value of the first process, which is this one."""
+        return value
+
+    def all_reduce(self, value: Any, **_: Any) -> Any:
+        """The sum over processes."""
+        return value
