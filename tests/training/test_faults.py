@@ -23,6 +23,7 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
+from subgnn.reports.model_card import MODEL_CARD
 from subgnn.result import RESULTS
 from subgnn.task import MultiClass
 from subgnn.training import resume
@@ -56,7 +57,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS])
+FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS, MODEL_CARD])
 
 
 @pytest.fixture(scope="module")

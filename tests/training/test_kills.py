@@ -14,6 +14,7 @@ import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.reports.model_card import MODEL_CARD
 from subgnn.result import RESULTS
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
@@ -113,4 +114,6 @@ def _assert_equal(a: Path, b: Path) -> None:
     for name, value in ours.items():
         assert torch.equal(value, theirs[name]), name
     assert (a / METRICS).read_text() == (b / METRICS).read_text()
-    assert sorted(path.name for path in b.iterdir()) == sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS])
+    assert sorted(path.name for path in b.iterdir()) == sorted(
+        [RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS, MODEL_CARD]
+    )
