@@ -98,7 +98,7 @@ def test_ppi_bp_as_json_with_labels_and_settings(ppi, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("ppi-pb",), "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro; did you mean"),
+        (("ppi-pb",), "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro, patients, "),
         (("hpo-neuro",), "hpo-neuro: --orphapacket is missing: Orphanet's rare diseases as ORPHApacket JSON; it is"),
         (("hpo-metab", "--go", "x"), "hpo-metab: --go is not one of its sources"),
         (("hpo-metab", "--orphapacket", "none", "--hpo", "none"), "none"),

@@ -151,6 +151,11 @@ def diffuse(walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgre
     return found
 
 
+def diffuse_values(walks: Walks, values: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
+    """The mean of values (N, B) where a walk from each node ends (N, B); the graph is undirected."""
+    return chebyshev_series(*walks.graph.csr, walks.weights, walks.degrees, values, coefficients(damping))
+
+
 def push_bound(walks: Walks, damping: float, edges: int) -> float:
     """How much p_c(v) / pi(v) may exceed the result of :func:`diffuse_nearby`: epsilon times the sum of degrees."""
     return walks.volume / walks.loop / ((1 - damping) * edges)

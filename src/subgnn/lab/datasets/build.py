@@ -13,12 +13,13 @@ from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
 from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep, read_settings
 from subgnn.lab.datasets.ppi_bp import PPI_BP
+from subgnn.lab.datasets.public_sets import PUBLIC_SETS
 from subgnn.lab.datasets.rare_diseases import HPO_METAB, HPO_NEURO
 from subgnn.parallel.progress import ignore
 from subgnn.storage.files import file_digest
 from subgnn.versions import __version__
 
-BUILDERS: dict[str, Builder] = {builder.name: builder for builder in (PPI_BP, HPO_METAB, HPO_NEURO)}
+BUILDERS: dict[str, Builder] = {builder.name: builder for builder in (PPI_BP, HPO_METAB, HPO_NEURO, *PUBLIC_SETS)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,7 +85,7 @@ def read_orphapackets(path: Path) -> Orphanet:
     """Read every entry of a folder of JSON files, or of an archive of them, which is not unpacked to disk."""
     disorders: dict[str, Disorder] = {}
     version = ""
-    for number, (name, content) in enumerate(_files(path), 1):
+    for number, (name, content) in enumerate(json_files(path), 1):
         where = f"{path}: record {number} ({name})"
         entry = _field(parse_json(content, where, _ACCEPTED), "Orphapacket", where)
         disorder = _disorder(entry, f"{where}: Orphapacket")
@@ -138,7 +138,7 @@ def _entries(entry: dict[str, Any], key: str, wrapper: str) -> Iterator[Any]:
         yield from inner if isinstance(inner, list) else [inner]
 
 
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+def json_files(path: Path) -> Iterator[tuple[str, bytes]]:
     """Name and content of each JSON file, within limits."""
     if not path.exists():
         raise DataError("no such file or folder", where=str(path), hint=_ACCEPTED)

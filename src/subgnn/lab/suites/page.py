@@ -59,8 +59,8 @@ def _facts(benchmark: Benchmark) -> list[tuple[str, str]]:
         ("Selection", "on validation; test is scored once"),
         (
             "95 % interval",
-            "1.96 √(p (1 - p) / n + s² / r): n test subgraphs as if each were right or wrong, and the deviation s of r "
-            "seeds; by folds without the second term, as every subgraph is tested once",
+            "1.96 √(q (1 - q) / (n + 4) + s² / r), q = (p n + 2) / (n + 4): n test subgraphs, each right or wrong, and "
+            "the deviation s of r seeds; by folds without the second term, as every subgraph is tested once",
         ),
         ("Commits", ", ".join(sorted(name for name in done["commit"].unique() if name)) or "not known"),
         ("Devices", ", ".join(sorted(name for name in done["device"].unique() if name)) or "not known"),

@@ -134,10 +134,10 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
     """One row for each dataset, protocol and model: means over its runs, spread and 95 % interval of micro-F1.
 
-    Of several variants of a model, the row is that of the best mean *validation* score. The interval has the
-    variance of the score over test subgraphs, as if each were right or wrong by itself, and that of the mean over
-    seeds: ``1.96 * sqrt(p (1 - p) / tested + s^2 / n)``. By folds, it has the
-    first alone, as every subgraph is tested once.
+    Of several variants of a model, the row is that of the best mean *validation* score. The interval has the variance
+    of the score over test subgraphs, as if each were right or wrong by itself, and that of the mean over r seeds:
+    ``1.96 * sqrt(q (1 - q) / (n + 4) + s^2 / r)`` with ``q = (p n + 2) / (n + 4)`` (Agresti and Coull), which is not 0
+    where all n are right. By folds, it has the first term alone, as every subgraph is tested once.
     """
     done = with_labels(table)[table["failure"].eq("")]
     found = []
@@ -152,7 +152,8 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
         spread = float(mine["micro_f1"].std(ddof=1)) if n > 1 else 0.0
         if folds and tested:
             score = float((mine["micro_f1"] * mine["tested"]).sum() / tested)
-        variance = (score * (1 - score) / tested if tested > 0 else np.nan) + (0.0 if folds else spread**2 / n)
+        share = (score * tested + 2) / (tested + 4)
+        variance = (share * (1 - share) / (tested + 4) if tested > 0 else np.nan) + (0.0 if folds else spread**2 / n)
         found.append(
             {
                 "dataset": dataset,

