@@ -169,10 +169,10 @@ def test_what_cannot_be_matched_is_refused(dataset, run_of, tmp_path):
         if path.is_file():
             (damaged / path.name).write_bytes(path.read_bytes())
     checkpoint = load_checkpoint(run / CHECKPOINT)
-    columns = checkpoint.weights["columns"].clone()
-    columns[0] = -5
-    save_checkpoint(replace(checkpoint, weights=checkpoint.weights | {"columns": columns}), damaged / CHECKPOINT)
-    with pytest.raises(DataError, match="columns of its bag"):
+    nodes = checkpoint.weights["nodes"].clone()
+    nodes[0] = -5
+    save_checkpoint(replace(checkpoint, weights=checkpoint.weights | {"nodes": nodes}), damaged / CHECKPOINT)
+    with pytest.raises(DataError, match="not in the graph"):
         open_run(damaged, graph=named(tails, heads, NODES + 1))
     (damaged / "trained_on.subgnn").write_bytes(b"nothing")
     with pytest.raises(DataError, match="train again"):

@@ -12,9 +12,12 @@ from subgnn import SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.bag import Bags, LinearBag, features
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.kernel_machines.kernel_machine import stored_sets
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import MODELS
+from subgnn.ragged import Ragged
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.dense import dense_adjacency
 from tests.models.examples import recipe, training_data
@@ -36,10 +39,11 @@ def test_each_half_has_rows_of_length_one(seed):
 
 def test_a_batch_with_empty_rows_is_only_the_bias():
     rows = sparse.csr_array(np.array([[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]))
-    model = LinearBag(torch.arange(2), 1, unit=False, balanced=False, inverse_penalty=1.0)
+    known = {"columns": torch.arange(2), "nodes": torch.arange(2), "offsets": torch.arange(3)}
+    model = LinearBag(known, 1, unit=False, balanced=False, inverse_penalty=1.0)
     model.weight.copy_(torch.tensor([[10.0], [1.0]]))
     model.bias.fill_(0.5)
-    source = Bags(rows, rows)
+    source = Bags(rows, rows, Ragged.from_rows([[], [0, 1], []]))
     assert model(source.batch(np.array([1, 0, 2]))).tolist() == [[21.5], [0.5], [0.5]]
     assert model(source.batch(np.array([0]))).tolist() == [[0.5]]
 
@@ -75,3 +79,22 @@ def test_a_run_answers_as_scikit_learn_on_the_dense_features(tmp_path, name):
     rows = data.subgraphs.indices("train")
     model = LogisticRegression(C=10.0, max_iter=10_000, tol=1e-9).fit(dense_rows[rows], data.subgraphs.targets[rows])
     np.testing.assert_allclose(found, model.predict_proba(dense_rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["binary", "multi-class", "multi-label", "regression"])
+@pytest.mark.parametrize("balance", ["none", "classes"])
+def test_weights_are_those_of_the_training_subgraphs(tmp_path, task, balance):
+    """W = X^T a, whether the fit saw rows or their inner products: on another graph a run measures X again."""
+    data, found = dataset(task), {}
+    settings = ("bag.normalize=rows", "bag.inverse_penalty=10.0", f"bag.balance={balance}")
+    for few in (0, 10**9):  # rows as they are, and inner products
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("subgnn.models.baselines.bag._FEW_ROWS", few)
+            train(data, recipe("bag-1hop", *settings), tmp_path / f"run{few}", report=False)
+        weights = found[few] = load_checkpoint(tmp_path / f"run{few}" / CHECKPOINT).weights
+        _, rows = features(data.graph, stored_sets(weights), ways=("",))
+        np.testing.assert_allclose(
+            rows[:, weights["columns"].numpy()].T @ weights["duals"], weights["weight"], atol=1e-5
+        )
+    if balance == "none":  # the others estimate what each row adds in two ways
+        np.testing.assert_allclose(found[0]["weight"], found[10**9]["weight"], atol=1e-5)

@@ -7,6 +7,9 @@ sparse: nothing of size N x N, and no column for a node that no training subgrap
 The nodes that were looked for and not found, if subgraphs have such, are a bag of their own beside these.
 With ``bag.weighted`` the bag is spread by the weights of edges, and with ``bag.directed`` it is spread twice,
 along edges and against them, where the graph has these.
+
+The weights of nodes are W = X^T a, with X the rows of the training subgraphs and a few numbers for each of these. A
+checkpoint holds a and the subgraphs, too: on another graph, X is measured again, and a stays.
 """
 
 from __future__ import annotations
@@ -35,11 +38,12 @@ from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.data.subgraphs import absent_of, absent_rows
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.kernel_machines.kernel_machine import SET_ARRAYS, moved_landmarks, set_arrays, wrong_node_sets
 from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import ABSENT, WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
-from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
@@ -76,8 +80,11 @@ class BagModel(TensorModel):
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
-        through = "takes part through its neighbours alone" if one_hop else "counts for nothing"
-        self.on_new_graph = f"a new node has no weight of its own, and {through}"
+        self.on_new_graph = (
+            "the training subgraphs are spread over the new graph; new nodes near them get weights, others have none"
+            if one_hop
+            else "a new node has no weight of its own, and counts for nothing"
+        )
 
     def sees(self, settings: Settings) -> View:
         return "surroundings" if self.one_hop else "nodes"
@@ -122,48 +129,51 @@ class BagModel(TensorModel):
         return (WAYS if directed else ("",)) if self.one_hop else ()
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """``columns``: those of the features that some training subgraph has a value in."""
-        graph, subgraphs = data.graph, data.subgraphs
-        inside = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+        """``columns``: those of the features that some training subgraph has a value in; and these subgraphs."""
+        graph, known = data.graph, data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+        inside = np.unique(known.values).astype(np.int64)
         columns = [inside]
         for part, way in enumerate(self._ways(recipe, graph)):
             there = walks_of(graph, way).graph if way else graph
             near = np.unique(Ragged(there.neighbors, there.offsets).take(inside).values)
             columns.append((1 + part) * graph.num_nodes + near.astype(np.int64))
-        if self._has_absent(recipe, subgraphs.nodes):
-            absent = np.unique(absent_rows(subgraphs.nodes.take(subgraphs.indices("train"))).values)
+        if self._has_absent(recipe, known):
+            absent = np.unique(absent_rows(known).values)
             columns.append(len(columns) * graph.num_nodes + absent.astype(np.int64))
-        return {"columns": torch.from_numpy(np.concatenate(columns))}
+        arrays = {"columns": np.concatenate(columns)} | set_arrays(known)
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
         columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
-        ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.of(BagSettings).weighted
-        values, unit = features(graph, nodes, ways=ways, weighted=weighted)
-        if len(columns) and columns[-1] >= values.shape[1]:
-            absent = checkpoint.spec.of(BagSettings).absent * bag_of_nodes(absent_rows(nodes), graph.num_nodes)
-            values = scipy.sparse.hstack([values, absent], format="csr")
-            unit = scipy.sparse.hstack([unit, _scaled(absent, checkpoint.spec.of(BagSettings).absent)], format="csr")
-        return Bags(values[:, columns], unit[:, columns])
+        return Bags(*(part[:, columns] for part in self._measured(checkpoint.spec, graph, nodes)), nodes)
+
+    def _measured(self, spec: ModelSpec, graph: Graph, nodes: Ragged) -> tuple[Any, Any]:
+        """The features of each subgraph, with absent nodes last, as they are and scaled."""
+        settings = spec.of(BagSettings)
+        values, unit = features(graph, nodes, ways=self._ways(spec, graph), weighted=settings.weighted)
+        if not settings.absent:
+            return values, unit
+        absent = settings.absent * bag_of_nodes(absent_rows(nodes), graph.num_nodes)
+        values = scipy.sparse.hstack([values, absent], format="csr")
+        return values, scipy.sparse.hstack([unit, _scaled(absent, settings.absent)], format="csr")
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
-        """Renumber the columns; those of nodes that are gone are dropped."""
-        weights, number = checkpoint.weights, match.graph.num_nodes
-        part, node = np.divmod(weights["columns"].numpy(), match.num_old)
-        place = match.rows(node)
-        gone = np.unique(node[(place < 0) & (part == 0)])
-        match.tell_gone(len(gone), "nodes with a weight of their own are gone")
-        kept = np.flatnonzero(place >= 0)
-        columns = part[kept] * number + place[kept]
-        order = np.argsort(columns)
-        chosen = {"columns": torch.from_numpy(columns[order]), "weight": weights["weight"][kept[order]]}
-        return replace(checkpoint, weights=weights | chosen)
+        """Measure the training subgraphs on the new graph; their weights stay as they are."""
+        weights, spec = checkpoint.weights, checkpoint.spec
+        nodes, kept = moved_landmarks(weights, match)
+        rows = self._measured(spec, match.graph, nodes)[spec.of(BagSettings).normalize == "rows"]
+        columns, duals = np.unique(rows.indices).astype(np.int64), weights["duals"][kept]
+        arrays = {"columns": columns, "weight": (rows[:, columns].T @ duals.numpy()).astype(np.float32)}
+        moved = {name: torch.from_numpy(np.array(array)) for name, array in (arrays | set_arrays(nodes)).items()}
+        return replace(checkpoint, weights=weights | moved | {"duals": duals})
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
-        settings, columns = checkpoint.spec.of(BagSettings), checkpoint.weights["columns"]
+        settings, outputs = checkpoint.spec.of(BagSettings), checkpoint.spec.num_outputs
         unit, balanced = settings.normalize == "rows", settings.balance == "classes"
-        outputs, penalty = checkpoint.spec.num_outputs, settings.inverse_penalty
-        return LinearBag(columns, outputs, unit=unit, balanced=balanced, inverse_penalty=penalty)
+        return LinearBag(
+            checkpoint.weights, outputs, unit=unit, balanced=balanced, inverse_penalty=settings.inverse_penalty
+        )
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         """Every open choice of scaling, balance and penalty.
@@ -189,6 +199,7 @@ class BagModel(TensorModel):
         width = (2 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
         if not is_sorted_below(columns, width, np.int64):
             yield "the columns of its bag are not in order, or are not nodes of the graph"
+        yield from wrong_node_sets(checkpoint.weights, graph)
 
 
 def features(
@@ -235,8 +246,8 @@ class BagBatch:
 class Bags(HostSource):
     """The rows of the subgraphs over the columns that training knows."""
 
-    def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
-        self.values, self.unit = values, unit
+    def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array, nodes: Ragged) -> None:
+        self.values, self.unit, self.nodes = values, unit, nodes
         self.views: list[tuple[float, Rows]] = []
         self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
         self.paths = defaultdict[bool, Path](Path)
@@ -274,33 +285,43 @@ class LinearBag(nn.Module):
 
     Shapes:
         columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
+        nodes: (entries,) int32, offsets: (n + 1,), the training subgraphs. duals: (n, outputs) float64, with
+        weight = rows^T duals.
     """
 
     columns: Tensor
     weight: Tensor
     bias: Tensor
+    duals: Tensor
 
-    def __init__(self, columns: Tensor, outputs: int, *, unit: bool, balanced: bool, inverse_penalty: float) -> None:
+    def __init__(self, known: Weights, outputs: int, *, unit: bool, balanced: bool, inverse_penalty: float) -> None:
         super().__init__()
         self.unit, self.balanced, self.inverse_penalty = unit, balanced, inverse_penalty
-        self.register_buffer("columns", columns)
-        self.register_buffer("weight", torch.zeros(len(columns), outputs))
+        for name in ("columns", *SET_ARRAYS):
+            if name in known:
+                self.register_buffer(name, known[name])
+        self.register_buffer("weight", torch.zeros(len(known["columns"]), outputs))
         self.register_buffer("bias", torch.zeros(outputs))
+        self.register_buffer("duals", torch.zeros(len(known["offsets"]) - 1, outputs, dtype=torch.float64))
 
     def solve(self, examples: Examples) -> None:
         inputs: Any = examples.inputs
         given, rows = inputs.rows_to_fit(examples.train, unit=self.unit)
         targets = examples.targets.cpu().numpy()[examples.train]
+        balanced = self.balanced and task_of(examples.task).one_class
+        options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "path": inputs.paths[balanced]}
         if task_of(examples.task).real:
-            y = np.asarray(targets, np.float64)[:, None]
-            weight, bias = fit_linear(rows, y, self.inverse_penalty, loss="squared")
+            weight, bias = fit_linear(rows, np.asarray(targets, np.float64)[:, None], **options, loss="squared")
+        elif balanced:
+            weight, bias = fit_balanced(rows, targets, examples.task, len(self.bias), **options)
         else:
-            balanced = self.balanced and task_of(examples.task).one_class
-            fit = fit_balanced if balanced else partial(fit_outputs, loss="logistic", weights=examples.train_weights)
-            options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "path": inputs.paths[balanced]}
-            weight, bias = fit(rows, targets, examples.task, len(self.bias), **options)
-        self.weight.copy_(torch.from_numpy(np.asarray(given.T @ weight if isinstance(rows, Gram) else weight)))
-        self.bias.copy_(torch.from_numpy(bias))
+            options |= {"loss": "logistic", "weights": examples.train_weights}
+            weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), **options)
+        duals = weight if isinstance(rows, Gram) else inputs.paths[balanced].duals_of(weight, len(targets))
+        state = set_arrays(inputs.nodes.take(examples.train)) | {"duals": duals, "bias": bias.astype(np.float32)}
+        state["weight"] = np.asarray(given.T @ weight if isinstance(rows, Gram) else weight, np.float32)
+        for name, value in state.items():
+            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 
     def embed(self, batch: BagBatch) -> Tensor:
         values = batch.unit if self.unit else batch.values

@@ -49,9 +49,21 @@ def row_blocks(count: int) -> list[slice]:
 
 @dataclass(slots=True, eq=False)
 class Path:
-    """Fits to the same rows and targets with one penalty after the other; each starts from the last solution."""
+    """Fits to the same rows and targets with one penalty after the other; each starts from the last solution.
+
+    ``at`` has W and b of the last one, and ``duals`` (n, K) a of its W = X^T a: the weighted gaps between targets and
+    outputs, times C.
+    """
 
     at: Floats | None = None
+    duals: Floats | None = None
+
+    def duals_of(self, weight: Floats, rows: int) -> Floats:
+        """The duals (rows, outputs) of weights that are the last W times a scale; columns that are 0 were not fitted."""
+        found, fitted = np.zeros((rows, weight.shape[1])), weight.any(axis=0)
+        if self.at is not None and self.duals is not None and fitted.any():
+            found[:, fitted] = self.duals * (np.linalg.norm(weight) / np.linalg.norm(self.at[:-1]))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +147,7 @@ def fit_linear(
         what = f"a {loss} regression of {targets.shape[1]} outputs on {rows.shape[0]:,} rows did not converge"
         warnings.warn(f"{what} in {STEPS} steps of Newton's method", RuntimeWarning, stacklevel=2)
     if path is not None:
-        path.at = at
+        path.at, path.duals = at, linear.c * linear.each * (targets - linear.slope(at)[0])
     bias = at[-1] - at[-1].mean() if loss == "softmax" else at[-1]
     return at[:-1], bias
 
