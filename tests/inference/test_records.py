@@ -47,17 +47,46 @@ def test_recorded_answers_come_out_again_until_something_changes(run, tmp_path):
     assert first["answer"]["label"] == "low"
     found = call("verify", file)
     assert (found.code, found.out.strip()) == (0, f"{file}: 4 of 4 answers come out as recorded")
+    assert first["thresholds"] == [0.5]
     first["answer"]["scores"]["low"] -= 0.01
     other = first | {"graph_hash": "0" * 64}
     file.write_text(json.dumps(first) + "\n" + json.dumps(other) + "\n")
     changed = call("verify", file)
     assert changed.code == 2
     assert [line.partition(": ")[2][:22] for line in changed.err.splitlines()] == [
-        "the score of 'low' is ",
+        "answer: scores: low is",
         "the graph is another o",
     ]
-    file.write_text('{"record": 1, "run": 5}\n')
+    file.write_text('{"record": 2, "run": 5}\n')
     assert call("verify", file).error.startswith(f"{file}:1: not a record of an answer")
+
+
+def test_sets_of_labels_and_explanations_are_recorded_and_computed_again(run, tmp_path):
+    (tmp_path / "new.tsv").write_text("n1-n2-n3\nn30-n31\n")
+    file, given = (
+        tmp_path / "answers.jsonl",
+        ("--subgraphs", tmp_path / "new.tsv", "--record", tmp_path / "answers.jsonl"),
+    )
+    assert call("predict", run, *given, "--coverage", 0.9, "--out", tmp_path / "p.tsv").code == 0
+    assert call("explain", run, *given, "--max-nodes", 2, "--out", tmp_path / "why.json").code == 0
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0]["answer"]["coverage"] == 0.9
+    assert set(lines[0]["answer"]["labels"]) <= {"low"}
+    shown = json.loads((tmp_path / "why.json").read_text())["explanations"]
+    for line, explanation in zip(lines[2:], shown, strict=True):
+        assert line["explanation"] | explanation == line["explanation"] | {"subgraph": explanation["subgraph"]}
+    assert call("verify", file).out.strip() == f"{file}: 4 of 4 answers come out as recorded"
+    lines[0]["answer"]["labels"] = ["high", "low"]
+    lines[3]["explanation"]["by_node"][0]["contributions"]["low"] += 0.1
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = call("verify", file).err.splitlines()
+    assert [line.partition(": ")[2].partition(" is")[0] for line in told] == [
+        "answer: labels",
+        "explanation: by_node: contributions: low",
+    ]
+    assert call("predict", run, *given[:2], "--record", tmp_path, "--out", tmp_path / "q.tsv").error.startswith(
+        f"{tmp_path}: records cannot be written"
+    )
 
 
 def test_a_batch_that_differs_from_training_is_told(run, tmp_path):

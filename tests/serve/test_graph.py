@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,6 +14,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
+from subgnn.inference.verify import verify
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -69,6 +71,24 @@ def test_a_hundred_clients_see_the_old_graph_or_the_new_one(tmp_path):
         (tmp_path / "damaged").rename(path)  # the server has mapped the file that was there
         assert http.post("/api/graph").status_code == 422
         assert ask().json()["predictions"] == after[0]
+
+
+def test_a_server_records_what_it_answers(tmp_path):
+    run, path, file = run_folder(method="bag-1hop"), tmp_path / "graph.subgnn", tmp_path / "answers.jsonl"
+    write_bundle(grown(2), path)
+    runs = open_runs([f"small={run}"], limits=MANY, graph=path, record=file)
+    table = "members\nGENE0 GENE1\nnowhere NEW0\nnowhere elsewhere NEW0\n"
+    with TestClient(create_app(runs, limits=MANY), base_url=HOST) as http:
+        some = {"subgraphs": [SOME, ["NEW0", "nowhere", "elsewhere"]], "unknown": "drop"}
+        assert http.post("/api/runs/small/predict", json={**some, "coverage": 0.8}).status_code == 200
+        assert http.post("/api/runs/small/explain", json={"subgraphs": [[*SOME, "NEW1"]]}).status_code == 200
+        assert http.post("/api/runs/small/table?unknown=drop", content=table).status_code == 200
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["given"] for line in lines] == [SOME, [*SOME, "NEW1"], ["GENE0", "GENE1"], ["nowhere", "NEW0"]]
+    assert ["explanation" in line for line in lines] == [False, True, False, False]
+    assert lines[0]["answer"]["coverage"] == 0.8
+    assert [one.problem for one in verify(file)] == [""] * 4
+    assert "the graph is another one" in verify(file, data=run.parent / "data")[0].problem
 
 
 def test_a_server_without_another_graph_has_none_to_replace():

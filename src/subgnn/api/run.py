@@ -150,7 +150,8 @@ class Run:
             distance: of vectors; with ``centred``, the mean of the known ones is subtracted first.
         """
         options = SearchOptions(top, distance, include_test, by=by)
-        return answer_frame(SearchAnswers.of_subgraphs(self._known, self._query(subgraphs, unknown), options).table())
+        query = self._query(subgraphs, unknown).as_of(self.predictor.as_of_step)
+        return answer_frame(SearchAnswers.of_subgraphs(self._known, query, options).table())
 
     @cached_property
     def _known(self) -> KnownSubgraphs:
@@ -270,7 +271,7 @@ class Run:
         return as_query(subgraphs, self.graph, unknown)
 
     def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
-        return self._query(subgraphs, unknown).matched.nodes
+        return self._query(subgraphs, unknown).as_of(self.predictor.as_of_step).matched.nodes
 
     def _scores(self, split: str, *names: str) -> str:
         """Metrics of a split in words: those named, or all but the loss."""

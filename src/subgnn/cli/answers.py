@@ -15,6 +15,7 @@ from subgnn.cli.options import (
     GraphPath,
     JsonFlag,
     MemoryLimit,
+    RecordFile,
     RunPath,
     Settings,
     WorkerOptions,
@@ -84,9 +85,7 @@ def predict_subgraphs(
     *,
     run: RunPath,
     out: TableFile,
-    record: Annotated[
-        Path | None, Option(metavar="FILE", help="Append a line of JSON about each answer, for subgnn verify.")
-    ] = None,
+    record: RecordFile = None,
     wanted: PredictOptions,
     workers: WorkerOptions,
     options: AnswerOptions,
@@ -213,6 +212,7 @@ def explain_subgraphs(
     draw: Annotated[
         Path | None, Option(metavar="FILE", help="Also draw the subgraph, with its contributions: .svg, .png, .pdf.")
     ] = None,
+    record: RecordFile = None,
     options: AnswerOptions,
 ) -> None:
     """Explain predictions: contributions of nodes, components, channels and anchors to each class.
@@ -227,7 +227,7 @@ def explain_subgraphs(
     from subgnn.cli.draw import explain_file
 
     limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
-    count = explain_file(run, options, out, draw, **limits)
+    count = explain_file(run, options, out, draw, record=record, **limits)
     options.report(run, out, f"explanations of {count:,} prediction{'s' if count != 1 else ''}", num_subgraphs=count)
 
 

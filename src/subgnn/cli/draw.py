@@ -61,14 +61,14 @@ def draw_subgraphs(
     print_line(f"{pictures.written[0]}: a picture" + (f", and {n} more" if (n := len(pictures.written) - 1) else ""))
 
 
-def explain_file(run: Path, options: AnswerOptions, out: Path, draw: Path | None, **limits: Any) -> int:
+def explain_file(run: Path, options: AnswerOptions, out: Path, draw: Path | None, **given: Any) -> int:
     """Write explanations of a file of subgraphs, and pictures if they are wanted; return the number of subgraphs."""
     from subgnn.inference.explain import write_explanations
     from subgnn.reports.drawing import PictureFiles
 
     pictures = None if draw is None else PictureFiles(draw, options.force)
     on_explained = None if pictures is None else pictures.write
-    query = write_explanations(run, options.files(out), on_explained=on_explained, **limits)
+    query = write_explanations(run, options.files(out), on_explained=on_explained, **given)
     if pictures is not None:
         options.notes.extend([*pictures.notes(query), f"drawn: {', '.join(map(str, pictures.written))}"])
     return len(query)

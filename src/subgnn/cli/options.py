@@ -46,6 +46,9 @@ GraphPath = Annotated[
         "--graph", metavar="PATH", help="Another graph to answer on, such as one that has grown: a dataset or edges."
     ),
 ]
+RecordFile = Annotated[
+    Path | None, Option("--record", metavar="FILE", help="Append a line of JSON about each answer, for subgnn verify.")
+]
 RecipeName = Annotated[
     str, Option("--recipe", help="A recipe by name, a .toml file, or a run.", autocompletion=_recipes_beginning_with)
 ]

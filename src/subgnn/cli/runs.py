@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Exit, Option
 
-from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RunPath, check_paths
+from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RecordFile, RunPath, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.train import print_result
 from subgnn.storage.files import finite
@@ -45,7 +45,9 @@ def evaluate_run(
 
 
 def verify_records(
-    file: Annotated[Path, Argument(metavar="FILE", help="Records of answers, from subgnn predict --record.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="Records of answers, from --record of predict, explain or serve.")
+    ],
     run: Annotated[
         Path | None, Option(metavar="RUN", help="The run; by default the path that the records name.")
     ] = None,
@@ -61,7 +63,7 @@ def verify_records(
     $ subgnn verify answers.jsonl
     answers.jsonl: 2 of 2 answers come out as recorded
     """
-    from subgnn.inference.records import verify
+    from subgnn.inference.verify import verify
 
     checked = verify(file, run=run, data=data, graph=graph)
     wrong = [one for one in checked if one.problem]
@@ -189,6 +191,7 @@ def serve_runs(
     body_timeout: Annotated[float, Option(min=0.1, help="Timeout for receiving a request, in seconds.")] = 10.0,
     data: DataPath = None,
     graph: GraphPath = None,
+    record: RecordFile = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve runs over HTTP: predictions and explanations as JSON, and a page to explore them.
@@ -214,4 +217,5 @@ def serve_runs(
         "body_seconds": body_timeout,
     }
     given: dict[str, Any] = {"names": allowed_host or (), "data": data, "graph": graph, "limits": limits}
+    given |= {"record": record}
     serve(runs, host=host, port=port, token_file=token_file, on_ready=on_ready, **given)

@@ -76,6 +76,12 @@ def at_own_times(
     return found[0] if len(found) == 1 else join(found, np.argsort(order, kind="stable"))
 
 
+def join_lists(parts: list[list[T]], order: NDArray[np.int64]) -> list[T]:
+    """Lists one after the other, with their items in the given order."""
+    found = [item for part in parts for item in part]
+    return [found[i] for i in order]
+
+
 def join_rows(parts: list[Any], order: NDArray[np.int64]) -> Any:
     """Matrices, sparse or dense, one above the other, with their rows in the given order."""
     if scipy.sparse.issparse(parts[0]):

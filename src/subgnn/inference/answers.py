@@ -290,12 +290,15 @@ class Files:
             refuse_existing(self.out, overwrite=self.overwrite)
         return found
 
-    def read(self, graph: Graph, *, dated: bool = False) -> Query:
-        """The subgraphs, with times if they are ``dated``; a warning reports nodes that were dropped."""
+    def read(self, asked: Predictor | Graph) -> Query:
+        """The subgraphs, of a run as of their times if it measures them so; a warning reports dropped nodes."""
+        graph, step = (asked, None) if isinstance(asked, Graph) else (asked.graph, asked.as_of_step)
         with input_file(self.subgraphs) as path:
             where = path.name if self.subgraphs == STDOUT else str(path)  # not the temporary file
             reading = replace(self.reading, on_note=lambda note: self.reading.on_note(note.replace(str(path), where)))
-            query = Query.read(path, graph, reading, dated=dated)
+            query = Query.read(path, graph, reading, dated=step is not None).as_of(step)
+        if step is not None and query.members.times is None:
+            self.reading.on_note("the table has no times: subgraphs are measured on the graph as it is now")
         matched = replace(query.matched, where=where)
         matched.warn()
         return replace(query, members=replace(query.members, where=where), matched=matched)
@@ -310,7 +313,7 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
     form = files.output_format(others=[_NPY])
     predictor = files.open(run).predictor
-    query = files.read(predictor.graph, dated=predictor.as_of_step is not None)
+    query = files.read(predictor)
     return _write_vectors(predictor, query, files, form)
 
 

@@ -423,6 +423,8 @@ def complete_file(run: Path, files: Files, *, top: int, among: Path | None = Non
     opened = files.open(run)
     graph = opened.predictor.graph
     query = files.read(graph)
+    if opened.predictor.as_of_step is not None:
+        files.reading.on_note("nodes are suggested on the graph as it is now, not as of the times of subgraphs")
     candidates = None if among is None else read_candidates(among, graph, files.reading)
     completer = Completer.of_run(opened, str(run))
     return completion_table(completer, query, top=top, among=candidates), len(query)

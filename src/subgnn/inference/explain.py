@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from subgnn.data.graph import Graph
+from subgnn.data.own_times import as_rows, at_own_times, join_lists, times_of
 from subgnn.data.subgraphs import SubgraphSet, absent_of, with_absent
 from subgnn.inference.answers import Files, Query
 from subgnn.inference.explanation import (
@@ -37,6 +39,7 @@ from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun
 from subgnn.inference.own_terms import by_member, by_statistic, sentence
 from subgnn.inference.predictor import Predictor, names_of
+from subgnn.inference.records import Records
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part, distinct, open_output, write_table
@@ -102,11 +105,19 @@ class Explainer:
 
     def explain(self, subgraphs: Subgraphs) -> list[Explanation]:
         """Explain the prediction of each subgraph."""
-        rows = subgraphs.nodes if isinstance(subgraphs, SubgraphSet) else subgraphs
+        rows = self.predictor.rows(subgraphs)
         nodes = SubgraphSet.from_lists(list(rows), num_nodes=self.predictor.graph.num_nodes).nodes
-        nodes = with_absent(nodes, absent_of(rows)) if isinstance(rows, Ragged) else nodes
+        nodes = as_rows(with_absent(nodes, absent_of(rows)), times_of(rows))
         batches = [range(begin, min(begin + _BATCH, len(nodes))) for begin in range(0, len(nodes), _BATCH)]
         return [found for batch in batches for found in self._explain_batch(nodes.take(batch))]
+
+    def recorded(self, found: Sequence[Explanation]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The answers and the explanations as records hold them."""
+        limits = {"max_nodes": self.max_nodes, "max_anchors": self.max_anchors}
+        explained = [one.to_json() | limits for one in found]
+        return [
+            {"label": one["label"], "scores": one["probabilities"] or one["logits"]} for one in explained
+        ], explained
 
     def reference(self) -> NDArray[np.float32] | None:
         """The mean vectors of the background by each network and draw; None without channels or a background."""
@@ -117,9 +128,7 @@ class Explainer:
     @torch.no_grad()
     def _explain_batch(self, subgraphs: Ragged) -> Iterator[Explanation]:
         predictor = self.predictor
-        parts = induced_components(*predictor.graph.csr, subgraphs)  # by their smallest node
-        rows = iter(parts.nodes)
-        components = [[next(rows) for _ in range(count)] for count in parts.counts]
+        components = at_own_times(predictor.graph, subgraphs, _components, join_lists)
         masked = self._masked(subgraphs)
         # If the networks with channels are the whole model, its outputs are known already.
         own = self._source is predictor
@@ -184,8 +193,7 @@ class Explainer:
             smaller += nodes + rest
             counts.append((len(nodes), len(rest)))
             owners += [place] * (len(nodes) + len(rest))
-        absent = absent_of(subgraphs)
-        outputs = iter(self._outputs(smaller, None if absent is None else absent.take(owners)))
+        outputs = iter(self._outputs(smaller, subgraphs.take(owners)))
         graph, found = self.predictor.graph, []
         for parts, output, (num_nodes, num_components) in zip(components, whole, counts, strict=True):
             without = np.array([next(outputs) for _ in range(num_nodes + num_components)]).reshape(-1, len(output))
@@ -202,13 +210,23 @@ class Explainer:
             found.append((by_node, by_component))
         return found
 
-    def _outputs(self, rows: list[Nodes], absent: Ragged | None) -> Outputs:
-        """Outputs of subgraphs, each computed once: without a lone node or its component, the rest is the same."""
-        first: dict[tuple[bytes, bytes], int] = {}
-        lacking = [b""] * len(rows) if absent is None else [nodes.tobytes() for nodes in absent]
-        place = [first.setdefault((row.tobytes(), key), len(first)) for row, key in zip(rows, lacking, strict=True)]
-        different, rest = (Ragged.from_rows(np.frombuffer(pair[i], np.int32) for pair in first) for i in (0, 1))
-        different = different if absent is None else with_absent(different, rest)
+    def _outputs(self, rows: list[Nodes], owners: Ragged) -> Outputs:
+        """Outputs of subgraphs, each computed once: without a lone node or its component, the rest is the same.
+
+        Each has the time and the absent nodes of its owner.
+        """
+        times, absent = times_of(owners), absent_of(owners)
+        first: dict[tuple[bytes, float, bytes], int] = {}
+        chosen: list[int] = []
+        place = []
+        for i, row in enumerate(rows):
+            at, lacking = 0.0 if times is None else float(times[i]), b"" if absent is None else absent[i].tobytes()
+            place.append(first.setdefault((row.tobytes(), at, lacking), len(first)))
+            if len(first) > len(chosen):
+                chosen.append(i)
+        different = Ragged.from_rows(rows[i] for i in chosen)
+        different = with_absent(different, None if absent is None else absent.take(chosen))
+        different = as_rows(different, None if times is None else times[chosen])
         parts = [self.predictor.outputs(batch) for batch in different.batches(_BATCH_NODES)]
         joined = np.concatenate([np.empty((0, self.predictor.spec.num_outputs), np.float32), *parts])
         return joined[place] if place else joined
@@ -268,6 +286,13 @@ class Explainer:
             yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed: those that matter most"
 
 
+def _components(graph: Graph, subgraphs: Ragged) -> list[list[Nodes]]:
+    """The connected components of each subgraph, by their smallest node."""
+    parts = induced_components(*graph.csr, subgraphs)
+    rows = iter(parts.nodes)
+    return [[next(rows) for _ in range(count)] for count in parts.counts]
+
+
 def _by_contribution(items: tuple[Item, ...], found: Explanation) -> tuple[Item, ...]:
     """Items by their contribution to the predicted class, or to the value, the largest first; then as they were."""
     return tuple(sorted(items, key=lambda item: -round(found.of_class(item.contributions), _DIGITS)))
@@ -280,21 +305,27 @@ def write_explanations(
     max_nodes: int = 500,
     max_anchors: int = 100,
     on_explained: OnExplained | None = None,
+    record: Path | None = None,
 ) -> Query:
     """Explain the predictions for a file of subgraphs, call ``on_explained`` for each, and return the subgraphs.
 
     JSON and JSON lines hold one object per subgraph; other tables one row per node, component, channel and anchor, with
-    its contribution to every class. A subgraph without nodes in the graph has no explanation.
+    its contribution to every class. A subgraph without nodes in the graph has no explanation. ``record`` is a file to
+    append a line about each explained answer to.
     """
     form = files.output_format(others=[".json"])
     explainer = Explainer.of_run(files.open(run), max_nodes=max_nodes, max_anchors=max_anchors)
-    query, spec = files.read(explainer.predictor.graph), explainer.predictor.spec
+    query, spec = files.read(explainer.predictor), explainer.predictor.spec
+    records = None if record is None else Records(record, run, explainer.predictor, graph=files.graph)
     query.refuse_empty()
 
     def explanations() -> Iterator[tuple[int, Explanation | None]]:
         for rows, there, nodes in query.parts(_BATCH):
-            found = iter(explainer.explain(nodes) if len(there) else ())
-            explained = set(there.tolist())
+            answers = explainer.explain(nodes) if len(there) else []
+            if records is not None:
+                given = [query.members.nodes_of(rows.start + i) for i in there.tolist()]
+                records.add(given, nodes, *explainer.recorded(answers))
+            found, explained = iter(answers), set(there.tolist())
             for i, row in enumerate(rows):
                 one = next(found) if i in explained else None
                 if on_explained is not None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from subgnn.channels.topology import CLUSTERING
 from subgnn.data.graph import Graph
+from subgnn.data.own_times import at_own_times, join_lists
 from subgnn.inference.explanation import (
     Explanation,
     MemberContribution,
@@ -53,10 +53,9 @@ def by_statistic(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> lis
                 break
     if found is None:
         return [()] * len(subgraphs)
-    answers = []
-    for row, (nodes, combine) in enumerate(zip(subgraphs, through, strict=True)):
+    answers, triangles = [], at_own_times(predictor.graph, subgraphs, _triangle_edges, join_lists)
+    for row, (edges, combine) in enumerate(zip(triangles, through, strict=True)):
         numbers = differences(predictor, whole[row], combine(found.without[row]))
-        edges = _triangle_edges(predictor.graph, nodes)
         items = []
         for column, (name, n) in enumerate(zip(found.names, numbers, strict=True)):
             about: dict[str, Any] = {"name": name, "edges": edges if name == CLUSTERING else ()} | _placed(
@@ -76,13 +75,16 @@ def _placed(found: Statistics, row: int, column: int) -> dict[str, Any]:
     return {"value": value, "median": median, "low": low, "high": high, **shares}
 
 
-def _triangle_edges(graph: Graph, nodes: NDArray[np.int32]) -> tuple[tuple[str, str], ...]:
-    """The edges inside a subgraph that are in triangles, by name."""
-    offsets, neighbors = induced_csr(csr(*graph.csr), nodes)
-    inside = scipy.sparse.csr_array((np.ones(len(neighbors)), neighbors, offsets), shape=(len(nodes), len(nodes)))
-    ends = np.stack((inside @ inside).multiply(inside).nonzero())
-    names = names_of(graph, nodes.tolist())
-    return tuple((names[a], names[b]) for a, b in sorted(zip(*ends.tolist(), strict=True)) if a < b)
+def _triangle_edges(graph: Graph, subgraphs: Ragged) -> list[tuple[tuple[str, str], ...]]:
+    """The edges inside each subgraph that are in triangles, by name."""
+    found = []
+    for nodes in subgraphs:
+        offsets, neighbors = induced_csr(csr(*graph.csr), nodes)
+        inside = scipy.sparse.csr_array((np.ones(len(neighbors)), neighbors, offsets), shape=(len(nodes), len(nodes)))
+        ends = np.stack((inside @ inside).multiply(inside).nonzero())
+        names = names_of(graph, nodes.tolist())
+        found.append(tuple((names[a], names[b]) for a, b in sorted(zip(*ends.tolist(), strict=True)) if a < b))
+    return found
 
 
 def by_member(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[tuple[MemberContribution, ...]]:

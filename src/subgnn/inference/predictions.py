@@ -35,7 +35,7 @@ from subgnn.inference.drift import Drift
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.records import Row, append_records, as_records
+from subgnn.inference.records import Records
 from subgnn.metrics.coverage import in_set
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import LocalEngine
@@ -46,7 +46,8 @@ from subgnn.task import task_of
 from subgnn.training.run_dir import dataset_path
 
 _WHERE = "--coverage"
-OnScores = Callable[[Ragged, NDArray[np.float32]], None]
+_DIGITS = 6  # of recorded scores
+OnAnswers = Callable[[Ragged, "Predictions"], None]
 
 
 def coverage_note(predictor: Predictor) -> str:
@@ -115,14 +116,26 @@ class Predictions:
             sets = [[spec.classes[c] for c in np.flatnonzero(row)] for row in in_set(scores, limits)]
         return cls(labels, sure.astype(np.float64).tolist(), scores, sets, **given)
 
+    def answers(self, predictor: Predictor, options: PredictOptions) -> list[dict[str, Any]]:
+        """What is recorded of each: the label, all scores, and the set of labels or the interval with its coverage."""
+        titles = task_of(predictor.spec.task).columns(predictor.spec.classes)
+        columns = {"labels": self.sets, "low": self.low, "high": self.high}
+        wanted: dict[str, Any] = {"coverage": options.coverage, "coverage_by_class": options.coverage_by_class}
+        found = []
+        for i, (label, row) in enumerate(zip(self.labels, self.scores.tolist(), strict=True)):
+            scores = {title: round(value, _DIGITS) for title, value in zip(titles, row, strict=True)}
+            sets = {name: values[i] for name, values in columns.items() if values is not None}
+            found.append({"label": label, "scores": scores} | (wanted | sets if sets else {}))
+        return found
+
 
 def prediction_table(
-    predictor: Predictor, query: Query, options: PredictOptions | None = None, *, on_scores: OnScores = ignore
+    predictor: Predictor, query: Query, options: PredictOptions | None = None, *, on_answers: OnAnswers = ignore
 ) -> AnswerTable:
     """A row for each subgraph, with the columns that this module describes.
 
     Args:
-        on_scores: told the nodes and the scores of some subgraphs at a time.
+        on_answers: told the nodes and the predictions of some subgraphs at a time.
     """
     options, spec, query = options or PredictOptions(), predictor.spec, query.as_of(predictor.as_of_step)
     task, limits = task_of(spec.task), set_limits(predictor, options)
@@ -143,8 +156,8 @@ def prediction_table(
 
     def answer(nodes: Ragged) -> list[Sequence[Any]]:
         scores = predictor.probabilities(nodes)
-        on_scores(nodes, scores)
         found = Predictions.of(predictor, nodes, scores, limits)
+        on_answers(nodes, found)
         columns: list[Any] = [found.labels, found.probabilities]
         if top is None:
             columns += scores.T.tolist()
@@ -198,6 +211,23 @@ def _sorted(table: AnswerTable, hidden: int) -> AnswerTable:
     return AnswerTable([column for i, column in enumerate(table.columns) if i != hidden], parts())
 
 
+def to_records(
+    predictor: Predictor, query: Query, options: PredictOptions, *, drift: Drift | None, records: Records | None
+) -> OnAnswers:
+    """What is done with each part of :func:`prediction_table`: it is compared with training, and recorded."""
+    parts = query.parts(chunk_size(predictor.spec), min_known=options.min_known)
+
+    def on_answers(nodes: Ragged, found: Predictions) -> None:
+        if drift is not None:
+            drift.add(nodes, found.scores)
+        if records is not None:
+            rows, there, _ = next(part for part in parts if len(part[1]))
+            given = [query.members.nodes_of(rows.start + i) for i in there.tolist()]
+            records.add(given, nodes, found.answers(predictor, options))
+
+    return on_answers
+
+
 def write_predictions(
     run: Path,
     files: Files,
@@ -213,30 +243,17 @@ def write_predictions(
     """
     form = files.output_format(default="tsv")
     opened = files.open(run)
-    query = files.read(opened.predictor.graph, dated=opened.predictor.as_of_step is not None)
-    if opened.predictor.as_of_step is not None and query.members.times is None:
-        files.reading.on_note("the table has no times: subgraphs are measured on the graph as it is now")
+    query = files.read(opened.predictor)
+    records = None if record is None else Records(record, run, opened.predictor, graph=files.graph)
     drift = None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs)
-    answered: list[Row] = []
-
-    def on_scores(nodes: Ragged, scores: NDArray[np.float32]) -> None:
-        if drift is not None:
-            drift.add(nodes, scores)
-        if record is not None:
-            answered.extend(as_records(nodes, scores))
+    on_answers = to_records(opened.predictor, query, options, drift=drift, records=records)
 
     same = run.is_dir() and opened.result.edges_until is None and opened.match is None
     bundle = dataset_path(run, opened.result, files.data) if same else None
     with pooled(opened.predictor, engine, bundle=bundle) as predictor:
-        files.write(form or "tsv", prediction_table(predictor, query, options, on_scores=on_scores))
+        files.write(form or "tsv", prediction_table(predictor, query, options, on_answers=on_answers))
     if drift is not None and (line := drift.line(unknown=int(query.matched.dropped.sum()))):
         files.reading.on_note(line)
-    if record is not None:
-        there = np.concatenate(
-            [rows.start + some for rows, some, _ in query.parts(len(query), min_known=options.min_known)]
-        )
-        given = [query.members.nodes_of(int(row)) for row in there]
-        append_records(record, run, opened, given, answered)
     if options.coverage is not None and (note := coverage_note(opened.predictor)):
         files.reading.on_note(note)
     return len(query)

@@ -98,7 +98,7 @@ class KnownSubgraphs:
         """Read the vectors from the cache, or compute the next part of them; return whether all are there."""
         with self._lock:
             if self._vectors is None and self.subgraphs is not None:
-                nodes = self.subgraphs.nodes
+                nodes = self._predictor.rows(self.subgraphs)
                 self._vectors = None if self._parts else self._stored(nodes)
                 if self._vectors is None:
                     done = sum(map(len, self._parts))
@@ -261,5 +261,7 @@ def search_files(run: Path, files: Files, options: SearchOptions) -> tuple[Searc
     """Search a run or an export for the queries in a file; return the answers and their number."""
     opened = files.open(run)
     subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
-    query = files.read(opened.predictor.graph)
+    query = files.read(opened.predictor)
+    if opened.predictor.as_of_step is not None and options.by == "place":
+        files.reading.on_note("places are compared on the graph as it is now; --by class compares as of each time")
     return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)

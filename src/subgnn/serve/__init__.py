@@ -29,6 +29,7 @@ def serve(
     names: Sequence[str] = (),
     data: Path | None = None,
     graph: Path | None = None,
+    record: Path | None = None,
     limits: dict[str, float] | None = None,
     on_ready: Callable[[dict[str, Any]], None] = ignore,
 ) -> None:
@@ -41,6 +42,7 @@ def serve(
         names: further host names to accept.
         data: the dataset of all runs; by default each run's own.
         graph: another graph for all runs to answer on; it is read again when a request asks for that.
+        record: a file to append a line about each prediction and explanation to, for ``subgnn verify``.
         limits: changes to the defaults of :class:`~subgnn.serve.limits.Limits`.
         on_ready: called with the address and the runs when the server accepts requests.
     """
@@ -66,7 +68,7 @@ def serve(
     try:
 
         def open_all() -> dict[str, ServedRun]:
-            found = open_runs(runs, limits=accepted, data=data, graph=graph)
+            found = open_runs(runs, limits=accepted, data=data, graph=graph, record=record)
             for run in found.values():
                 run.warm_up()
             return found

@@ -321,7 +321,7 @@ async def predict(request: Request, run: Run, body: schemas.SubgraphsToPredict) 
         return await answer(
             request,
             run,
-            lambda: run.predict(*subgraphs_of(run.index, rows, drop=drop), options),
+            lambda: run.predict(rows, *subgraphs_of(run.index, rows, drop=drop), options),
             lane=lane,
             subgraphs=len(rows),
         )
@@ -425,7 +425,7 @@ async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
 async def explain(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Explain each prediction: contributions of nodes, components, channels and anchors."""
     size = check_size(body.subgraphs, state_of(request).limits, explained=True)
-    return await answer_each(request, run, body, run.explain, size=size, slow=True)
+    return await answer_each(request, run, body, partial(run.explain, body.subgraphs), size=size, slow=True)
 
 
 @router.post("/{run}/complete", response_model=schemas.Completions)

@@ -26,6 +26,7 @@ from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import Predictions, set_limits
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.records import Records
 from subgnn.inference.search import KnownSubgraphs, SearchOptions, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
@@ -110,6 +111,7 @@ class ServedRun:
     limits: Limits
     differs: tuple[str, ...] = ()
     drift: Drift | None = None
+    records: Records | None = None
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""
@@ -200,17 +202,28 @@ class ServedRun:
 
     def predict(
         self,
+        given: Sequence[Sequence[int | str]],
         subgraphs: Ragged,
         dropped: Sequence[Sequence[str]],
         options: PredictOptions,
         scores: NDArray[np.float32] | None = None,
     ) -> dict[str, Any]:
-        """Labels and probabilities, or values, from the scores of the subgraphs, if these are known."""
+        """Labels and probabilities, or values, from the scores of the subgraphs, if these are known.
+
+        Args:
+            given: the nodes as they were written, for records.
+            dropped: those of them that are not in the graph.
+        """
         spec = self.predictor.spec
         scores = self.predictor.probabilities(subgraphs) if scores is None else scores
         if self.drift is not None:
             self.drift.add(subgraphs, scores)
         found = Predictions.of(self.predictor, subgraphs, scores, set_limits(self.predictor, options))
+        notes = [why_empty(*pair, options.min_known) for pair in zip(subgraphs.lengths, map(len, dropped), strict=True)]
+        if self.records is not None:
+            there = [i for i, note in enumerate(notes) if not note]
+            answers = found.answers(self.predictor, options)
+            self.records.add([given[i] for i in there], subgraphs.take(there), [answers[i] for i in there])
         numbers = {name: getattr(found, name) for name in ("probabilities", "low", "high", "novelty")}
         predictions = []
         for i, nodes in enumerate(subgraphs):
@@ -224,12 +237,12 @@ class ServedRun:
                 "labels": None if found.sets is None else found.sets[i],
                 **of_row,
             }
-            if note := why_empty(len(nodes), len(dropped[i]), options.min_known):
+            if notes[i]:
                 answer = dict.fromkeys(answer) | {"label": "", "probabilities": {}}
             predictions.append(
                 {"nodes": nodes.tolist(), "names": [self.index.name(node) for node in nodes.tolist()]}
                 | answer
-                | {"known": len(nodes), "new": len(dropped[i]), "note": note}
+                | {"known": len(nodes), "new": len(dropped[i]), "note": notes[i]}
             )
         return {"run": self.name, "task": spec.task, "predictions": predictions, "dropped": list(dropped)}
 
@@ -238,9 +251,11 @@ class ServedRun:
         vectors = self.predictor.embeddings(subgraphs)
         return {"run": self.name, "width": vectors.shape[1], "vectors": [[float(x) for x in row] for row in vectors]}
 
-    def explain(self, subgraphs: Ragged) -> dict[str, Any]:
-        """Explanations of predictions."""
+    def explain(self, given: Sequence[Sequence[int | str]], subgraphs: Ragged) -> dict[str, Any]:
+        """Explanations of predictions; ``given`` are the nodes as they were written, for records."""
         found = self.explainer.explain(subgraphs)
+        if self.records is not None:
+            self.records.add(given, subgraphs, *self.explainer.recorded(found))
         return {"run": self.name, "explanations": [explanation.to_json() for explanation in found]}
 
     def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> dict[str, Any]:
@@ -286,7 +301,12 @@ def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
 
 
 def open_runs(
-    given: Sequence[str], *, limits: Limits, data: Path | None = None, graph: Path | None = None
+    given: Sequence[str],
+    *,
+    limits: Limits,
+    data: Path | None = None,
+    graph: Path | None = None,
+    record: Path | None = None,
 ) -> dict[str, ServedRun]:
     """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph.
 
@@ -294,6 +314,7 @@ def open_runs(
         given: folders of runs, or files that ``subgnn export`` wrote.
         data: the dataset of all of them; by default each run's own.
         graph: another graph for all of them to answer on.
+        record: a file to append a line about each prediction and explanation to.
     """
     read = cache(_read)
     indexes: dict[int, NodeIndex] = {}
@@ -318,6 +339,7 @@ def open_runs(
             limits=limits,
             differs=() if opened.match is None else tuple(opened.match.lines),
             drift=None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs, most=_LATEST),
+            records=None if record is None else Records(record, run, opened.predictor, graph=graph),
         )
     return found
 

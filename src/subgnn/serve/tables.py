@@ -16,11 +16,11 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, create_form_parser
 
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.graph import Graph
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.answers import AnswerTable, Query
 from subgnn.inference.options import PredictOptions
-from subgnn.inference.predictions import coverage_note, prediction_table
+from subgnn.inference.predictions import coverage_note, prediction_table, to_records
+from subgnn.inference.predictor import Predictor
 from subgnn.serve.limits import JSON, Limits, Refusal, encode
 from subgnn.serve.runs import ServedRun
 from subgnn.storage.files import temporary_folder
@@ -96,7 +96,7 @@ def answer_table(
     """
     notes: list[str] = []
     _check_upload(upload[1], limits)
-    query = _read(run.predictor.graph, *upload, reading, notes)
+    query = _read(run.predictor, *upload, reading, notes)
     matched = query.matched
     for count, most, noun in (
         (len(query), limits.table_subgraphs, "subgraphs"),
@@ -107,7 +107,8 @@ def answer_table(
     if matched.unknown and not query.drops:
         hint = "correct them, or leave them out with unknown=drop"
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
-    table = prediction_table(run.predictor, query, options)
+    on_answers = to_records(run.predictor, query, options, drift=run.drift, records=run.records)
+    table = prediction_table(run.predictor, query, options, on_answers=on_answers)
     if options.coverage is not None and (note := coverage_note(run.predictor)):
         notes.append(note)
     if form != "json":
@@ -147,7 +148,9 @@ def _lines_and_size(content: bytes, most: int) -> tuple[int, int]:
     return max(content.count(b"\n"), content.count(b"\r")), size
 
 
-def _read(graph: Graph, name: str, content: bytes, reading: Callable[[], ReadOptions], notes: list[str]) -> Query:
+def _read(
+    predictor: Predictor, name: str, content: bytes, reading: Callable[[], ReadOptions], notes: list[str]
+) -> Query:
     """Read a table from a temporary file, which is removed at once; its path is not in messages."""
     ending = _ENDING.search(name)
     with temporary_folder("subgnn-table") as folder:
@@ -155,7 +158,8 @@ def _read(graph: Graph, name: str, content: bytes, reading: Callable[[], ReadOpt
         path.write_bytes(content)
         try:
             options = reading()
-            query = Query.read(path, graph, replace(options, unknown="drop", on_note=notes.append))
+            options_of_all = replace(options, unknown="drop", on_note=notes.append)
+            query = Query.read(path, predictor.graph, options_of_all, dated=predictor.as_of_step is not None)
         except DataError as error:
             # An option of the command line is a parameter of the request.
             where, hint = (

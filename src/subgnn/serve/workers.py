@@ -212,7 +212,7 @@ class PredictionBatcher:
         ends = np.cumsum([len(rows) for _, rows, _ in answered])
         for (waiting, rows, dropped), end in zip(answered, ends.tolist(), strict=True):
             try:
-                mine = self._run.predict(rows, dropped, waiting.options, scores[end - len(rows) : end])
+                mine = self._run.predict(waiting.rows, rows, dropped, waiting.options, scores[end - len(rows) : end])
                 waiting.answer.set_result(encode(mine))
             except UserError as error:  # of its options
                 waiting.answer.set_exception(error)

@@ -59,7 +59,7 @@ class Path:
     duals: Floats | None = None
 
     def duals_of(self, weight: Floats, rows: int) -> Floats:
-        """The duals (rows, outputs) of weights that are the last W times a scale; columns that are 0 were not fitted."""
+        """The duals (rows, outputs) of weights that are the last W times a scale; columns of 0 were not fitted."""
         found, fitted = np.zeros((rows, weight.shape[1])), weight.any(axis=0)
         if self.at is not None and self.duals is not None and fitted.any():
             found[:, fitted] = self.duals * (np.linalg.norm(weight) / np.linalg.norm(self.at[:-1]))
