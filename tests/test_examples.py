@@ -107,6 +107,26 @@ def test_the_bare_command_finds_fraud_that_is_rare(examples, tmp_path):
     assert "ranking at random scores 0.022 (AUPRC). A simple model is the best: topology" in found.signal
 
 
+def test_fraud_of_the_next_month_is_found_on_the_grown_graph(examples, monkeypatch, tmp_path):
+    """The commands of the page, on fewer accounts: rings of new accounts are found on February's graph alone."""
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8").partition("## The next month")[2]
+    first, *commands = page.split("```")[1].strip().splitlines()
+    monkeypatch.setattr(sys, "argv", [*first.split()[1:], "--accounts", "1500", "--alerts", "1500"])
+    runpy.run_path(str(examples / "fraud.py"), run_name="__main__")
+    only = ("--set", 'auto.only=["topology-weighted"]', "--device", "cpu")
+    dropping = ["predict", "january", "--unknown", "drop", *commands[2].split()[5:9], "--out", "dropped.csv"]
+    for words in [*(line.split()[1:] for line in commands), dropping]:
+        done = call(*words, *(only if words[0] == "train" else ()))
+        assert done.code == 0, done.err
+    assert "answers come out as recorded" in call("verify", "answers.jsonl").out
+    found = {}
+    for name in ("dropped", "ranked", "updated"):
+        rows = list(csv.DictReader((tmp_path / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+        total = sum(row["outcome"] == "fraud" for row in rows)
+        found[name] = sum(row["outcome"] == "fraud" for row in rows[: 2 * total]) / total
+    assert found["dropped"] < 0.5 < 0.7 < min(found["ranked"], found["updated"]), found
+
+
 def test_own_data_in_less_than_ten_commands(examples, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["own_data.py", str(tmp_path / "own")])
     runpy.run_path(str(examples / "own_data.py"), run_name="__main__")

@@ -53,7 +53,7 @@ def test_answers_are_those_of_each_alone(monkeypatch):
     answers, sizes = ask_together(monkeypatch, ROWS)
     assert sizes == [40]
     for rows, answer in zip(ROWS, answers, strict=True):
-        alone = served().predict(*subgraphs_of(served().index, rows), PredictOptions())["predictions"]
+        alone = served().predict(rows, *subgraphs_of(served().index, rows), PredictOptions())["predictions"]
         found = json.loads(answer)
         assert found["run"] == "small"
         assert [each["nodes"] for each in found["predictions"]] == [each["nodes"] for each in alone]

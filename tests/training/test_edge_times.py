@@ -186,6 +186,18 @@ def test_predictions_are_as_of_the_times_in_the_table(tmp_path):
     np.testing.assert_allclose(then, expected, atol=1e-5)
     assert not np.allclose(now, expected, atol=1e-3)
     np.testing.assert_allclose(run.predict(held)["ring"], expected, atol=1e-6)
+    for why, probability, own in zip(
+        run.explain(held), expected, timed(held).nodes.take(range(len(held))), strict=True
+    ):
+        assert why.probabilities[1] == pytest.approx(probability, abs=1e-5)
+        assert why.nodes == tuple(own.tolist())
+    # Edges inside a ring come just before its time: seen earlier, its members are all apart.
+    early = replace(held, times=held.times - 2)
+    assert {len(why.by_component) for why in run.explain(early)} == {5}
+    (tmp_path / "new.csv").write_text("".join(rows))
+    for verb in ("search", "complete"):
+        found = call(verb, tmp_path / "run", *words[:-3], tmp_path / f"{verb}.csv", *words[-2:], "--json")
+        assert any("the graph as it is now" in note for note in found.json["notes"]), verb
 
 
 def test_own_times_agree_with_one_graph_for_each_subgraph():
