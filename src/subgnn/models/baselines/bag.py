@@ -146,7 +146,8 @@ class BagModel(TensorModel):
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
         columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
-        return Bags(*(part[:, columns] for part in self._measured(checkpoint.spec, graph, nodes)), nodes)
+        values, unit = self._measured(checkpoint.spec, graph, nodes)
+        return Bags(values[:, columns], unit[:, columns], nodes)
 
     def _measured(self, spec: ModelSpec, graph: Graph, nodes: Ragged) -> tuple[Any, Any]:
         """The features of each subgraph, with absent nodes last, as they are and scaled."""
