@@ -23,7 +23,7 @@ PROBABILITIES = {
     "s2n.edge_dropout",
 }
 FROM_ONE = {
-    *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length", "draws")),
+    *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length")),
     *(f"pretrain.{name}" for name in ("hidden", "batch_size", "epochs", "steps", "walk_length")),
     *(f"diffusion.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
@@ -53,7 +53,7 @@ SIZES = """
     pretrain.walk_length
     diffusion.push_nodes message_passing.walks message_passing.walk_length
 """
-DEPTHS = "prepare.draws model.layers model.lstm_layers training.members"
+DEPTHS = "model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
 HIGHEST |= {"s2n.sub_layers": 100, "s2n.span": 1000}

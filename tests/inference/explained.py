@@ -9,7 +9,6 @@ from pathlib import Path
 
 from subgnn import NodeNames, write_folder
 from subgnn.api.train_recipe import train
-from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
 from subgnn.inference.explain import Explainer, Explanation, Subgraphs
 from subgnn.inference.predictor import Predictor
@@ -17,15 +16,12 @@ from subgnn.models.recipes import find_recipe
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe
 
-PAIRED = PrepareSettings(patch_length=5, walks=2, walk_length=4, draws=2, ensemble=True)
-
 
 @cache
-def explained(task: str = "multi-class", *, ensemble: bool = False, **model: object) -> tuple[Dataset, Predictor]:
+def explained(task: str = "multi-class", **model: object) -> tuple[Dataset, Predictor]:
     """A dataset and a run on it, with all channels; one for each set of arguments."""
-    settings = recipe(3, **model)
     data = dataset(task)
-    return data, run_of(data, replace(settings, prepare=PAIRED) if ensemble else settings)
+    return data, run_of(data, recipe(3, **model))
 
 
 @cache

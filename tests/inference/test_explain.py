@@ -140,30 +140,24 @@ def test_orders_repeats_company_and_names_do_not_matter():
 
 
 @pytest.mark.quick(1)
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_channels_become_the_training_mean_or_nothing(ensemble):
-    data, predictor = explained(ensemble=ensemble)
+def test_channels_become_the_training_mean_or_nothing():
+    data, predictor = explained()
     train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
-    draws = 1 + len(predictor.checkpoint.spec.redrawn)
-    assert draws == 1 + ensemble
     rows = Ragged.from_rows([ROW])
-    measured, means = predictor.measured(rows, draws=draws), []
-    for inputs in predictor.measured(train, draws=draws).inputs:
-        means.append(measured.networks[0].network.embed(inputs.whole).detach().mean(dim=0))
-    for background, reference, word in ((train, means, "training mean"), (None, None, "zero")):
+    measured = predictor.measured(rows)
+    network = measured.networks[0].network
+    mean = network.embed(predictor.measured(train).inputs.whole).detach().mean(dim=0)
+    for background, reference, word in ((train, mean, "training mean"), (None, torch.zeros_like(mean), "zero")):
         found = Explainer(predictor, background=background).explain(rows)[0]
         assert found.reference == word
         by_name = {(item.level, item.name): item.contributions for item in found.by_channel}
         for level, name in by_name:
-            without = []
-            for draw, inputs in enumerate(measured.inputs):
-                z = measured.networks[0].network.embed(inputs.whole).detach().clone()
-                for part, columns in measured.networks[0].network.parts().items():
-                    if part == name or part.startswith(f"{name}/"):
-                        for some in columns:
-                            z[:, some] = 0 if reference is None else reference[draw][some]
-                without.append(measured.networks[0].network.head(z)[0].detach())
-            expected = predictor.outputs(rows)[0] - torch.stack(without).mean(dim=0).numpy()
+            z = network.embed(measured.inputs.whole).detach().clone()
+            for part, columns in network.parts().items():
+                if part == name or part.startswith(f"{name}/"):
+                    for some in columns:
+                        z[:, some] = reference[some]
+            expected = predictor.outputs(rows)[0] - network.head(z)[0].detach().numpy()
             np.testing.assert_allclose(by_name[level, name], expected, **CLOSE)
     assert {name for level, name in by_name if level == "channel"} == {"position", "neighborhood", "structure"}
     assert len([name for level, name in by_name if level == "subchannel"]) == 6
@@ -177,21 +171,22 @@ def test_a_masked_anchor_has_similarity_0(model):
     _, predictor = explained(**model)
     rows = Ragged.from_rows([ROW])
     found = explain(predictor, [ROW], max_anchors=1000)[0]
-    measured = predictor.measured(rows, draws=1)
-    inputs = next(subgraph_inputs(*next(measured.combinations())))
+    measured = predictor.measured(rows)
+    network = measured.networks[0].network
+    inputs = next(subgraph_inputs(network, measured.inputs, measured.prepared))
     each = list(inputs.each_anchor())
     assert len(each) == len(found.by_anchor)
     channels = predictor.checkpoint.spec.channels
     by_key = {(a.channel, a.layer, a.nodes): a for a in found.by_anchor}
     assert len(by_key) == len(each)
     for anchor in each:
-        whole = measured.inputs[0].whole
+        whole = measured.inputs.whole
         changed = [list(layer) for layer in whole.channels]
         seen = changed[anchor.layer][anchor.channel]
         similarity = seen.measured.similarity.clone()
         similarity[anchor.components, anchor.slots] = 0
         changed[anchor.layer][anchor.channel] = replace(seen, measured=Similarities(similarity))
-        without = measured.networks[0].network(replace(whole, channels=changed))[0].detach().numpy()
+        without = network(replace(whole, channels=changed))[0].detach().numpy()
         item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]
         np.testing.assert_allclose(item.contributions, predictor.outputs(rows)[0] - without, **CLOSE)
         assert 0 < item.similarity <= 1
@@ -239,17 +234,3 @@ def test_json_is_plain_and_complete():
     first = plain["by_node"][0]
     assert {"node", "name", "component", "contributions", "probability_changes"} == set(first)
     assert first["contributions"][found.classes[0]] == round(found.by_node[0].contributions[0], 6)
-
-
-def test_an_anchor_of_one_of_two_draws_counts_half():
-    _, predictor = explained(ensemble=True)
-    found = explain(predictor, [ROW], max_anchors=1000)[0]
-    measured = predictor.measured(Ragged.from_rows([ROW]), draws=2)
-    inputs = next(subgraph_inputs(*list(measured.combinations())[1]))
-    anchor = next(a for a in inputs.each_anchor() if a.channel == 1)  # a node of position/border
-    gammas = [[gamma.clone()[None] for gamma in layer] for layer in inputs.gammas]
-    gammas[0][1][0, anchor.components, anchor.slots] = 0
-    with torch.no_grad():
-        alone = inputs.output() - inputs.outputs(inputs.initial[None], gammas, inputs.stats)
-    item = next(a for a in found.by_anchor if (a.draw, a.channel, a.nodes) == (1, "position/border", anchor.nodes))
-    np.testing.assert_allclose(item.contributions, alone[0].numpy() / 2, **CLOSE)

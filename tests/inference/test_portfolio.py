@@ -108,9 +108,10 @@ def test_channels_are_masked_through_the_whole(run):
     predictor, explainer = open_run(run).predictor, Explainer.of_run(open_run(run))
     member = predictor.part("channels")
     source = explainer.reference()
-    (network, inputs, _), *_ = member.measured(ROWS, draws=1).combinations()
+    measured = member.measured(ROWS)
+    network = measured.networks[0].network
     with torch.no_grad():
-        vectors = network.embed(inputs.whole)
+        vectors = network.embed(measured.inputs.whole)
         for columns in network.parts()["position/border"]:
             vectors[:, columns] = torch.from_numpy(source[0, columns])
         masked = network.head(vectors).numpy()

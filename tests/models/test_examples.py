@@ -1,4 +1,4 @@
-"""Outputs a batch at a time, by draws and by ranks."""
+"""Outputs a batch at a time."""
 
 from __future__ import annotations
 
@@ -57,14 +57,6 @@ def test_outputs_come_in_the_order_asked_for_a_batch_at_a_time():
     assert inputs.asked == [[4, 0], [2, 6], [1]]
     assert vectors_of(Network().train(), inputs, 3).tolist() == (-table()).tolist()
     assert inputs.asked[3:] == [[0, 1, 2], [3, 4, 5], [6]]
-
-
-def test_epochs_take_draws_in_turn_and_an_ensemble_is_judged_by_all():
-    draws = [Rows(table()) for _ in range(3)]
-    for ensemble in (False, True):
-        given = examples(inputs=draws[0], redrawn=draws[1:], ensemble=ensemble)
-        assert [given.of_epoch(e) for e in range(5)] == [*draws, *draws[:2]]
-        assert given.judged == (draws if ensemble else draws[:1])
 
 
 def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():

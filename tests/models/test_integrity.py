@@ -21,7 +21,6 @@ from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress, save_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST
-from tests.inference.explained import PAIRED
 from tests.training.examples import dataset, recipe
 
 SMALL = ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]
@@ -34,7 +33,6 @@ def runs(tmp_path_factory):
     made = {}
     settings = {
         "network": recipe(1, topology=True, trainable_components=True, hidden_norm="batch"),
-        "draws": replace(recipe(1), prepare=PAIRED),
         "members": replace(recipe(1), training=replace(recipe(1).training, members=2)),
         "correcting": recipe(1, baseline="bag"),
         "regression": recipe(1, channels=()),
@@ -106,17 +104,15 @@ def setting(section, name, value):
 # By what is said: the run, and what was changed. The layer's channels are those of tests.training.examples.CHANNELS.
 CHANGES = [
     ("network", "a node that is not in the graph", put("table_nodes", -1, 10**6)),
-    ("network", "a node that is not in the graph", put("anchors.0.0.1.nodes", 0, -1)),
-    ("network", "a node that is not in the graph", put("anchors.0.0.4.patches.values", 0, 2**31 - 1)),
-    ("network", "a node that is not in the graph", put("anchors.0.0.5.walks.values", 0, -(2**31))),
-    ("draws", "a node that is not in the graph", put("anchors.1.0.4.walks.values", 0, 24)),
-    ("network", "offsets do not describe the values", put("anchors.0.0.4.patches.offsets", 1, 10**9)),
+    ("network", "a node that is not in the graph", put("anchors.0.1.nodes", 0, -1)),
+    ("network", "a node that is not in the graph", put("anchors.0.4.patches.values", 0, 2**31 - 1)),
+    ("network", "a node that is not in the graph", put("anchors.0.5.walks.values", 0, -(2**31))),
+    ("network", "offsets do not describe the values", put("anchors.0.4.patches.offsets", 1, 10**9)),
     ("network", "nodes of its table are not in order", put("table_nodes", 1, 0)),
-    ("network", "is incomplete.*anchors", drop("anchors.0.0.1.nodes")),
-    ("network", "is incomplete", array("anchors.0.0.1.nodes", np.zeros(4, np.float32))),
-    ("network", "unknown part", array("anchors.0.0.0.nodes", np.zeros(3, np.int32))),
+    ("network", "is incomplete.*anchors", drop("anchors.0.1.nodes")),
+    ("network", "is incomplete", array("anchors.0.1.nodes", np.zeros(4, np.float32))),
+    ("network", "unknown part", array("anchors.0.0.nodes", np.zeros(3, np.int32))),
     ("network", "layers is 2", content("layers", 2)),
-    ("draws", "draws is 3", content("draws", 3)),
     ("network", "'head.layers.0.weight' is missing", drop("weights.head.layers.0.weight")),
     ("network", "'extra' is unknown", array("weights.extra", np.zeros(1, np.float32))),
     ("network", "'table' is float32", array("weights.table", lambda w: w[:1])),
@@ -197,7 +193,7 @@ def test_what_does_not_hold_together_is_refused(run, said, change, runs, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "run", ["network", "draws", "members", "correcting", "avg", "gc", "glass", "ssnp", "bag", "s2v-n", "topology"]
+    "run", ["network", "members", "correcting", "avg", "gc", "glass", "ssnp", "bag", "s2v-n", "topology"]
 )
 def test_what_was_written_is_read(run, runs, tmp_path):
     path = changed(runs(run), tmp_path / "same", lambda *_: None)

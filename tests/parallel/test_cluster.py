@@ -41,7 +41,7 @@ def test_nobody_answers(monkeypatch):
         raise ConnectionError("Failed to connect\n to the cluster")
 
     monkeypatch.setattr(ray, "init", refused)
-    called = call("prepare", "DIR", "--engine", "ray", "--address", "127.0.0.1:1")
+    called = call("train", "DIR", "--out", "RUN", "--engine", "ray", "--address", "127.0.0.1:1")
     assert called.code == 2
     assert called.error.startswith("--address: cannot connect to '127.0.0.1:1' (Failed to connect to the cluster)")
     assert len(called.error.splitlines()) == 1
@@ -52,7 +52,7 @@ def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra):
         RayEngine()
-    called = call("prepare", "DIR", "--engine", "ray")
+    called = call("train", "DIR", "--out", "RUN", "--engine", "ray")
     assert called.code == 2
     assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[scale]'"
 
@@ -60,7 +60,7 @@ def test_without_ray(monkeypatch):
 @pytest.mark.usefixtures("files")
 def test_an_address_is_for_ray():
     assert isinstance(open_engine("local", processes=2), LocalEngine)
-    called = call("prepare", "DIR", "--address", "127.0.0.1:9")
+    called = call("train", "DIR", "--out", "RUN", "--address", "127.0.0.1:9")
     assert called.error == "--address: '127.0.0.1:9' needs Ray; add --engine ray"
 
 

@@ -59,7 +59,7 @@ def test_anchors_are_those_of_the_run():
     run = served()
     found = run.draw(np.array([0, 1, 9], np.int32), most=100)
     marked = {node["id"]: node["channels"] for node in found["nodes"] if node["channels"]}
-    prepared = run.predictor.measured(run.subgraphs.nodes.take([0]), draws=1).prepared[0]
+    prepared = run.predictor.measured(run.subgraphs.nodes.take([0])).prepared
     assert any("neighborhood/border" in channels for channels in marked.values())
     assert all(marked[node] for node in marked)
     shared = prepared.frame.shared[0][1].nodes  # position/border

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.config.settings import ChannelSettings
+from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.errors import DataWarning
 from subgnn.prepare import measure as preparing
-from subgnn.prepare.measure import Plan, content_key
-from subgnn.prepare.measure import prepare_cached as prepare_through
+from subgnn.prepare.measure import Plan, content_key, prepare_cached
 from subgnn.storage.cache import cache_entries, cache_limit, make_room
 from tests.models.subgnn.examples import SMALL, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
@@ -31,8 +30,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def ask(seed=0, *, settings=SMALL, **options):
-    plan = Plan(channels=CHANNELS, layers=1, settings=settings, seed=seed)
-    return prepare_through(random_graph(0), random_subgraphs(0), plan, **options)
+    recipe = Recipe(channels=CHANNELS, prepare=settings)
+    return prepare_cached(recipe, random_graph(0), random_subgraphs(0), seed=seed, **options)
 
 
 def files(folder: Path) -> list[Path]:

@@ -77,21 +77,17 @@ def test_epoch_0_is_the_baseline_itself(tmp_path, method, task):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A dataset, a run of four epochs that corrects bag-1hop, with two draws of anchors, and its results."""
+    """A dataset, a run of four epochs that corrects bag-1hop, and its results."""
     folder, data = tmp_path_factory.mktemp("corrected"), dataset()
     write_folder(data, folder / "data")
-    settings = drawn_twice(correcting("bag-1hop"))
+    settings = correcting("bag-1hop")
     results = train(data, settings, folder / "run", seed=5, source=str(folder / "data"))
     return data, folder / "run", results
 
 
-def drawn_twice(settings: Recipe) -> Recipe:
-    return replace(settings, prepare=replace(settings.prepare, draws=2, ensemble=True))
-
-
 def test_the_first_line_judges_the_start_and_the_others_steps(trained):
     data, run, results = trained
-    candidates, examples = set_up(data, drawn_twice(correcting("bag-1hop")), 5, CPU)
+    candidates, examples = set_up(data, correcting("bag-1hop"), 5, CPU)
     scores = examples.inputs.whole.baseline_scores
     rows = torch.from_numpy(examples.train)
     expected = torch.nn.functional.cross_entropy(scores[rows], examples.targets[rows].long())
@@ -100,9 +96,8 @@ def test_the_first_line_judges_the_start_and_the_others_steps(trained):
     assert records[0]["train_loss"] == pytest.approx(float(expected), abs=1e-6)
     assert records[1]["val_loss"] != records[0]["val_loss"]
     assert results.val["micro_f1"] == max(record["val_micro_f1"] for record in records)
-    # The network begins as the cross-fitted baseline on the training split, whatever the draw of anchors.
-    for inputs in (examples.inputs, *examples.redrawn):
-        torch.testing.assert_close(outputs_of(candidates[0].network, inputs, examples.train, 8), scores[rows])
+    # The network begins as the cross-fitted baseline on the training split.
+    torch.testing.assert_close(outputs_of(candidates[0].network, examples.inputs, examples.train, 8), scores[rows])
 
 
 def test_what_steps_spoil_is_not_selected(tmp_path):

@@ -40,7 +40,7 @@ from .examples import dataset
 
 TWO = Ranks(0, 2, 0, 2)
 SETTINGS = (
-    *("prepare.draws=2", "prepare.ensemble=true", "embeddings.dim=8", "model.norm=batch", "model.hidden_norm=batch"),
+    *("embeddings.dim=8", "model.norm=batch", "model.hidden_norm=batch"),
     *("training.epochs=4", "training.class_weights=true", "training.clip=0.5", "training.members=2"),
 )
 
@@ -59,7 +59,7 @@ def records(run: Path) -> list[dict]:
 
 @pytest.mark.slow
 def test_two_ranks_that_torchrun_starts_are_one_process_with_twice_the_batch(tmp_path):
-    """Batch norm, dropout, clipping, class weights, two draws of anchors and two networks."""
+    """Batch norm, dropout, clipping, class weights and two networks."""
     data, two, one = (tmp_path / name for name in ("data", "two", "one"))
     write_folder(odd_dataset(), data)
     given = ["train", data, "--recipe", "subgnn", "--device", "cpu", "--json", *(f"--set={text}" for text in SETTINGS)]

@@ -1,4 +1,4 @@
-"""The loop's parts: rates, class weights, early stopping, and which draw an epoch learns from."""
+"""The loop's parts: rates, class weights, and early stopping."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.metrics.weighting import EVEN, Weighting
-from subgnn.models.examples import Examples, evaluate
+from subgnn.models.examples import Examples
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
 from subgnn.training.loop import Progress, run_epochs
@@ -166,30 +166,6 @@ def test_what_was_fitted_in_one_go_is_replaced_by_a_higher_score_alone(monkeypat
     monkeypatch.setattr(torch.optim.Adam, "step", lambda self, *a, **k: (steps.append(1), step(self))[1])
     progress = run_fit(example([0, 1]), epochs=3, first_as_it_is=True)
     assert (progress.best_epoch, progress.epoch, len(steps)) == (selected, 3, 2)
-
-
-def test_draws_take_turns():
-    table = torch.eye(2)
-    first, others = Rows(table), [Rows(table), Rows(table)]
-    examples = example([0, 1], inputs=first, redrawn=others)
-    asked = []
-    run_fit(
-        examples,
-        epochs=5,
-        after_epoch=lambda *_: asked.append([r.asked for r in (first, *others)]),
-    )
-    # Validation looks at the first draw alone.
-    assert asked == [[2, 0, 0], [3, 1, 0], [4, 1, 1], [6, 1, 1], [7, 2, 1]]
-
-
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_an_ensemble_is_judged_by_its_mean_output(ensemble):
-    tables = [torch.tensor([[1.0, 0.0]]), torch.tensor([[-4.0, 0.0]]), torch.tensor([[0.0, 0.0]])]
-    examples = example([0], inputs=Rows(tables[0]), redrawn=[Rows(t) for t in tables[1:]], ensemble=ensemble)
-    value, found = evaluate(nn.Identity(), examples, np.array([0]), 1)
-    mean = -1.0 if ensemble else 1.0
-    assert value == pytest.approx(np.log1p(np.exp(-mean)))
-    assert found["accuracy"] == (not ensemble)
 
 
 def test_an_epoch_shows_every_training_subgraph_as_often_as_asked(monkeypatch):

@@ -25,7 +25,7 @@ from subgnn.task import task_of
 from subgnn.training import loop, resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.inference.explained import PAIRED, named_run
+from tests.inference.explained import named_run
 from tests.inference.test_export import rewritten, same
 from tests.training.examples import CHANNELS, dataset, recipe
 
@@ -80,17 +80,6 @@ def test_scores_are_those_of_the_mean(done, predictor):
         assert {name: results[split][name] for name in expected} == pytest.approx(expected)
     assert len(results["members"]) == 3
     assert results["selected_epoch"] == results["members"][0]["selected_epoch"]
-
-
-def test_a_mean_over_networks_and_draws(tmp_path):
-    small = replace(several(2), prepare=PAIRED)
-    train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
-    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
-    answers = []
-    for one in found.measured(ROWS, draws=2).networks:
-        answers += [one.network(draw.whole).detach().numpy() for draw in found.measured(ROWS, draws=2).inputs]
-    assert len(answers) == 4
-    np.testing.assert_allclose(found.outputs(ROWS), np.mean(answers, axis=0), atol=1e-6)
 
 
 @pytest.mark.quick(1)

@@ -1,4 +1,4 @@
-"""Features, draws of anchors and component offsets, from training to prediction and back from disk."""
+"""Features and component offsets, from training to prediction and back from disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from subgnn.errors import UserError
 from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.examples import outputs_of
 from subgnn.models.recipes import check_recipe, find_recipe, parse_recipe
 from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
@@ -49,12 +48,9 @@ VARIANTS = {
     "beside": changed(embeddings={"features": "beside"}),
     "instead": changed(embeddings={"features": "instead"}),
     "frozen": changed(embeddings={"features": "beside", "trainable": False}),
-    "draws": changed(prepare={"draws": 3}),
-    "ensemble": changed(prepare={"draws": 3, "ensemble": True}, topology=True),
     "component states": changed(trainable_components=True),
     "states": changed(hidden_norm="batch", norm="none", layers=2, output="both"),
     "all": changed(
-        prepare={"draws": 2, "ensemble": True},
         embeddings={"features": "instead"},
         trainable_components=True,
         layers=2,
@@ -134,39 +130,6 @@ def set_up(chosen, data=None):
     return candidates[0].network, examples, candidates[0].checkpoint
 
 
-def test_the_first_epoch_is_the_same_with_any_number_of_draws(tmp_path):
-    for draws in (1, 3):
-        train(dataset(), changed(1, prepare={"draws": draws}), tmp_path / str(draws), seed=3)
-    assert_equal_weights(weights(tmp_path / "1"), weights(tmp_path / "3"))  # and no draw is made that no epoch sees
-    _, one, checkpoint = set_up(changed(5))
-    _, three, redrawn = set_up(changed(5, prepare={"draws": 3}))
-    assert not one.redrawn
-    assert len(three.redrawn) == len(redrawn.spec.redrawn) == 2
-    assert set(checkpoint.spec.table_nodes) <= set(redrawn.spec.table_nodes)
-    for a, b in zip(one.inputs.whole.channels[0], three.inputs.whole.channels[0], strict=True):
-        assert torch.equal(a.measured.similarity, b.measured.similarity)
-    drawn = [inputs.whole.channels[0][1].measured.similarity for inputs in (three.inputs, *three.redrawn)]
-    assert not any(torch.equal(drawn[i], drawn[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
-
-
-@pytest.mark.parametrize("task", ["multi-class", "regression"])
-def test_an_ensemble_predicts_the_mean_over_its_draws(tmp_path, task):
-    data, chosen = dataset(task), changed(2, prepare={"draws": 3, "ensemble": True})
-    train(data, chosen, tmp_path / "run", seed=3)
-    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
-    assert len(checkpoint.spec.redrawn) == 3 - 1
-    _, examples, _ = set_up(chosen, data)
-    model = build_network(checkpoint, data.graph, NodeTable(checkpoint.spec.table_nodes))
-    rows = np.arange(len(data.subgraphs))
-    each = [outputs_of(model, inputs, rows, 7).numpy() for inputs in (examples.inputs, *examples.redrawn)]
-    assert np.abs(each[0] - each[1]).max() > 1e-4
-    predictor = Predictor(checkpoint, data.graph)
-    np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes), np.mean(each, axis=0), atol=1e-5)
-    with torch.no_grad():
-        first = model.embed(examples.inputs.whole).numpy()
-    np.testing.assert_allclose(predictor.embeddings(data.subgraphs.nodes), first, atol=1e-5)
-
-
 def test_only_components_of_the_training_split_have_a_learned_state(tmp_path):
     data = dataset()
     train(data, changed(4, trainable_components=True), tmp_path / "run", seed=3)
@@ -217,7 +180,6 @@ def test_a_learned_state_is_found_again_at_load_time(tmp_path):
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        (changed(prepare={"draws": 0}), "prepare.draws is 0; accepted: a whole number from 1"),
         (VARIANTS["beside"], "embeddings.features: the graph has no node features; add features.npy"),
     ],
 )

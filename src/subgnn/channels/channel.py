@@ -283,8 +283,7 @@ class Similarity:
 
     Args:
         measure: the comparison, for each type of anchors that it accepts.
-        searches: whether each anchor costs a search across the graph: memory for one is checked before the work, and
-            on a cluster shared anchors are divided among the machines, not subgraphs.
+        searches: whether each anchor costs a search across the graph; memory for one is checked before the work.
     """
 
     measure: Mapping[type, Compare]
@@ -303,8 +302,3 @@ def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
         parts = {f.name: each_array(function, *(getattr(one, f.name) for one in values)) for f in fields(value)}
         found = type(value)(**parts)
     return cast(T, found)
-
-
-def draw_seed(seed: int, draw: int) -> int:
-    """The seed of an independent draw of all anchors; draw 0 uses the seed itself."""
-    return stream_key(seed, f"draw/{draw}") if draw else seed

@@ -9,11 +9,9 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import (
     DatasetPath,
-    EngineOptions,
     ForceFlag,
     IdBase,
     JsonFlag,
@@ -26,16 +24,13 @@ from subgnn.errors import DataError, UserError
 from subgnn.training.options import CacheFlag, DeviceName
 
 
-@with_options(EngineOptions)
 def prepare_dataset(
-    *,
     path: DatasetPath,
     recipe: RecipeName = "subgnn",
     seed: Annotated[int, Option(help="Seed for anchors and walks.")] = 0,
     settings: Settings = None,
     cache: CacheFlag = True,
     id_base: IdBase = None,
-    engine: EngineOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -53,37 +48,23 @@ def prepare_dataset(
     check_recipe_early(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
 
-    import numpy as np
-
     from subgnn.models.recipes import find_recipe, unused_data, unused_line
-    from subgnn.prepare.measure import prepare_draws_cached
+    from subgnn.prepare.measure import prepare_cached
 
     chosen = find_recipe(recipe, settings or ())
     begin, graph = time.perf_counter(), dataset.graph.undirected()
-    touched, components, in_cache, files = np.empty(0, np.int32), 0, [], []
-    with progress_bar() as bar, engine.open() as workers:
-        measuring = None
-        if workers is not None:
-            from subgnn.prepare.distributed import DistributedMeasuring, place_graph
-
-            measuring = DistributedMeasuring(workers, place_graph(workers, graph, source=path))
-        options: dict[str, Any] = {"seed": seed, "cache": cache, "on_progress": bar.prepare, "measuring": measuring}
-        for draw in prepare_draws_cached(chosen, graph, dataset.subgraphs.nodes, **options):
-            touched = np.union1d(touched, draw.prepared.touched())
-            components = len(draw.prepared.components.nodes)
-            in_cache.append(draw.found)
-            files += [] if draw.path is None else [draw.path]
+    with progress_bar() as bar:
+        cached = prepare_cached(chosen, graph, dataset.subgraphs.nodes, seed=seed, cache=cache, on_progress=bar.prepare)
     found = {
         "dataset": dataset.name,
         "recipe": chosen.name,
         "seed": seed,
         "num_subgraphs": len(dataset.subgraphs),
-        "num_components": components,
-        "num_touched_nodes": len(touched),
-        "draws": len(in_cache),
-        "found": all(in_cache),
-        "files": [str(file) for file in files],
-        "bytes": sum(file.stat().st_size for file in files),
+        "num_components": len(cached.prepared.components.nodes),
+        "num_touched_nodes": len(cached.prepared.touched()),
+        "found": cached.found,
+        "file": None if cached.path is None else str(cached.path),
+        "bytes": 0 if cached.path is None else cached.path.stat().st_size,
         "unused": unused_data(chosen, dataset.graph, dataset.subgraphs),
         "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
@@ -104,17 +85,15 @@ def _print_prepared(found: dict[str, Any]) -> None:
         ("subgraphs", f"{found['num_subgraphs']:,}"),
         ("components", f"{found['num_components']:,}"),
         ("touched nodes", f"{found['num_touched_nodes']:,}"),
-        ("draws", f"{found['draws']:,}"),
         ("layers", f"{found['layers']}"),
     ]
     rows += [(f"anchors, {name}", f"{count:,}") for name, count in found["anchors"].items()]
     rows += [("seconds", f"{found['seconds']:.2f}")]
-    files = found["files"]
-    if files:
+    if found["file"] is None:
+        rows += [("file", "not cached")]
+    else:
         rows += [("size", f"{found['bytes'] / 1e6:,.1f} MB"), ("found in the cache", "yes" if found["found"] else "no")]
-        rows += [("file", files[0]) if len(files) == 1 else ("files", f"{len(files):,} in {Path(files[0]).parent}")]
-    if len(files) < found["draws"]:
-        rows += [("not cached", f"{found['draws'] - len(files):,} of {found['draws']:,}")]
+        rows += [("file", found["file"])]
     print_table(f"{found['dataset']}: {found['recipe']}, seed {found['seed']}", ("what", "value"), rows)
 
 

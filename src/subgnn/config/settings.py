@@ -40,8 +40,6 @@ class PrepareSettings:
     walks: Size = 5
     walk_length: Size = 10
     beta: Probability = 0.65
-    draws: Depth = 1
-    ensemble: bool = False
     own_hops: Literal["exact", "bounded"] = "exact"
     directed: bool = False
     border_anchors: Literal["drawn", "heaviest"] = "drawn"

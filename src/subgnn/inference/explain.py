@@ -74,7 +74,7 @@ class Explainer:
     Args:
         background: training subgraphs, whose mean vectors (:meth:`Predictor.mean_vectors`) replace masked channels.
             Without them, 0 does.
-        reference: the mean vectors (networks x draws, width) instead of a background.
+        reference: the mean vectors (networks, width) instead of a background.
         max_nodes: leave out single nodes only in subgraphs of at most this many nodes.
         max_anchors: list this many anchors for each subgraph, those that matter most.
     """
@@ -120,7 +120,7 @@ class Explainer:
         ], explained
 
     def reference(self) -> NDArray[np.float32] | None:
-        """The mean vectors of the background by each network and draw; None without channels or a background."""
+        """The mean vectors of the background by each network; None without channels or a background."""
         if self._reference is None and self._background is not None:
             self._reference = self.predictor.mean_vectors(self._background)
         return self._reference
@@ -156,8 +156,10 @@ class Explainer:
         if source is None:
             return []
         inputs: list[list[SubgraphInputs]] = [[] for _ in subgraphs]
-        for network in source.measured(subgraphs, draws=source.draws).combinations():
-            for mine, one in zip(inputs, subgraph_inputs(*network), strict=True):
+        measured = source.measured(subgraphs)
+        for network in measured.networks:
+            found = subgraph_inputs(network.network, measured.inputs, measured.prepared)
+            for mine, one in zip(inputs, found, strict=True):
                 mine.append(one)
         compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
         portfolio = self.predictor.portfolio

@@ -95,7 +95,6 @@ class AnchorContribution:
 
     channel: str
     layer: int
-    draw: int
     slot: int
     nodes: tuple[int, ...]
     names: tuple[str, ...]

@@ -58,7 +58,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgraphInputs:
-    """The inputs of one network for one subgraph and one draw of anchors.
+    """The inputs of one network for one subgraph.
 
     Shapes:
         initial: (C, d), z^(0) of the components. gammas: [layer][channel] (C, n_A), their similarities to anchors.
@@ -163,7 +163,7 @@ class SubgraphInputs:
 def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterator[SubgraphInputs]:
     """The inputs of every subgraph; the anchors' vectors (the LSTM over walks) are computed once."""
     nodes = model.node_vectors()
-    anchors = model.anchor_vectors(nodes, inputs.whole.draw)
+    anchors = model.anchor_vectors(nodes)
     for i in range(len(inputs)):
         batch = inputs.batch(np.array([i]))
         yield SubgraphInputs(
@@ -181,7 +181,7 @@ class Masking:
     """Masks the anchors and channels of one subgraph in all networks, and measures how the outputs drop.
 
     Args:
-        inputs: for each network and, within that, each draw. All networks share the anchors of a draw.
+        inputs: for each network; all share the anchors.
         compare: computes contributions from outputs of the networks.
         max_anchors: how many anchors to list.
     """
@@ -189,49 +189,47 @@ class Masking:
     def __init__(
         self, predictor: Predictor, inputs: Sequence[SubgraphInputs], *, compare: Compare, max_anchors: int
     ) -> None:
-        self.predictor, self.inputs, self.draws = predictor, inputs, predictor.draws
+        self.predictor, self.inputs = predictor, inputs
         self._compare, self._max_anchors = compare, max_anchors
         self.channels = predictor.spec.channels
-        self.outputs = torch.cat([one.output() for one in inputs])  # (networks x draws, outputs)
-        self.anchors = [list(one.each_anchor()) for one in inputs[: self.draws]]
+        self.outputs = torch.cat([one.output() for one in inputs])  # (networks, outputs)
+        self.anchors = list(inputs[0].each_anchor())
 
     @property
     def output(self) -> Outputs:
-        """The mean output over networks and draws (outputs,)."""
+        """The mean output over networks (outputs,)."""
         mean: Outputs = self.outputs.mean(dim=0).float().cpu().numpy()
         return mean
 
     @property
     def num_anchors(self) -> int:
-        """Anchors of all draws."""
-        return sum(map(len, self.anchors))
+        """How many anchors there are."""
+        return len(self.anchors)
 
     @property
     def too_many(self) -> bool:
         """Whether masking each anchor in turn is too much work."""
-        pairs = zip(self.inputs, self.anchors, strict=False)
-        return any(len(anchors) * one.size > _MAX_NUMBERS for one, anchors in pairs)
+        return len(self.anchors) * self.inputs[0].size > _MAX_NUMBERS
 
     def by_anchor(self, leading: int | None) -> tuple[AnchorContribution, ...]:
         """How the mean output drops if an anchor is masked in all networks, for the :meth:`strongest` anchors."""
-        mean, found = self.outputs.mean(dim=0), []
-        for draw, anchors in enumerate(self.anchors):
-            if anchors:
-                without, outputs = mean.expand(len(anchors), -1), self.outputs[draw :: self.draws]
-                for one, output in zip(self.inputs[draw :: self.draws], outputs, strict=True):
-                    without = without + (one.outputs_without(anchors) - output) / len(self.inputs)
-                numbers = self._compare(mean.cpu().numpy(), without.cpu().numpy())
-                found += [self.describe(draw, anchor, n) for anchor, n in zip(anchors, numbers, strict=True)]
-        return self.strongest(found, leading)
+        if not self.anchors:
+            return ()
+        mean = self.outputs.mean(dim=0)
+        without = mean.expand(len(self.anchors), -1)
+        for one, output in zip(self.inputs, self.outputs, strict=True):
+            without = without + (one.outputs_without(self.anchors) - output) / len(self.inputs)
+        numbers = self._compare(mean.cpu().numpy(), without.cpu().numpy())
+        return self.strongest(map(self.describe, self.anchors, numbers), leading)
 
-    def describe(self, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
+    def describe(self, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
         """An anchor with its contributions; learned similarities are averaged over networks."""
-        inputs = self.inputs[draw :: self.draws]
-        similar = torch.stack([anchor.select(one.gammas[anchor.layer][anchor.channel]) for one in inputs]).mean(dim=0)
+        similar = torch.stack([anchor.select(one.gammas[anchor.layer][anchor.channel]) for one in self.inputs]).mean(
+            dim=0
+        )
         return AnchorContribution(
             channel=self.channels[anchor.channel].name,
             layer=anchor.layer,
-            draw=draw,
             slot=int(anchor.slots.min()),
             nodes=anchor.nodes,
             names=names_of(self.predictor.graph, anchor.nodes),
@@ -249,10 +247,10 @@ class Masking:
         return tuple(sorted(found, key=strength, reverse=True)[: self._max_anchors])
 
     def by_channel(self, reference: NDArray[np.float32] | None) -> tuple[ChannelContribution, ...]:
-        """Contributions of the parts of z_S, each masked in all networks and draws at once.
+        """Contributions of the parts of z_S, each masked in all networks at once.
 
         Shapes:
-            reference: (networks x draws, width), 0 by default.
+            reference: (networks, width), 0 by default.
         """
         groups = channel_groups(self.inputs[0].model.parts())
         without = []

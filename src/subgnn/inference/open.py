@@ -59,7 +59,7 @@ class OpenedRun:
     """A run that predicts, its result, and the subgraphs of its dataset.
 
     Shapes:
-        reference: (networks x draws, width), the mean vectors of the training split, if an exported file holds them.
+        reference: (networks, width), the mean vectors of the training split, if an exported file holds them.
 
     ``trained_with`` gives the keys of the subgraphs that it was trained with. On a graph other than its own, ``match``
     says how they differ, and the subgraphs are those it was trained with, as nodes of that graph.
@@ -188,7 +188,7 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         source = made.with_channels()
         networks = [] if source is None else source.networks()
         width = networks[0].head.width + networks[0].num_scores if networks else 0
-        number = 0 if source is None else source.members * source.draws
+        number = 0 if source is None else source.members
         if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
     subgraphs = None if dataset is None else dataset.subgraphs

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
+from subgnn.data.place_graph import place_graph
 from subgnn.embeddings.sources import Tables
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH, FittedModel, LoadContext
@@ -25,7 +26,6 @@ from subgnn.models.registry import open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import LocalEngine, Pool, Shared
-from subgnn.prepare.distributed import place_graph
 from subgnn.ragged import Ragged
 
 _PIECES_A_SLOT = 4  # so that one slow piece delays the end little

@@ -74,11 +74,6 @@ class Predictor:
         self.as_of_step: float | None = None
 
     @property
-    def draws(self) -> int:
-        """The number of draws of anchors over which outputs are averaged."""
-        return 1 + len(self.spec.redrawn)
-
-    @property
     def members(self) -> int:
         """The number of networks over which outputs are averaged."""
         return self.spec.members
@@ -138,7 +133,7 @@ class Predictor:
         return [self.label_text(scores) for scores in self.probabilities(subgraphs)]
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """z_S (n, width), as the head receives it, by the first network and draw of anchors."""
+        """z_S (n, width), as the head receives it, by the first network."""
         return self.fitted.vectors(subgraphs)
 
     def embed(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
@@ -178,27 +173,27 @@ class Predictor:
         """The trained networks of a model with channels, over the nodes they were trained with; none for any other."""
         return list(self.fitted.networks()) if isinstance(self.fitted, FittedChannelModel) else []
 
-    def measured(self, subgraphs: Ragged, *, draws: int) -> MeasuredForNetworks:
-        """Subgraphs measured against the first draws of anchors, for a model with channels."""
+    def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
+        """Subgraphs measured against anchors, for a model with channels."""
         if not isinstance(self.fitted, FittedChannelModel):
             raise TypeError("a model without channels has no anchors")
-        return cast(MeasuredForNetworks, self.fitted.measured(subgraphs, draws=draws))
+        return cast(MeasuredForNetworks, self.fitted.measured(subgraphs))
 
     @torch.no_grad()
     def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
-        """The reference of explanations: the mean vector of subgraphs, by each network with channels and each draw.
+        """The reference of explanations: the mean vector of subgraphs, by each network with channels.
 
         Of more than 256 subgraphs, 256 are taken, evenly spaced. None for a model without channels.
 
         Shapes:
-            returns: (networks x draws, width).
+            returns: (networks, width).
         """
         source = self.with_channels()
         if source is None:
             return None
         chosen = np.linspace(0, len(subgraphs) - 1, min(len(subgraphs), _MEAN_OF)).astype(np.int64)
-        measured = source.measured(subgraphs.take(np.unique(chosen)), draws=source.draws)
-        means = [network.embed(inputs.whole).mean(dim=0) for network, inputs, _ in measured.combinations()]
+        measured = source.measured(subgraphs.take(np.unique(chosen)))
+        means = [one.network.embed(measured.inputs.whole).mean(dim=0) for one in measured.networks]
         found: NDArray[np.float32] = torch.stack(means).float().cpu().numpy()
         return found
 

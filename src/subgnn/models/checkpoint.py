@@ -49,7 +49,7 @@ _MAX_PARTS, _MAX_DEPTH = 64, 3
 _STANDARDS = ("component", "subgraph", "target", "feature")
 _HELD_OUT = ("scores", "labels", "offsets")
 _COPIED = {"seed": int, "task": str, "graph_hash": str, "names_hash": str, "vectors_hash": str}
-_PLAIN = (*_COPIED, "recipe", "classes", "draws", "layers", "parts", "decision")
+_PLAIN = (*_COPIED, "recipe", "classes", "layers", "parts", "decision")
 _MAX_SHOWN = 120
 
 WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -93,16 +93,13 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         rows = novelty.references
         arrays |= {"novelty.nodes": rows.values, "novelty.offsets": rows.offsets}
         arrays["novelty.distances"] = novelty.distances
-    draws = [spec.shared, *spec.redrawn]
-    for d, draw in enumerate(draws):
-        for layer, row in enumerate(draw):
-            for channel, anchors in enumerate(row):
-                of_channel = {} if anchors is None else anchors.arrays
-                arrays |= {f"anchors.{d}.{layer}.{channel}.{name}": part for name, part in of_channel.items()}
+    for layer, row in enumerate(spec.shared):
+        for channel, anchors in enumerate(row):
+            of_channel = {} if anchors is None else anchors.arrays
+            arrays |= {f"anchors.{layer}.{channel}.{name}": part for name, part in of_channel.items()}
     content: dict[str, Any] = {
         "recipe": spec.recipe(),
         "classes": list(spec.classes),
-        "draws": len(draws),
         "layers": len(spec.shared),
         "parts": {},
         **{name: getattr(spec, name) for name in _COPIED},
@@ -134,10 +131,10 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         raise ValueError(f"task is {task!r}")
     if not all(isinstance(name, str) for name in classes) or len(set(classes)) < len(classes):
         raise ValueError("class names are not distinct")
-    layers, draws = _of_type(content, "layers", int), _of_type(content, "draws", int)
+    layers = _of_type(content, "layers", int)
     # Before lists of them are made; which of the two a model has is its own to check.
-    if layers not in (0, recipe.model.layers) or draws not in (1, recipe.prepare.draws):
-        raise ValueError(f"layers is {layers}, draws is {draws}")
+    if layers not in (0, recipe.model.layers):
+        raise ValueError(f"layers is {layers}")
 
     def anchors(prefix: str, channel: ChannelSettings) -> SharedAnchors | None:
         def take(name: str, dtype: Any) -> NDArray[Any]:
@@ -148,11 +145,8 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
     table_nodes = _vector(arrays, "table_nodes", np.int32)
     component_keys = _vector(arrays, "component_keys", np.int64).view(np.uint64)
     shared = [
-        [
-            [anchors(f"anchors.{d}.{layer}.{c}.", channel) for c, channel in enumerate(recipe.channels)]
-            for layer in range(layers)
-        ]
-        for d in range(draws)
+        [anchors(f"anchors.{layer}.{c}.", channel) for c, channel in enumerate(recipe.channels)]
+        for layer in range(layers)
     ]
     standards = {}
     for name in _STANDARDS:
@@ -186,8 +180,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
     spec = ModelSpec(
         classes=tuple(classes),
         table_nodes=table_nodes,
-        shared=shared[0],
-        redrawn=shared[1:],
+        shared=shared,
         component_keys=component_keys,
         standards=standards,
         members=recipe.training.members,
@@ -249,7 +242,7 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     spec = checkpoint.spec
     model = model_of(spec)
     yield from _wrong_parts(checkpoint)
-    sizes = [len(spec.shared), len(spec.redrawn), len(spec.table_nodes), len(spec.component_keys)]
+    sizes = [len(spec.shared), len(spec.table_nodes), len(spec.component_keys)]
     if not isinstance(model, ChannelModel) and any(sizes):
         yield "it has anchors or tables, but its model has none"
     yield from _wrong_nodes(spec, graph.num_nodes)
@@ -292,9 +285,8 @@ def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
 def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:
     """Nodes that the graph does not have."""
     parts: list[NDArray[Any]] = [spec.table_nodes]
-    for draw in (spec.shared, *spec.redrawn):
-        for anchors in (anchors for row in draw for anchors in row if anchors is not None):
-            parts += [array for name, array in anchors.arrays.items() if not name.endswith("offsets")]
+    for anchors in (anchors for row in spec.shared for anchors in row if anchors is not None):
+        parts += [array for name, array in anchors.arrays.items() if not name.endswith("offsets")]
     for nodes in parts:
         outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
         if len(outside):

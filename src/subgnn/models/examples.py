@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -52,10 +52,6 @@ class HostSource:
 class PaddableSource(Source, Protocol):
     """Subgraphs whose batches can be padded to fixed shapes, so that a step on them can be captured and replayed."""
 
-    @property
-    def draw(self) -> int:
-        """The number of the draw of anchors."""
-
     def padded_shape(self, rows: NDArray[np.int64]) -> Hashable:
         """The fixed shapes that the batch of these subgraphs fits into."""
 
@@ -90,10 +86,8 @@ def single_precision() -> Iterator[None]:
 class Examples:
     """Labelled subgraphs to fit a network to and to select it on.
 
-    ``redrawn`` are the same subgraphs measured against further draws of anchors; with ``ensemble``, outputs are judged
-    by their mean over all draws, and by the first draw alone without. Real-valued targets are standardised; ``unit`` is
-    their deviation in units of the label. ``weighting`` is that of the loss, and ``select_by`` the metric by which
-    epochs and candidates are selected.
+    Real-valued targets are standardised; ``unit`` is their deviation in units of the label. ``weighting`` is that of
+    the loss, and ``select_by`` the metric by which epochs and candidates are selected.
     """
 
     inputs: Source
@@ -101,8 +95,6 @@ class Examples:
     task: TaskName
     train: NDArray[np.int64]
     val: NDArray[np.int64]
-    redrawn: list[Source] = field(default_factory=list)
-    ensemble: bool = False
     num_classes: int = 0
     unit: float = 1.0
     weighting: Weighting = EVEN
@@ -110,27 +102,18 @@ class Examples:
 
     @classmethod
     def of(
-        cls,
-        subgraphs: SubgraphSet,
-        sources: list[Source],
-        standards: dict[str, Standard],
-        training: TrainingSettings,
-        *,
-        ensemble: bool = False,
+        cls, subgraphs: SubgraphSet, source: Source, standards: dict[str, Standard], training: TrainingSettings
     ) -> Examples:
-        """The subgraphs of a dataset, as a network takes them; targets go to the device of the first source."""
-        first, *redrawn = sources
+        """The subgraphs of a dataset, as a network takes them; targets go to the device of the source."""
         return cls(
-            inputs=first,
-            targets=target_tensor(subgraphs, standards).to(first.device),
+            inputs=source,
+            targets=target_tensor(subgraphs, standards).to(source.device),
             task=subgraphs.task,
             train=subgraphs.indices("train"),
             val=subgraphs.indices("val"),
-            redrawn=redrawn,
-            ensemble=ensemble,
             num_classes=subgraphs.num_classes,
             unit=label_unit(standards),
-            weighting=Weighting.of(training, subgraphs).to(first.device),
+            weighting=Weighting.of(training, subgraphs).to(source.device),
             select_by=task_of(subgraphs.task).selection_metric(training.select_by),
         )
 
@@ -138,15 +121,6 @@ class Examples:
     def train_weights(self) -> NDArray[np.float64] | None:
         """Weights of the training subgraphs (n,), or of pairs with labels (n, labels); None if all count the same."""
         return self.weighting.of_rows(self.targets.cpu().numpy()[self.train])
-
-    def of_epoch(self, epoch: int) -> Source:
-        """The draw of anchors that an epoch trains on: they take turns."""
-        return [self.inputs, *self.redrawn][epoch % (1 + len(self.redrawn))]
-
-    @property
-    def judged(self) -> list[Source]:
-        """The draws whose mean outputs validation and test are scored on."""
-        return [self.inputs, *(self.redrawn if self.ensemble else [])]
 
 
 def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> Tensor:
@@ -189,10 +163,9 @@ Outputs = Callable[[Any, Source, NDArray[np.int64], int], Tensor]
 def judged_outputs(
     network: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, *, compute: Outputs = outputs_of
 ) -> tuple[Tensor, Tensor]:
-    """Outputs for the chosen subgraphs, the mean over the draws of anchors that are judged, and their targets."""
-    draws = [compute(network, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
+    """Outputs for the chosen subgraphs, and their targets."""
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
-    return torch.stack(draws).mean(dim=0), targets
+    return compute(network, examples.inputs, rows, max(batch_size, 256)), targets
 
 
 def evaluate(

@@ -92,16 +92,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetUp:
-    """Candidates of a recipe, unfitted, and the subgraphs as their networks take them, for each draw of anchors."""
+    """Candidates of a recipe, unfitted, and the subgraphs as their networks take them."""
 
     candidates: list[Candidate]
-    sources: Sequence[Source]
+    source: Source
 
     def examples(self, subgraphs: SubgraphSet, recipe: Recipe, device: torch.device) -> Examples:
         """The subgraphs with their targets, to fit the networks to."""
         standards = self.candidates[0].checkpoint.spec.standards
-        sources = [source.to(device) for source in self.sources]
-        return Examples.of(subgraphs, sources, standards, recipe.training, ensemble=recipe.prepare.ensemble)
+        return Examples.of(subgraphs, self.source.to(device), standards, recipe.training)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +170,8 @@ class FittedChannelModel(FittedModel):
         """The networks, over the nodes they were fitted with."""
 
     @abstractmethod
-    def measured(self, subgraphs: Ragged, *, draws: int) -> Any:
-        """Subgraphs measured against the first draws of anchors."""
+    def measured(self, subgraphs: Ragged) -> Any:
+        """Subgraphs measured against anchors."""
 
 
 class Model(ABC):
@@ -292,8 +291,8 @@ class TrainableModel(Model):
 class ChannelModel(TrainableModel):
     """A network of channels.
 
-    Its predictions are explained by channels and anchors, and it can be exported as a program. It may be an ensemble
-    (``training.members``), and may correct the scores of a baseline (``model.baseline``).
+    Its predictions are explained by channels and anchors. It may be an ensemble (``training.members``), and may correct
+    the scores of a baseline (``model.baseline``).
     """
 
     @abstractmethod

@@ -50,8 +50,8 @@ class ModelSpec:
 
     The arrays are those the model was built from: ``standards`` are means and deviations used to standardise, of
     components, subgraphs, targets and features, where there are any; ``table_nodes`` are the nodes of a table of
-    vectors, sorted; ``shared`` are shared anchors by layer and channel, ``redrawn`` those of further draws where
-    outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned initial state.
+    vectors, sorted; ``shared`` are shared anchors by layer and channel; ``component_keys`` are the sorted keys of
+    components with a learned initial state.
     ``graph_hash`` and ``names_hash`` identify the graph and the names of its nodes, empty where it has none, and
     ``vectors_hash`` the table of node embeddings the model started from, empty for random ones. ``decision`` has
     the thresholds that were chosen for an aim, where there is one; ``held_out`` and ``novelty`` are what sets of labels
@@ -77,7 +77,6 @@ class ModelSpec:
     standards: dict[str, Standard] = field(default_factory=dict)
     table_nodes: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     shared: list[list[SharedAnchors | None]] = field(default_factory=list)
-    redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
     component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     decision: Decision | None = None
     held_out: HeldOutScores | None = None

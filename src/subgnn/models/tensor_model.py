@@ -82,7 +82,7 @@ class TensorModel(TrainableModel):
                 hint = "a network needs the methods embed and forward, which take a batch"
                 raise UserError("the network has no method embed", where=f"the model {recipe.method}", hint=hint)
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
-        return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
+        return SetUp(candidates, self.inputs(checkpoint, data.graph, data.subgraphs.nodes))
 
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         return _FittedTensorModel(self, checkpoint, graph, context)

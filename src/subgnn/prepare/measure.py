@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +27,6 @@ from subgnn.channels.channel import (
     SharedAnchors,
     Similarities,
     Work,
-    draw_seed,
     each_array,
 )
 from subgnn.channels.distances import searches_at_once
@@ -130,13 +127,6 @@ class Prepared:
         return np.unique(np.concatenate([nodes.values, *(one.touched for one in anchors)]))
 
 
-class Measuring(Protocol):
-    """:func:`measure`, or the same over the machines of a cluster."""
-
-    def __call__(self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress = ignore) -> Prepared:
-        """As :func:`measure`."""
-
-
 def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
     """The hash of the graph that is measured: the directed one if hops follow orientations."""
     if settings.directed and graph.oriented is not None:
@@ -145,14 +135,9 @@ def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
 
 
 def prepare(
-    graph: Graph,
-    subgraphs: Ragged,
-    plan: Plan,
-    *,
-    on_progress: OnProgress = ignore,
-    measuring: Measuring | None = None,
+    graph: Graph, subgraphs: Ragged, plan: Plan, *, cache: bool = False, on_progress: OnProgress = ignore
 ) -> Prepared:
-    """Draw shared anchors and measure subgraphs, sorted node sets, against them; by default by :func:`measure`."""
+    """Draw shared anchors and measure subgraphs, sorted node sets, against them; ``cache`` as for :func:`measure`."""
     by_channel: list[list[Any]] = []
     for settings in plan.channels:
         similarity_of(settings, plan.settings)  # an unknown one is refused before any work
@@ -160,7 +145,7 @@ def prepare(
         by_channel.append(channel.sample_shared(work) if channel.shared else [None] * plan.layers)
     shared = [[anchors[layer] for anchors in by_channel] for layer in range(plan.layers)]
     frame = Frame(plan.channels, plan.settings, shared, plan.seed)
-    return (measuring or measure)(graph, subgraphs, frame, on_progress=on_progress)
+    return measure(graph, subgraphs, frame, cache=cache, on_progress=on_progress)
 
 
 def measure(
@@ -235,30 +220,30 @@ def content_key(graph_hash: str, subgraphs: Ragged, plan: Plan) -> str:
         "subgraphs": subgraphs.digest,
         "channels": [asdict(channel) for channel in plan.channels],
         "layers": plan.layers,
-        # A draw does not depend on how many there are.
-        "settings": {k: v for k, v in asdict(plan.settings).items() if k not in ("draws", "ensemble")},
+        "settings": asdict(plan.settings),
         "seed": int(plan.seed),
     }
     return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))
 
 
 def prepare_cached(
+    recipe: Recipe,
     graph: Graph,
     subgraphs: Ragged,
-    plan: Plan,
     *,
+    seed: int,
     cache: bool = True,
     on_progress: OnProgress = ignore,
-    measuring: Measuring | None = None,
 ) -> Cached:
-    """Read prepared subgraphs from the cache, or :func:`~subgnn.prepare.measure.prepare` them and store them there.
+    """Read the prepared subgraphs of a recipe from the cache, or :func:`prepare` them and store them there.
 
     A file that is damaged or belongs to another key is replaced, and a cache that cannot be written is not used, both
     with a :class:`~subgnn.errors.DataWarning`. With ``cache`` off, it is neither read nor written.
     """
+    plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, seed)
 
     def compute() -> Prepared:
-        return prepare(graph, subgraphs, plan, on_progress=on_progress, measuring=measuring)
+        return prepare(graph, subgraphs, plan, cache=cache, on_progress=on_progress)
 
     if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
@@ -281,28 +266,6 @@ def prepare_cached(
         del prepared, parts
         return Cached(read(), path, False)
     return Cached(prepared, path, False)
-
-
-def prepare_draws_cached(
-    recipe: Recipe,
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    seed: int,
-    cache: bool = True,
-    on_progress: OnProgress = ignore,
-    measuring: Measuring | None = None,
-) -> Iterator[Cached]:
-    """Prepared subgraphs for each draw of anchors used in training or evaluation, one draw at a time."""
-    draws = recipe.prepare.draws
-    if not recipe.prepare.ensemble:
-        # An epoch trains on one draw: more draws than epochs are never used.
-        draws = min(draws, max(1, recipe.training.epochs))
-    for draw in range(draws):
-        plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, draw_seed(seed, draw))
-        predicts = draw == 0 or recipe.prepare.ensemble  # searches from the anchors of other draws are not needed again
-        here = measuring or partial(measure, cache=cache and predicts)
-        yield prepare_cached(graph, subgraphs, plan, cache=cache, on_progress=on_progress, measuring=here)
 
 
 def encode(prepared: Prepared, key: str) -> Parts:

@@ -92,7 +92,7 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
 def draw_with_anchors(predictor: Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
     """:func:`draw` one subgraph with the anchors of the model, if it has any."""
     source = predictor.with_channels()
-    prepared = None if source is None else source.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
+    prepared = None if source is None else source.measured(Ragged.from_rows([subgraph])).prepared
     return draw(predictor.graph, subgraph, most=most, prepared=prepared)
 
 

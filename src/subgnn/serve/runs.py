@@ -61,10 +61,10 @@ class InterruptiblePredictor(Predictor):
         """z_S of one subgraph or more."""
         return self._in_parts(super().embeddings, subgraphs)
 
-    def measured(self, subgraphs: Ragged, *, draws: int) -> MeasuredForNetworks:
-        """Subgraphs measured against the first draws of anchors."""
+    def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
+        """Subgraphs measured against anchors."""
         check_deadline()
-        return super().measured(subgraphs, draws=draws)
+        return super().measured(subgraphs)
 
     def _in_parts(
         self, compute: Callable[[Ragged], NDArray[np.float32]], subgraphs: Ragged, *first: NDArray[np.float32]

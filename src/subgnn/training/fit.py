@@ -276,10 +276,9 @@ def _solved(candidate: Candidate, examples: Examples, progress: Progress) -> _Fi
 
 
 def _stored(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
-    """The checkpoint that predictions need: further draws of anchors only where predictions are means over them."""
-    redrawn = checkpoint.spec.redrawn if checkpoint.spec.prepare.ensemble else []
+    """The checkpoint with the name of the node embeddings it started from."""
     named = "" if vectors is None else vectors_hash(vectors)
-    return replace(checkpoint, spec=replace(checkpoint.spec, redrawn=redrawn, vectors_hash=named))
+    return replace(checkpoint, spec=replace(checkpoint.spec, vectors_hash=named))
 
 
 _undirected = lru_cache(maxsize=1)(Graph.undirected)  # fits to many splits have the same graph

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
+from subgnn.data.place_graph import place_graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import source_vectors
 from subgnn.errors import DataWarning, MemoryLimitError
@@ -35,7 +36,6 @@ from subgnn.models.registry import model_of, trainable_model_of
 from subgnn.parallel.cluster import open_engine
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
 from subgnn.parallel.memory import LEAST, limit, share
-from subgnn.prepare.distributed import place_graph
 from subgnn.ragged import Ragged
 from subgnn.storage.files import json_digest
 from subgnn.training.cross_validation import CrossValidation

@@ -169,11 +169,10 @@ def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch
     torch.manual_seed(stream_key(fitting.seed, f"dropout/{epoch}"))
     shown = np.tile(examples.train, fitting.settings.repeats)
     order = stream(fitting.seed, f"batches/{epoch}").permutation(shown)
-    inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
     for rows in batches(order, fitting.batch_size):
-        total += step(inputs, rows) * len(rows)
+        total += step(examples.inputs, rows) * len(rows)
     return float(fitting.fabric.all_reduce(total, reduce_op="sum")) / len(order)
 
 

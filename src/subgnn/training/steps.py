@@ -86,7 +86,7 @@ class Steps:
 
 
 class GraphedSteps:
-    """Steps as CUDA graphs, one for each draw of anchors, size and padded shape of batches.
+    """Steps as CUDA graphs, one for each size and padded shape of batches.
 
     The first steps of each run directly, on the stream of the capture, and count like all others. If a step cannot be
     captured, all steps run directly.
@@ -95,17 +95,17 @@ class GraphedSteps:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self.seen: dict[tuple[int, int], int] = {}
-        self.captured: dict[tuple[int, int, Hashable], _Captured] = {}
+        self.seen: dict[int, int] = {}
+        self.captured: dict[tuple[int, Hashable], _Captured] = {}
         self.refused = False
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
-        kind, shape = (inputs.draw, len(rows)), inputs.padded_shape(rows)
-        key = (*kind, shape)
+        size, shape = len(rows), inputs.padded_shape(rows)
+        key = size, shape
         if key not in self.captured:
-            self.seen[kind] = self.seen.get(kind, 0) + 1
-            if self.refused or self.seen[kind] <= _WARM_UP:
+            self.seen[size] = self.seen.get(size, 0) + 1
+            if self.refused or self.seen[size] <= _WARM_UP:
                 return self._run_directly(inputs, rows)
             try:
                 self.captured[key] = self._capture(inputs, rows, shape)
@@ -144,7 +144,7 @@ class _Captured:
 
 
 class GraphedOutputs:
-    """Outputs for validation as CUDA graphs, one for each draw of anchors and choice of subgraphs.
+    """Outputs for validation as CUDA graphs, one for each choice of subgraphs.
 
     The first two times, the network runs directly; then it is captured, on the stream of the steps. If it cannot be
     captured, it always runs directly.
@@ -152,14 +152,14 @@ class GraphedOutputs:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self.seen: set[tuple[int, bytes]] = set()
-        self.captured: dict[tuple[int, bytes], _CapturedOutputs] = {}
+        self.seen: set[bytes] = set()
+        self.captured: dict[bytes, _CapturedOutputs] = {}
         self.refused = False
 
     @torch.no_grad()
     def __call__(self, network: Any, inputs: Any, rows: NDArray[np.int64], batch_size: int) -> Tensor:
         """As :func:`~subgnn.models.examples.outputs_of`."""
-        key = (inputs.draw, rows.tobytes())
+        key = rows.tobytes()
         if key in self.captured:
             self.captured[key].graph.replay()
             return self.captured[key].outputs.clone()

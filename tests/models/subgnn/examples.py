@@ -43,15 +43,13 @@ def build_model(
     outputs: int = 3,
     seed: int = 0,
     features: str = "none",
-    redrawn: list[Prepared] | None = None,
     num_known: int = 0,
     stats: int = 0,
     **settings: object,
 ) -> tuple[SubGNN, np.ndarray]:
     """A model in double precision, without dropout, over the touched nodes; components' learned states are random."""
     torch.manual_seed(seed)
-    draws = [prepared, *(redrawn or [])]
-    nodes = np.unique(np.concatenate([draw.touched() for draw in draws]))
+    nodes = prepared.touched()
     table = torch.randn(len(nodes), dim)
     model = SubGNN(
         None if features == "instead" else table,
@@ -63,7 +61,6 @@ def build_model(
         extras=Extras(
             features=None if features == "none" else torch.randn(len(nodes), 5),
             dim=dim,
-            redrawn=[draw.frame.shared for draw in draws[1:]],
             num_known=num_known,
             num_stats=(stats, stats),
         ),

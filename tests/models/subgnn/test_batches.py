@@ -1,4 +1,4 @@
-"""Batches by hand: which rows they pick, how they are filled up, and what a redraw leaves as it was."""
+"""Batches by hand: which rows they pick, and how they are filled up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_batch_has_the_rows_of_its_subgraphs():
     chosen = np.concatenate([np.flatnonzero(prepared.components.subgraph == s) for s in rows])
     counts = prepared.components.counts[rows]
     assert batch.num_subgraphs == 3
-    assert (batch.draw, batch.spare) == (0, 0)
+    assert batch.spare == 0
     assert batch.subgraph.tolist() == np.repeat(np.arange(3), counts).tolist()
     nodes = [prepared.components.nodes[c] for c in chosen]
     assert table[batch.nodes.numpy()].tolist() == np.concatenate(nodes).tolist()

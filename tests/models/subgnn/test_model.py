@@ -15,7 +15,6 @@ from subgnn.data.graph import Graph
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn import layer as layers
 from subgnn.models.subgnn.layer import SubchannelLayer
-from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
 from . import naive
@@ -114,21 +113,6 @@ def test_any_channels_and_options_equal_the_naive_network(seed, channels, layers
         seed=seed,
         **options,
     )
-
-
-@pytest.mark.slow
-def test_a_batch_meets_the_anchors_of_its_own_draw():
-    graph, first = prepare_example(2)
-    second = prepare(graph, random_subgraphs(2), Plan(channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99))
-    model, nodes = build_model(first, redrawn=[second], output="both")
-    inputs = Inputs(first, nodes)
-    again = inputs.redrawn(second, nodes, draw=1)
-    expected = [naive.forward(model, draw, nodes) for draw in (first, second)]
-    assert not torch.allclose(*expected)
-    compare_with_naive(model, inputs.whole, expected[0])
-    compare_with_naive(model, again.whole, expected[1])
-    rows = torch.tensor([3, 0])
-    torch.testing.assert_close(model(again.batch(rows)), expected[1][rows], rtol=0, atol=1e-10)
 
 
 def test_logits_do_not_depend_on_the_batch():

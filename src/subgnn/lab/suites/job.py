@@ -40,7 +40,7 @@ from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import parse_recipe
 from subgnn.parallel.locks import locked_folder
-from subgnn.prepare.measure import prepare_draws_cached
+from subgnn.prepare.measure import prepare_cached
 from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
@@ -62,8 +62,7 @@ def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
         if job["share"] == "pretrain":
             source_vectors(recipe, graph, device=job["device"])
         else:
-            for _ in prepare_draws_cached(recipe, graph, dataset.subgraphs.nodes, seed=job["seed"]):
-                pass
+            prepare_cached(recipe, graph, dataset.subgraphs.nodes, seed=job["seed"])
 
 
 def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, Any]:

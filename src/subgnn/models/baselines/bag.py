@@ -102,7 +102,7 @@ class BagModel(TensorModel):
             nodes, settings = data.subgraphs.nodes, DiffusionSettings(weighted=recipe.of(BagSettings).weighted)
             names = self._views(recipe, data.graph) + [_ABSENT_BAG] * self._has_absent(recipe, nodes)
             weight = recipe.of(BagSettings).absent
-            cast(Bags, found.sources[0]).views = [
+            cast(Bags, found.source).views = [
                 (weight if name == _ABSENT_BAG else 1.0, view_of(data.graph, nodes, name, settings, keep=True))
                 for name in names
             ]

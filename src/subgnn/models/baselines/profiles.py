@@ -76,7 +76,7 @@ class ProfileModel(TensorModel):
         source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
         for view in source.views(settings.damping, on_progress=data.on_prepare).values():
             view.prepare(products=False)
-        return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, [source])
+        return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, source)
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
         settings = _resolved(recipe, graph, nodes)

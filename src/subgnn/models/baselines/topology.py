@@ -83,7 +83,7 @@ class TopologyModel(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         rows = Rows(torch.from_numpy(np.array(_statistics(recipe, data.graph, data.subgraphs.nodes, keep=True))))
-        return SetUp(super().set_up(data, recipe).candidates, [rows])
+        return SetUp(super().set_up(data, recipe).candidates, rows)
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
         return shared_pieces(graph, nodes, (TOPOLOGY,), _view_settings(recipe))

@@ -113,7 +113,7 @@ class KernelMachine(TensorModel):
         source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
         for damping in _dampings(settings):
             source.prepare(damping, on_progress=data.on_prepare)
-        return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, [source])
+        return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, source)
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
         settings = _resolve(recipe.of(DiffusionSettings), graph, nodes)

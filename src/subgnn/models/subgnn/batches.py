@@ -11,7 +11,6 @@ prepared arrays may stay in a file, of which a batch reads the rows it needs.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -52,7 +51,6 @@ class Batch:
         channels: [layer][channel]. component_stats: (C, F) or None. subgraph_stats: (n, F') or None.
         known: (C,) int64 rows of the components' learned offsets, 0 for those that have none, or None.
         baseline_scores: (n, outputs) of the baseline that the network corrects, or None.
-        draw: which draw of anchors the channels were measured against.
         spare: 1 where further components were added to fill fixed shapes; they belong to subgraph n.
         rows: (U,) int64, or None: the batch numbers its nodes itself, and these are their places in the table.
         vectors: (U, d), or None: embeddings of the nodes that the batch numbers, where the network has no table.
@@ -69,7 +67,6 @@ class Batch:
     subgraph_stats: Tensor | None = None
     known: Tensor | None = None
     baseline_scores: Tensor | None = None
-    draw: int = 0
     spare: int = 0
     rows: Tensor | None = None
     vectors: Tensor | None = None
@@ -176,18 +173,6 @@ class Inputs:
             self._hold(self.whole.to(device))
         return self
 
-    @property
-    def draw(self) -> int:
-        """The number of the draw of anchors."""
-        return self.whole.draw
-
-    def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
-        """The same subgraphs, measured against another draw of anchors; everything else is shared."""
-        other = copy.copy(self)
-        channels = [[Places(table).channel(one) for one in layer] for layer in prepared.inputs]
-        other._hold(replace(self.whole, channels=channels, draw=draw).to(self.device))
-        return other
-
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         return self.pick(self.positions(rows).to(self.device))
 
@@ -221,7 +206,6 @@ class Inputs:
             subgraph_stats=rows_of(whole.subgraph_stats, rows),
             known=rows_of(whole.known, components),
             baseline_scores=rows_of(whole.baseline_scores, rows),
-            draw=whole.draw,
             spare=positions.spare,
         )
 
@@ -335,7 +319,6 @@ class StreamedInputs:
         table: the nodes of the network's table, sorted; None where vectors come with the batch.
         vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
         features: gives the standardised features of nodes.
-        draw: which draw of anchors this is.
     """
 
     looks_up_rows: ClassVar[bool] = True
@@ -348,7 +331,6 @@ class StreamedInputs:
     subgraph_stats: NDArray[np.float32] | None = None
     known: NDArray[np.int64] | None = None
     baseline_scores: NDArray[np.float32] | None = None
-    draw: int = 0
     device: torch.device = _CPU
 
     def __len__(self) -> int:
@@ -380,4 +362,4 @@ class StreamedInputs:
             vectors=None if self.vectors is None else self.vectors(numbered),
             features=None if self.features is None else self.features(numbered),
         )
-        return replace(batch, draw=self.draw).to(self.device)
+        return batch.to(self.device)

@@ -9,7 +9,6 @@ function of node and seed, drawn when a batch needs it, or kept if memory allows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -77,14 +76,14 @@ def check_table_fits(rows: int, settings: EmbeddingSettings) -> None:
         raise MemoryLimitError(what, where="--memory", hint=f"{hint}, more --memory")
 
 
-def table_for_training(draws: Sequence[Prepared], train: NDArray[np.int64], settings: EmbeddingSettings) -> NodeTable:
+def table_for_training(prepared: Prepared, train: NDArray[np.int64], settings: EmbeddingSettings) -> NodeTable:
     """The table of a network over all touched nodes; ``train`` are the training subgraphs."""
-    nodes = touched_nodes(draws)
+    nodes = prepared.touched()
     if not is_large(len(nodes), settings):
         return NodeTable(nodes)
     if not settings.trainable or settings.features == "instead":
         return NodeTable(nodes, "carried")
-    if is_large(len(touched_nodes(draws, train)), settings):
+    if is_large(len(prepared.touched(train)), settings):
         return NodeTable(nodes, "rows")
     # A large table is learned in another way, which subgraphs outside the training split must not decide.
     check_table_fits(len(nodes), settings)
@@ -122,15 +121,9 @@ def _keys(rows: Ragged) -> NDArray[np.uint64]:
     return node_set_keys(stream_key(0, "components"), rows)
 
 
-def touched_nodes(draws: Sequence[Prepared], subgraphs: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-    """The nodes that any draw touches, sorted; of the chosen subgraphs, by default of all."""
-    return np.unique(np.concatenate([prepared.touched(subgraphs) for prepared in draws]))
-
-
 def anchor_nodes(spec: ModelSpec) -> NDArray[np.int32]:
-    """The nodes of shared anchors and of walks over them, of all draws, sorted."""
-    shared = [anchors for draw in (spec.shared, *spec.redrawn) for layer in draw for anchors in layer]
-    touched = [anchors.touched for anchors in shared if anchors is not None]
+    """The nodes of shared anchors and of walks over them, sorted."""
+    touched = [anchors.touched for layer in spec.shared for anchors in layer if anchors is not None]
     return np.unique(np.concatenate([np.empty(0, np.int32), *touched]))
 
 
@@ -166,7 +159,6 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
             features=features,
             num_features=0 if whole else widths.get("feature", 0),
             carried=not whole and has_embeddings(spec),
-            redrawn=spec.redrawn,
             num_known=len(spec.component_keys),
             num_stats=(widths.get("component", 0), widths.get("subgraph", 0)),
         ),
@@ -214,10 +206,10 @@ class NodeLookup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Subgraphs for each draw of anchors; ``scores`` (n, outputs) are those of the baseline that is corrected."""
+    """Subgraphs as they were prepared; ``scores`` (n, outputs) are those of the baseline that is corrected."""
 
     subgraphs: Ragged
-    draws: Sequence[Prepared]
+    prepared: Prepared
     scores: NDArray[np.float32] | None = None
 
 
@@ -229,9 +221,9 @@ def build_inputs(
     *,
     lookup: NodeLookup | None = None,
     device: torch.device | str = "cpu",
-) -> list[Inputs] | list[StreamedInputs]:
-    """Measured subgraphs as a network takes them, for each draw; ``lookup`` gives the vectors that batches carry."""
-    prepared, standards = measured.draws[0], spec.standards
+) -> Inputs | StreamedInputs:
+    """Measured subgraphs as a network takes them; ``lookup`` gives the vectors that batches carry."""
+    prepared, standards = measured.prepared, spec.standards
     given: dict[str, Any] = {
         "known": _known_components(spec, prepared.components.nodes),
         "baseline_scores": measured.scores,
@@ -240,9 +232,7 @@ def build_inputs(
         given["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
         given["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, measured.subgraphs))
     if table.access == "whole":
-        first = Inputs(prepared, table.nodes, **given).to(device)
-        others = enumerate(measured.draws[1:], start=1)
-        return [first, *(first.redrawn(other, table.nodes, draw=draw) for draw, other in others)]
+        return Inputs(prepared, table.nodes, **given).to(device)
 
     def features(nodes: NDArray[np.int32]) -> NDArray[np.float32]:
         return standards["feature"](feature_rows(graph, nodes))
@@ -252,9 +242,7 @@ def build_inputs(
         "vectors": lookup if table.access == "carried" and has_embeddings(spec) else None,
         "features": features if "feature" in standards else None,
     }
-    anchors = anchor_nodes(spec)
-    streams = (StreamedInputs(draw, anchors, draw=i, **given) for i, draw in enumerate(measured.draws))
-    return [stream.to(device) for stream in streams]
+    return StreamedInputs(prepared, anchor_nodes(spec), **given).to(device)
 
 
 def _known_components(spec: ModelSpec, components: Ragged) -> NDArray[np.int64] | None:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.channel import SharedAnchors, draw_seed, moved_anchors
+from subgnn.channels.channel import moved_anchors
 from subgnn.channels.table import check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
@@ -52,11 +52,10 @@ from subgnn.models.subgnn.build import (
     is_carried,
     is_large,
     table_for_training,
-    touched_nodes,
 )
 from subgnn.models.subgnn.layer import layers_width
 from subgnn.models.subgnn.model import SubGNN
-from subgnn.prepare.measure import Frame, Prepared, measure, prepare_draws_cached
+from subgnn.prepare.measure import Frame, Prepared, measure, prepare_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -67,7 +66,7 @@ STREAMED_BATCH = 1024
 class OpenNetwork:
     """A network of a checkpoint, over a table of nodes and ready to predict.
 
-    Where the table is whole, the vectors of nodes (T, d) and anchors, by draw, are computed once.
+    Where the table is whole, the vectors of nodes (T, d) and anchors are computed once.
 
     Args:
         checkpoint: of one network.
@@ -81,11 +80,10 @@ class OpenNetwork:
         self.checkpoint, self.graph, self.table, self.vectors, self.device = checkpoint, graph, table, vectors, device
         self.network = build_network(checkpoint, graph, table, vectors=vectors).to(device).eval()
         self.nodes = self.network.node_vectors() if table.access == "whole" else None
-        draws = range(0 if self.nodes is None else 1 + len(checkpoint.spec.redrawn))
-        self.anchors = [self.network.anchor_vectors(cast(Tensor, self.nodes), draw) for draw in draws]
+        self.anchors = [] if self.nodes is None else self.network.anchor_vectors(self.nodes)
 
-    def inputs(self, measured: Measured) -> list[Inputs] | list[StreamedInputs]:
-        """Measured subgraphs as the network takes them, for each draw of anchors."""
+    def inputs(self, measured: Measured) -> Inputs | StreamedInputs:
+        """Measured subgraphs as the network takes them."""
         spec, weights, lookup = self.checkpoint.spec, self.checkpoint.weights, None
         if self.table.access == "carried":
             learned = (spec.table_nodes, weights["table"].numpy()) if "table" in weights else None
@@ -102,7 +100,7 @@ class OpenNetwork:
             batch,
             network.component_vectors(batch, nodes),
             gammas=network.similarities(batch, nodes.dtype),
-            anchors=self.anchors[batch.draw],
+            anchors=self.anchors,
         )
         return network.read_out(batch, z)
 
@@ -115,21 +113,15 @@ class OpenNetwork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredForNetworks:
-    """Subgraphs measured for each draw of anchors, as all networks take them."""
+    """Measured subgraphs, as all networks take them."""
 
     networks: list[OpenNetwork]
-    inputs: list[Inputs]
-    prepared: list[Prepared]
-
-    def combinations(self) -> Iterator[tuple[SubGNN, Inputs, Prepared]]:
-        """Each network with each draw of anchors: an output is the mean over them."""
-        for one in self.networks:
-            for inputs, prepared in zip(self.inputs, self.prepared, strict=True):
-                yield one.network, inputs, prepared
+    inputs: Inputs
+    prepared: Prepared
 
 
 class FittedSubGNN(FittedChannelModel):
-    """SubGNN: one network, or an ensemble of them, each with one draw of anchors or more."""
+    """SubGNN: one network, or an ensemble of them."""
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> None:
         self.checkpoint, self.graph, self.context = checkpoint, graph, context
@@ -137,30 +129,27 @@ class FittedSubGNN(FittedChannelModel):
         self._cached: list[OpenNetwork] = []
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Logits: the mean over networks, and over draws of anchors with prepare.ensemble."""
-        return self._compute(subgraphs, "forward", draws=1 + len(self.spec.redrawn), members=self.spec.members)
+        """Logits: the mean over networks."""
+        return self._compute(subgraphs, "forward", members=self.spec.members)
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """z_S by the first network and draw of anchors."""
-        return self._compute(subgraphs, "embed", draws=1, members=1)
+        """z_S by the first network."""
+        return self._compute(subgraphs, "embed", members=1)
 
     def networks(self) -> list[SubGNN]:
         """All networks, over the nodes they were trained with."""
         return [one.network for one in self._open(NodeTable(self.spec.table_nodes))]
 
-    def measured(self, subgraphs: Ragged, *, draws: int) -> MeasuredForNetworks:
-        """Subgraphs measured against the first draws of anchors, and networks over all nodes they touch."""
-        measured = self.measure(subgraphs, draws)
-        networks = self._covering(touched_nodes(measured.draws))
-        inputs = cast(list[Inputs], networks[0].inputs(measured))
-        return MeasuredForNetworks(networks, inputs, list(measured.draws))
+    def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
+        """Subgraphs measured against anchors, and networks over all nodes they touch."""
+        measured = self._measure(subgraphs)
+        networks = self._covering(measured.prepared.touched())
+        return MeasuredForNetworks(networks, cast(Inputs, networks[0].inputs(measured)), measured.prepared)
 
-    def measure(self, subgraphs: Ragged, draws: int) -> Measured:
-        """Subgraphs measured against the first draws of anchors."""
-        spec, prepared = self.spec, []
-        for draw, shared in enumerate([spec.shared, *spec.redrawn][:draws]):
-            frame = Frame(spec.channels, spec.prepare, shared, draw_seed(spec.seed, draw))
-            prepared.append(measure(self.graph, subgraphs, frame, cache=self.context.cache))
+    def _measure(self, subgraphs: Ragged) -> Measured:
+        spec = self.spec
+        frame = Frame(spec.channels, spec.prepare, spec.shared, spec.seed)
+        prepared = measure(self.graph, subgraphs, frame, cache=self.context.cache)
         baseline = self.context.parts.get(BASELINE)
         scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), spec.task)
         return Measured(subgraphs, prepared, scores)
@@ -171,20 +160,20 @@ class FittedSubGNN(FittedChannelModel):
         return [OpenNetwork(one, self.graph, table, vectors=vectors, device=device) for one in checkpoints]
 
     @torch.no_grad()
-    def _compute(self, subgraphs: Ragged, what: str, *, draws: int, members: int) -> NDArray[np.float32]:
-        """The mean of a network's results over networks and draws of anchors."""
-        measured = self.measure(subgraphs, draws)
-        touched = touched_nodes(measured.draws)
+    def _compute(self, subgraphs: Ragged, what: str, *, members: int) -> NDArray[np.float32]:
+        """The mean of the networks' results."""
+        measured = self._measure(subgraphs)
+        touched = measured.prepared.touched()
         nodes = np.union1d(self.spec.table_nodes, touched)
         whole = not (is_carried(self.checkpoint) or is_large(len(nodes), self.spec.embeddings))
         networks = self._covering(touched)[:members] if whole else self._open(NodeTable(nodes, "carried"), members)
         found: list[Tensor] = []
-        inputs: list[Inputs] | list[StreamedInputs] = []
+        inputs: Inputs | StreamedInputs | None = None
         for one in networks:
-            if not (whole and inputs):  # which carry no vectors, so that all networks share them
+            if inputs is None or not whole:  # which carry no vectors, so that all networks share them
                 inputs = one.inputs(measured)
             size = BATCH if whole else STREAMED_BATCH
-            found += [in_batches(getattr(one, what), draw, np.arange(len(subgraphs)), size) for draw in inputs]
+            found.append(in_batches(getattr(one, what), inputs, np.arange(len(subgraphs)), size))
         mean: NDArray[np.float32] = torch.stack(found).mean(dim=0).float().cpu().numpy()
         return mean
 
@@ -214,21 +203,19 @@ class SubGNNModel(ChannelModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         graph, subgraphs = data.graph, data.subgraphs
-        cached = prepare_draws_cached(
+        prepared = prepare_cached(
             recipe, graph, subgraphs.nodes, seed=data.seed, cache=data.cache, on_progress=data.on_prepare
-        )
-        draws = [found.prepared for found in cached]
-        table = table_for_training(draws, subgraphs.indices("train"), recipe.embeddings)
+        ).prepared
+        table = table_for_training(prepared, subgraphs.indices("train"), recipe.embeddings)
         spec = ModelSpec.for_recipe(
             recipe,
             graph,
             subgraphs,
             seed=data.seed,
             table_nodes=table.nodes,
-            shared=draws[0].frame.shared,
-            standards=build_standards(graph, subgraphs, recipe, draws[0]),
-            redrawn=[prepared.frame.shared for prepared in draws[1:]],
-            component_keys=component_keys(subgraphs, recipe, draws[0]),
+            shared=prepared.frame.shared,
+            standards=build_standards(graph, subgraphs, recipe, prepared),
+            component_keys=component_keys(subgraphs, recipe, prepared),
         )
         if table.access != "whole" and spec.members > 1:
             what = f"training.members is {spec.members}, but the table has {len(table.nodes):,} nodes"
@@ -239,7 +226,7 @@ class SubGNNModel(ChannelModel):
             # Frozen vectors can be computed again for any node: a checkpoint need not have them.
             lookup = NodeLookup(spec, graph.num_nodes, data.vectors).drawn_ahead(table.nodes)
             spec = replace(spec, table_nodes=anchor_nodes(spec))
-        measured = Measured(subgraphs.nodes, draws, data.scores)
+        measured = Measured(subgraphs.nodes, prepared, data.scores)
         inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
         unfitted, candidates = Checkpoint(spec, {}), []
         with torch.random.fork_rng():
@@ -250,7 +237,7 @@ class SubGNNModel(ChannelModel):
                 candidates.append(Candidate(name, network, unfitted, recipe, seed))
         if len(spec.component_keys):
             train, size = subgraphs.indices("train"), recipe.training.batch_size
-            batches = [inputs[0].batch(train[begin : begin + size]) for begin in range(0, len(train), size)]
+            batches = [inputs.batch(train[begin : begin + size]) for begin in range(0, len(train), size)]
             for one in candidates:
                 cast(SubGNN, one.network.to(data.device)).start_components(batches)
         return SetUp(candidates, inputs)
@@ -261,13 +248,9 @@ class SubGNNModel(ChannelModel):
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Renumber the anchors, and make a table of all nodes of the new graph for each network."""
         spec, gone = checkpoint.spec, [0]
-
-        def anchors(draw: list[list[SharedAnchors | None]]) -> list[list[SharedAnchors | None]]:
-            return [[None if one is None else moved_anchors(one, match.rows, gone) for one in row] for row in draw]
-
-        shared, redrawn = anchors(spec.shared), [anchors(draw) for draw in spec.redrawn]
+        shared = [[None if one is None else moved_anchors(one, match.rows, gone) for one in row] for row in spec.shared]
         match.tell_gone(gone[0], "anchors are gone, or have lost nodes; others stand in for them")
-        moved = replace(spec, shared=shared, redrawn=redrawn)
+        moved = replace(spec, shared=shared)
         if not has_embeddings(spec):
             nodes = match.rows(spec.table_nodes)
             return replace(checkpoint, spec=replace(moved, table_nodes=np.sort(nodes[nodes >= 0]).astype(np.int32)))
@@ -282,7 +265,7 @@ class SubGNNModel(ChannelModel):
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
         spec = checkpoint.spec
         no_anchors: list[Any] = [[None for _ in row] for row in spec.shared]
-        unfitted = replace(checkpoint, spec=replace(spec, shared=no_anchors, redrawn=[]), weights={})
+        unfitted = replace(checkpoint, spec=replace(spec, shared=no_anchors), weights={})
         with torch.device("meta"):
             found = build_network(unfitted, graph, NodeTable(np.empty(0, np.int32), "carried")).state_dict()
             # Frozen embeddings of many nodes are drawn or read again, and not stored.
@@ -294,8 +277,6 @@ class SubGNNModel(ChannelModel):
         spec = checkpoint.spec
         if len(spec.shared) != spec.model.layers:
             yield f"its number of layers is {len(spec.shared)}"
-        if 1 + len(spec.redrawn) != (spec.prepare.draws if spec.prepare.ensemble else 1):
-            yield f"its number of draws is {1 + len(spec.redrawn)}"
         keys = spec.component_keys
         if bool((keys[1:] <= keys[:-1]).any()):
             yield "the keys of its components are not in order"
@@ -321,8 +302,6 @@ class SubGNNModel(ChannelModel):
         if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
             hint = "bounds hold only for undirected hops; set prepare.own_hops=exact or prepare.directed=false"
             raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
-        if recipe.prepare.draws < 1:
-            raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
 
     def check_inputs(self, recipe: Recipe) -> None:
         """Refuse a network whose output is the same for all subgraphs."""

@@ -39,7 +39,7 @@ Anchors = Sequence[Sequence[SharedAnchors | None]]
 
 
 class AnchorPlaces(nn.Module):
-    """The shared anchors of one draw as places in the node table: anchor nodes, and the walks over anchor patches."""
+    """The shared anchors as places in the node table: anchor nodes, and the walks over anchor patches."""
 
     def __init__(self, shared: Anchors, table_nodes: NDArray[np.int32]) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class AnchorPlaces(nn.Module):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Extras:
-    """Inputs of a network beside trainable embeddings of nodes and one draw of anchors.
+    """Inputs of a network beside trainable embeddings of nodes and anchors.
 
     Args:
         trainable: whether the table of embeddings is fine-tuned.
@@ -73,7 +73,6 @@ class Extras:
         features: (T, F) of the touched nodes, or None.
         num_features: F, if batches hold the features of their nodes.
         carried: whether batches hold the embeddings of their nodes, so that there is no table.
-        redrawn: the shared anchors of further draws; a batch has the number of its draw.
         num_known: number of components that the neighborhood channel starts at a learned vector.
         num_stats: widths of the topology channel's inputs, of components and of subgraphs; 0 without it.
     """
@@ -83,7 +82,6 @@ class Extras:
     features: Tensor | None = None
     num_features: int = 0
     carried: bool = False
-    redrawn: Sequence[Anchors] = ()
     num_known: int = 0
     num_stats: tuple[int, int] = (0, 0)
 
@@ -134,7 +132,7 @@ class SubGNN(nn.Module):
         self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
         # Row 0 is unused: it stands for components without a vector of their own.
         self.component_states = nn.Parameter(torch.zeros(extras.num_known + 1, dim)) if extras.num_known else None
-        self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *extras.redrawn))
+        self.anchors = AnchorPlaces(shared, table_nodes)
         self.encoder: PatchEncoder | None = None
         if any(channel_of(channel).patches for channel in self.channels) and shared:
             self.encoder = PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
@@ -201,9 +199,9 @@ class SubGNN(nn.Module):
         free = torch.where(batch.known[:, None] > 0, own.to(initial.dtype), initial)
         return [free if channel_of(channel).output == "state" else initial for channel in self.channels]
 
-    def anchor_vectors(self, nodes: Tensor, draw: int = 0) -> list[list[Tensor]]:
+    def anchor_vectors(self, nodes: Tensor) -> list[list[Tensor]]:
         """a: for each layer and channel, the vectors of its shared anchors, or of all nodes (T, d) for own anchors."""
-        places = cast(AnchorPlaces, self.anchors[draw])
+        places = self.anchors
         # All patches are encoded at once, in the order of layers and channels.
         patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         numbers = [c.num_anchors for c in self.channels if channel_of(c).patches] * len(self.layers)
@@ -230,7 +228,7 @@ class SubGNN(nn.Module):
         nodes = self.node_vectors(batch)
         initial = self.component_vectors(batch, nodes)  # (C, d)
         return self.pass_messages(
-            batch, initial, gammas=self.similarities(batch, nodes.dtype), anchors=self.anchor_vectors(nodes, batch.draw)
+            batch, initial, gammas=self.similarities(batch, nodes.dtype), anchors=self.anchor_vectors(nodes)
         )
 
     def pass_messages(

@@ -1,0 +1,54 @@
+"""A graph for the workers of an engine: once on each machine, mapped from a bundle where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from socket import gethostname
+
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.bundle import is_bundle
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError
+from subgnn.parallel.engine import Engine, Shared
+
+
+@dataclass(frozen=True, slots=True)
+class MappedGraph:
+    """The undirected graph of a bundle, which a worker maps into memory: one copy of its pages on each machine."""
+
+    path: str
+    graph_hash: str
+
+    def get(self) -> Graph:
+        """The graph; an error if the worker's machine has no bundle at this path, or one with a different graph."""
+        return _mapped(self.path, self.graph_hash)
+
+
+@lru_cache(maxsize=1)
+def _mapped(path: str, graph_hash: str) -> Graph:
+    hint = "put the bundle at this path on every machine, or give a folder, whose graph is sent to the workers"
+    if not Path(path).is_file():
+        raise DataError(f"there is no such file on {gethostname()}", where=path, hint=hint)
+    graph = read_dataset(path).graph
+    if graph.content_hash != graph_hash:
+        raise DataError(f"the file on {gethostname()} holds a different graph", where=path, hint=hint)
+    return graph
+
+
+def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None, with_names: bool = False) -> Shared[Graph]:
+    """Make an undirected graph available to an engine's workers, once on each machine.
+
+    A bundle of an undirected graph, read from ``source``, is mapped by each worker at the same path; any other graph is
+    sent through the engine, without the names of nodes unless they are wanted.
+    """
+    if source is not None and source.is_file() and is_bundle(source) and graph.oriented is None:
+        return MappedGraph(str(source.resolve()), graph.content_hash)
+
+    def bare(one: Graph) -> Graph:
+        # Workers need not compute the hash again.
+        return replace(one, names=one.names if with_names else None, known_hash=one.content_hash)
+
+    oriented = None if graph.oriented is None else bare(graph.oriented)
+    return engine.share(replace(bare(graph), oriented=oriented))
