@@ -1,27 +1,19 @@
-"""Logs of training: metrics.jsonl, one line per epoch, and the same records through Lightning's loggers.
+"""Logs of training: metrics.jsonl, one line per epoch, and the same records as event files for TensorBoard.
 
-TensorBoard           event files in RUN/tensorboard
-MLflow                the database RUN/mlflow.db, or the server that MLFLOW_TRACKING_URI names
-Weights & Biases      an offline run in RUN/wandb, unless WANDB_MODE=online
-
-Each has the settings; loss/train, loss/val, micro_f1/val, ...: a point an epoch, and of several candidates or networks
-a curve each: loss/train/frozen, loss/train/member_1, ...; at the end micro_f1/test, ..., and of a portfolio
-micro_f1/out_of_fold/CANDIDATE, ....
+Event files, in RUN/tensorboard, have the settings; loss/train, loss/val, micro_f1/val, ...: a point an epoch, and of
+several candidates or networks a curve each: loss/train/frozen, loss/train/member_1, ...; at the end micro_f1/test, ...,
+and of a portfolio micro_f1/out_of_fold/CANDIDATE, ....
 
 A run that continues after an interruption writes all of them anew from the epochs that were saved, so no epoch is there
-twice. Nothing is sent over a network unless the environment asks for it.
+twice.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import math
-import os
 import re
-import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -32,8 +24,7 @@ from subgnn.storage.files import atomic_write
 from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import METRICS
 
-TENSORBOARD, MLFLOW, WANDB = "tensorboard", "mlflow", "wandb"
-_PROJECT = "subgnn"
+TENSORBOARD = "tensorboard"
 Record = dict[str, Any]
 
 
@@ -61,117 +52,63 @@ class MetricsLog:
         self.text += line
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenLogger:
-    """A Lightning logger, and the function that closes it, given whether the run succeeded."""
-
-    logger: Any
-    close: Callable[[bool], None]
+def check_tensorboard() -> None:
+    """Raise an error if TensorBoard is not installed."""
+    if find_spec(TENSORBOARD) is None:
+        raise MissingExtra(TENSORBOARD, extra="track", feature=f"--{TENSORBOARD}")
 
 
-def _open_tensorboard(run: Path) -> _OpenLogger:
-    from lightning.fabric.loggers import TensorBoardLogger
-
-    for old in (run / TENSORBOARD).glob("events.out.tfevents.*"):
-        old.unlink()
-    # Step 0 also makes an open TensorBoard forget what it has read.
-    logger = TensorBoardLogger(run, TENSORBOARD, version="", default_hp_metric=False, purge_step=0)
-    return _OpenLogger(logger, lambda succeeded: logger.finalize(""))
-
-
-def _open_mlflow(run: Path) -> _OpenLogger:
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    from lightning.pytorch.loggers import MLFlowLogger
-
-    for noisy in ("mlflow.store.db.utils", "lightning.pytorch.loggers.mlflow"):  # tell what they create
-        logging.getLogger(noisy).setLevel(logging.ERROR)
-    server, database = os.environ.get("MLFLOW_TRACKING_URI"), run.resolve() / f"{MLFLOW}.db"
-    if server is None:
-        database.unlink(missing_ok=True)
-    logger = MLFlowLogger(
-        _PROJECT,
-        run_name=run.name,
-        tracking_uri=server or f"sqlite:///{database}",
-        artifact_location=None if server else str(run.resolve() / "mlflow_artifacts"),
-    )
-    return _OpenLogger(logger, lambda succeeded: logger.finalize("success" if succeeded else "failed"))
-
-
-def _open_wandb(run: Path) -> _OpenLogger:
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-    import wandb
-    from lightning.pytorch.loggers import WandbLogger
-
-    mode = os.environ.get("WANDB_MODE", "offline")
-    if mode != "online":
-        shutil.rmtree(run / WANDB, ignore_errors=True)
-    quiet = wandb.Settings(console="off", silent=True)
-    logger = WandbLogger(run.name, save_dir=run, project=_PROJECT, mode=mode, settings=quiet)
-    return _OpenLogger(logger, lambda succeeded: logger.experiment.finish(0 if succeeded else 1))
-
-
-_OPEN: dict[str, Callable[[Path], _OpenLogger]] = {
-    TENSORBOARD: _open_tensorboard,
-    MLFLOW: _open_mlflow,
-    WANDB: _open_wandb,
-}
-
-
-def check_loggers(names: Sequence[str]) -> None:
-    """Raise an error for loggers that are unknown or whose packages are not installed."""
-    for name in names:
-        if find_spec(name) is None:
-            raise MissingExtra(name, extra="track", feature=f"--{name}")
-
-
-class RunLoggers:
-    """The loggers of a run, opened at the first record and closed at the end of the block."""
+class EventLog:
+    """The event files of a run, if requested: opened at the first record and closed at the end of the block."""
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options
-        self._opened: list[_OpenLogger] | None = None if options.loggers else []
+        self._logger: Any = None
 
     def log_epoch(self, record: Record) -> None:
         """Log the record of an epoch, the last line of metrics.jsonl, and call the run's ``on_epoch`` with it."""
-        if self._opened is None:
-            self._open(self._saved()[:-1])
-        self._log(_points(record), record["epoch"])
+        self._log(_points(record), record["epoch"], before=slice(None, -1))
         self._options.callbacks.on_epoch(record)
 
     def log_result(self, result: RunResult) -> None:
         """Log the scores on test and, of a portfolio, those of its candidates."""
-        if self._opened is None:
-            self._open(self._saved())
         scores = {f"{_plain(metric)}/test": value for metric, value in result.test.items()}
         board = {row.name: row.score for row in result.leaderboard if row.score is not None}
         scores |= {f"{_plain(result.metric)}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
-        self._log(scores, result.selected_epoch)
+        self._log(scores, result.selected_epoch, before=slice(None))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        for opened in self._opened or ():
-            opened.close(error is None)
+    def __exit__(self, *_: object) -> None:
+        if self._logger is not None:
+            self._logger.finalize("")
 
-    def _saved(self) -> list[str]:
-        """The lines of metrics.jsonl."""
-        path = self._options.out / METRICS
-        return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    def _log(self, values: dict[str, float], step: int, *, before: slice) -> None:
+        """Log values; the first call opens the log, and logs the records ``before`` them in metrics.jsonl."""
+        if not self._options.tensorboard:
+            return
+        if self._logger is None:
+            path = self._options.out / METRICS
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            self._open(map(json.loads, lines[before]))
+        self._write(values, step)
 
-    def _open(self, lines: Sequence[str]) -> None:
+    def _open(self, records: Iterable[Record]) -> None:
+        from lightning.fabric.loggers import TensorBoardLogger
+
         options = self._options
-        self._opened = [_OPEN[name](options.out) for name in options.loggers]
+        for old in (options.out / TENSORBOARD).glob("events.out.tfevents.*"):
+            old.unlink()
+        # Step 0 also makes an open TensorBoard forget what it has read.
+        self._logger = TensorBoardLogger(options.out, TENSORBOARD, version="", default_hp_metric=False, purge_step=0)
         settings = options.recipe.plain() | {"seed": options.seed, "split": options.split, "source": options.source}
-        for opened in self._opened:
-            opened.logger.log_hyperparams(settings)
-        for record in map(json.loads, lines):
-            self._log(_points(record), record["epoch"])
+        self._logger.log_hyperparams(settings)
+        for record in records:
+            self._write(_points(record), record["epoch"])
 
-    def _log(self, values: dict[str, float], step: int) -> None:
-        finite = {name: value for name, value in values.items() if math.isfinite(value)}
-        for opened in self._opened or ():
-            opened.logger.log_metrics(finite, step=step)
+    def _write(self, values: dict[str, float], step: int) -> None:
+        self._logger.log_metrics({name: value for name, value in values.items() if math.isfinite(value)}, step=step)
 
 
 def _points(record: Record) -> dict[str, float]:

@@ -92,12 +92,6 @@ class TrainOptions:
     ] = None
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False
-    mlflow: Annotated[
-        bool, Option("--mlflow", help="Log to MLflow: into RUN/mlflow.db, or to MLFLOW_TRACKING_URI.")
-    ] = False
-    wandb: Annotated[
-        bool, Option("--wandb", help="Log to Weights & Biases: into RUN/wandb; online with WANDB_MODE=online.")
-    ] = False
     cache: CacheFlag = True
 
     def __post_init__(self) -> None:
@@ -107,11 +101,6 @@ class TrainOptions:
             from subgnn.data.values import parse_time
 
             object.__setattr__(self, "edges_until", parse_time(str(self.edges_until), "--edges-until"))
-
-    @property
-    def loggers(self) -> tuple[str, ...]:
-        """The names of the loggers to log to."""
-        return tuple(name for name in ("tensorboard", "mlflow", "wandb") if getattr(self, name))
 
 
 def parse_duration(value: Any, where: str) -> float:

@@ -10,7 +10,6 @@ RUN/trained_on.subgnn        the subgraphs, labels and splits it was trained wit
 RUN/report.html              the page of the run
 RUN/model_card.md            the model card
 RUN/tensorboard/             event files, if requested
-RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
 RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
 RUN/.lock                    the process that writes the run; removed when it ends
 """
