@@ -26,7 +26,7 @@ FROM_ONE = {
     *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length")),
     *(f"pretrain.{name}" for name in ("hidden", "batch_size", "epochs", "steps", "walk_length")),
     *(f"diffusion.{name}" for name in ("push_edges", "push_nodes")),
-    *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
+    *(f"message_passing.{name}" for name in ("walks", "walk_length")),
     "embeddings.dim",
     "training.repeats",
     "training.batch_size",
@@ -119,7 +119,7 @@ def test_a_channel_is_there_once():
         ("trainig.epochs=5", "settings: unknown setting 'trainig'; accepted: .* did you mean 'training'"),
         ("training.epochs=0", "settings: training.epochs is 0"),
         (" training . epochs = 0", "settings: training.epochs is 0"),
-        ("training.schedule=cosin", "settings: training.schedule is 'cosin'; .* did you mean 'cosine'"),
+        ("training.schedule=platau", "settings: training.schedule is 'platau'; .* did you mean 'plateau'"),
         ("name.of=x", "settings: name is not a section"),
     ],
 )

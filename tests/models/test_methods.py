@@ -133,9 +133,9 @@ def test_a_node_that_no_subgraph_had_is_no_obstacle(tmp_path, name):
 
 
 ON_A_GPU = [(name, ()) for name in INDUCTIVE] + [
-    ("glass", ("message_passing.labelled_together=4", "message_passing.pool=max")),
+    ("glass", ("message_passing.pool=max",)),
     ("ssnp", ("message_passing.views=3", "message_passing.inputs=constant")),
-    ("s2n", ("s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.test_graph=batch", "s2n.weighted=true")),
+    ("s2n", ("s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.weighted=true")),
 ]
 
 

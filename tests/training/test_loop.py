@@ -52,19 +52,6 @@ def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, resume=
     return run_epochs(model, Fitting(examples, settings, 0, make_fabric("cpu")), **told)
 
 
-def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
-    rates = []
-    step = torch.optim.Adam.step
-    monkeypatch.setattr(
-        torch.optim.Adam, "step", lambda self, *a, **k: (rates.append(self.param_groups[0]["lr"]), step(self))[1]
-    )
-    run_fit(example([0, 1]), epochs=4, schedule="cosine", lr=0.8)
-    assert rates == pytest.approx([0.8, 0.4 * (1 + 0.5**0.5), 0.4, 0.4 * (1 - 0.5**0.5)])
-    rates.clear()
-    run_fit(example([0, 1]), epochs=3, lr=0.8)
-    assert rates == [0.8, 0.8, 0.8]
-
-
 @pytest.mark.parametrize("watched", ["train loss", "val loss"])
 def test_the_plateau_schedule_is_that_of_torch(watched):
     losses = [2.0, 1.5, *[1.5] * 12, 1.0, *[1.0 - 1e-6 * i for i in range(80)]]

@@ -49,12 +49,11 @@ VARIANTS = {
     "instead": changed(embeddings={"features": "instead"}),
     "frozen": changed(embeddings={"features": "beside", "trainable": False}),
     "component states": changed(trainable_components=True),
-    "states": changed(hidden_norm="batch", norm="none", layers=2, output="both"),
+    "states": changed(hidden_norm="batch", norm="none", layers=2),
     "all": changed(
         embeddings={"features": "instead"},
         trainable_components=True,
         layers=2,
-        output="hidden",
     ),
 }
 

@@ -75,13 +75,16 @@ JsonFlag = Annotated[bool, Option("--json", help="Print a single JSON object on 
 
 
 @dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """The engine and the machines that do the work of a command."""
+class WorkerOptions:
+    """The engine that does the work of a command, and the number of its workers."""
 
     engine: Annotated[Literal["local", "ray"], Option(help="Work on this machine, or on Ray's workers.")] = "local"
     address: Annotated[
         str | None,
         Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
+    ] = None
+    processes: Annotated[
+        int | None, Option(min=1, help="Number of processes; by default 1, with Ray one per core.")
     ] = None
 
     @contextmanager
@@ -101,15 +104,6 @@ class EngineOptions:
             redirect_stdout(sys.stdout if local else sys.stderr),
         ):
             yield None if local else cast("RayEngine", opened)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions(EngineOptions):
-    """The engine, and the number of its workers."""
-
-    processes: Annotated[
-        int | None, Option(min=1, help="Number of processes; by default 1, with Ray one per core.")
-    ] = None
 
     @contextmanager
     def workers(self) -> Iterator[LocalEngine | RayEngine]:

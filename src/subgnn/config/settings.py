@@ -81,12 +81,10 @@ class ModelSettings:
 
     layers: Annotated[int, Bounds(0, 1000)] = 1
     component_init: Literal["sum", "mean", "max"] = "sum"
-    aggregation: Literal["sum", "mean", "max"] = "sum"
-    output: Literal["property", "hidden", "both"] = "property"
     trainable_components: bool = False
     initial: bool = True
-    readout: Literal["sum", "mean", "max", "attention"] = "sum"
-    norm: Literal["none", "batch", "layer"] = "none"
+    readout: Literal["sum", "mean", "max"] = "sum"
+    norm: Literal["none", "batch"] = "none"
     hidden_norm: Literal["none", "batch"] = "none"
     topology: bool = False
     lstm_layers: Depth = 1
@@ -106,7 +104,7 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip: float = 0.0
     patience: int = 0
-    schedule: Literal["constant", "cosine", "plateau"] = "constant"
+    schedule: Literal["constant", "plateau"] = "constant"
     class_weights: bool | str = False
     members: Depth = 1
     plateau: Literal["train loss", "val loss"] = "train loss"

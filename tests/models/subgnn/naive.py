@@ -78,7 +78,7 @@ def component_output(
                     anchor = vector(seen.own.nodes[c, a]) if present else torch.zeros_like(z0)
                 messages.append(float(seen.measured.similarity[c, a]) * anchor)
             channel_outputs = []
-            g = reduce(messages, settings.aggregation)
+            g = sum(messages)
             key = (layer, channel.name)
             if subchannel.update is not None:
                 h[channel.name] = torch.relu(subchannel.update.weight @ torch.cat([g, h[channel.name]]))
@@ -139,11 +139,7 @@ def forward(model: SubGNN, prepared: Prepared, table_nodes, *, known: dict | Non
         z = [component_output(model, prepared, c, vector, known, moments)[0] for c in members]
         if stats is not None:
             z = [torch.cat([v, torch.from_numpy(stats[0][c])]) for c, v in zip(members, z, strict=True)]
-        if model.settings.readout == "attention":
-            scores = torch.cat([model.readout.attend(v) for v in z])
-            rows.append(sum(w * v for w, v in zip(torch.softmax(scores, 0), z, strict=True)))
-        else:
-            rows.append(reduce(z, model.settings.readout))
+        rows.append(reduce(z, model.settings.readout))
         if stats is not None:
             rows[-1] = torch.cat([rows[-1], torch.from_numpy(stats[1][s])])
     return torch.stack([model.head(model.norm(row)) for row in rows])

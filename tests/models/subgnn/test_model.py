@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from subgnn.channels.channel import NodeAnchors, each_array
 from subgnn.data.graph import Graph
 from subgnn.models.subgnn import Inputs
-from subgnn.models.subgnn import layer as layers
-from subgnn.models.subgnn.layer import SubchannelLayer
 from subgnn.ragged import Ragged
 
 from . import naive
@@ -65,19 +63,14 @@ def compare_with_naive(model, batch, expected) -> None:
 
 OPTIONS = [
     {},
-    {"aggregation": "mean", "component_init": "mean", "readout": "mean", "output": "both"},
-    {"aggregation": "max", "component_init": "max", "readout": "max", "output": "both"},
-    {"aggregation": "max", "output": "hidden"},
-    {"readout": "attention", "lstm_layers": 2},
-    {"norm": "layer", "initial": False},
+    {"component_init": "mean", "readout": "mean"},
+    {"component_init": "max", "readout": "max", "lstm_layers": 2},
+    {"norm": "none", "initial": False},
     {"hidden_norm": "batch"},
-    {"hidden_norm": "batch", "output": "both", "readout": "mean", "known_components": True},
+    {"hidden_norm": "batch", "readout": "mean", "known_components": True},
     {"features": "beside"},
-    {"output": "hidden", "initial": False},
     {"features": "instead", "component_init": "max", "known_components": True},
-    {"features": "beside", "readout": "attention", "known_components": True},
-    {"known_components": True, "output": "both", "stats": 3},
-    {"aggregation": "max", "output": "both", "features": "instead"},
+    {"known_components": True, "stats": 3},
 ]
 
 
@@ -99,10 +92,8 @@ def test_logits_and_gradients_equal_the_naive_network(options):
             "features": st.sampled_from(["none", "beside", "instead"]),
             "known_components": st.booleans(),
             "component_init": st.sampled_from(["sum", "mean", "max"]),
-            "aggregation": st.sampled_from(["sum", "mean", "max"]),
             "initial": st.booleans(),
             "hidden_norm": st.sampled_from(["none", "batch"]),
-            "output": st.sampled_from(["property", "hidden", "both"]),
         }
     ),
 )
@@ -117,7 +108,7 @@ def test_any_channels_and_options_equal_the_naive_network(seed, channels, layers
 
 def test_logits_do_not_depend_on_the_batch():
     _, prepared = prepare_example(5)
-    model, nodes = build_model(prepared, norm="batch", hidden_norm="batch", output="both")
+    model, nodes = build_model(prepared, norm="batch", hidden_norm="batch")
     inputs = Inputs(prepared, nodes)
     model(double(inputs.whole))
     model.eval()
@@ -126,10 +117,10 @@ def test_logits_do_not_depend_on_the_batch():
         torch.testing.assert_close(model(double(inputs.batch(np.array(rows)))), whole[rows], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("readout", ["sum", "mean", "max", "attention"])
+@pytest.mark.parametrize("readout", ["sum", "mean", "max"])
 def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
     _, prepared = prepare_example(5)
-    options = {"norm": "batch", "hidden_norm": "batch", "output": "both", "readout": readout}
+    options = {"norm": "batch", "hidden_norm": "batch", "readout": readout}
     model, nodes = build_model(prepared, **options)
     other, _ = build_model(prepared, **options)
     inputs = Inputs(prepared, nodes)
@@ -183,7 +174,7 @@ def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
     torch.testing.assert_close(other(double(Inputs(renamed, other_nodes).whole)), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("options", [*OPTIONS, {"output": "both"}], ids=lambda o: "-".join(map(str, o.values())) or "-")
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())) or "-")
 def test_parts_are_the_columns_they_say(options):
     _, prepared = prepare_example(2)
     # Offsets and statistics of the inputs are left out: they change no column's part.
@@ -192,8 +183,6 @@ def test_parts_are_the_columns_they_say(options):
     parts = model.parts()
     columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))
     assert columns == list(range(model.head.layers[0].in_features))
-    if model.settings.readout == "attention":
-        return  # where every part has its say in the weights of all
     batch = double(Inputs(prepared, nodes).whole)
     before = model.embed(batch)
     for i, channel in enumerate(prepared.frame.channels):
@@ -206,18 +195,3 @@ def test_parts_are_the_columns_they_say(options):
             mine[some] = True
         assert not moved[~mine].any(), channel.name
         assert moved[mine].any(), channel.name
-
-
-@pytest.mark.parametrize("rows", [1, 2, 5])
-def test_a_maximum_does_not_depend_on_its_chunks(monkeypatch, rows):
-    torch.manual_seed(0)
-    layer = SubchannelLayer(4, aggregation="max", hidden=True, property_aware=False)
-    gamma, own, sizes = torch.rand(5, 3), torch.randint(0, 7, (5, 3)), []
-    largest = torch.Tensor.amax
-    monkeypatch.setattr(layers, "_CHUNK", rows * 3 * 4)
-    monkeypatch.setattr(torch.Tensor, "amax", lambda t, *a, **o: sizes.append(len(t)) or largest(t, *a, **o))
-    for anchors, picked in ((torch.randn(3, 4), None), (torch.randn(7, 4), own)):
-        sizes.clear()
-        messages = gamma[:, :, None] * (anchors if picked is None else anchors[picked])
-        assert torch.equal(layer.aggregate(gamma, anchors, picked), messages.max(dim=1).values)
-        assert sizes == [rows] * (5 // rows) + [5 % rows] * (5 % rows > 0)

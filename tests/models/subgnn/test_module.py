@@ -27,7 +27,7 @@ class Outer(nn.Module):
 def example():
     _, prepared = prepare_example(1, layers=1)
     known, rows = states_of_some(prepared)
-    options = {"features": "beside", "output": "both", "readout": "attention", "norm": "batch"}
+    options = {"features": "beside", "norm": "batch"}
 
     def build(seed: int) -> Outer:
         return Outer(build_model(prepared, seed=seed, num_known=len(known), **options)[0].float())

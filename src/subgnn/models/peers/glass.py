@@ -14,8 +14,7 @@ computed again for B_a, a = min(l, L - l), the only nodes that both changed and 
 
     A m' = A m + A (m' - m),    m' - m being 0 outside of B_b
 
-This equals a pass over the whole graph for each subgraph. ``message_passing.labelled_together`` brings the published
-behaviour back in prediction; training has it.
+This equals a pass over the whole graph for each subgraph. Training labels all subgraphs of a batch, as published.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class GLASS(MessagePassing):
         settings = spec.of(MessagePassingSettings)
         super().__init__(start, spec, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
         self.register_buffer("reference", start["reference"])
-        self.pool, self.together = settings.pool, settings.labelled_together
+        self.pool = settings.pool
         self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
@@ -67,9 +66,6 @@ class GLASS(MessagePassing):
             return self.table.new_zeros(0, self.output.in_features)
         if self.training:
             return self._label_together(batch)
-        if self.together > 1:
-            cuts = np.arange(self.together, len(batch.nodes), self.together)
-            return torch.cat([self._label_together(piece) for piece in _cut(batch, cuts)])
         found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
@@ -176,12 +172,6 @@ def _marked(places: Tensor, graph: WholeGraph) -> Tensor:
     return marked
 
 
-def _cut(batch: NodeSetBatch, cuts: NDArray[np.int64]) -> list[NodeSetBatch]:
-    """Consecutive subgraphs, cut where the pieces begin."""
-    pieces = np.split(np.arange(len(batch.nodes)), cuts)
-    return [replace(batch, nodes=batch.nodes.take(piece)) for piece in pieces] if len(cuts) else [batch]
-
-
 def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
     """Consecutive subgraphs whose neighbourhoods have about :data:`ENTRIES_AT_A_TIME` nodes."""
     degrees, nodes = np.diff(batch.graph.graph.offsets), batch.nodes
@@ -189,7 +179,8 @@ def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
     if radius:
         sizes += np.bincount(nodes.row_ids, degrees[nodes.values], len(nodes)) * degrees.mean() ** (radius - 1)
     ends = np.cumsum(np.minimum(sizes, len(degrees))) // ENTRIES_AT_A_TIME
-    return _cut(batch, np.flatnonzero(np.diff(ends)) + 1)
+    pieces = np.split(np.arange(len(nodes)), np.flatnonzero(np.diff(ends)) + 1)
+    return [replace(batch, nodes=nodes.take(piece)) for piece in pieces]
 
 
 def _edges(around: Neighborhoods, rows: Part, columns: Part) -> Adjacency:

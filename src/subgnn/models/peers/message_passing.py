@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as recompute
 
-from subgnn.config.files import Bounds, Count, Size
+from subgnn.config.files import Bounds, Size
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
@@ -57,8 +57,8 @@ Moments = tuple[Tensor, Tensor]
 class MessagePassingSettings(MethodSettings):
     """Message passing over the whole graph (glass, ssnp); docs/settings.md says what each setting means.
 
-    The width is embeddings.dim, layers and dropout are those of [model]. ratio and labelled_together are for
-    glass, walks, walk_length and views for ssnp.
+    The width is embeddings.dim, layers and dropout are those of [model]. ratio is for glass,
+    walks, walk_length and views are for ssnp.
     """
 
     section: ClassVar[str] = "message_passing"
@@ -66,7 +66,6 @@ class MessagePassingSettings(MethodSettings):
     adjacency: Literal["mean", "sum", "symmetric"] = "mean"
     pool: Literal["sum", "mean", "max", "size"] = "size"
     ratio: Annotated[float, Bounds(0.5, 1)] = 0.8
-    labelled_together: Count = 1
     walks: Size = 1
     walk_length: Size = 5
     views: int = 0

@@ -13,8 +13,7 @@ A new subgraph joins that graph alone: edges lead to it from the training subgra
 depend on itself, the training subgraphs and the graph. A training subgraph that is predicted is treated the same.
 
 *Differs from the paper:* there, all subgraphs that are predicted join the graph together with the training subgraphs,
-see each other, and are seen; ``s2n.test_graph = "batch"`` does this with the subgraphs of a batch (the validation split
-takes no part in the graph of the test split). The width of all layers is embeddings.dim; a constant input has that
+see each other, and are seen. The width of all layers is embeddings.dim; a constant input has that
 width, too. A subgraph's degree, by which ``weighted`` divides, is the sum of its nodes' degrees. Self loops of the base
 graph are 1 for every node.
 """
@@ -187,8 +186,6 @@ class JoinedSubgraphs:
         self.edges = edges_between(graph, nodes, train, standard, settings)
         inside = np.bincount(nodes.row_ids, 1.0 + induced_graphs(graph, nodes).degrees, len(nodes)).astype(np.float64)
         self.own = edge_weights(inside, standard, settings)
-        together = settings.test_graph == "batch"
-        self.among = without_loops(edges_between(graph, nodes, nodes, standard, settings))[0] if together else None
         place = {row.tobytes(): i for i, row in enumerate(train)}
         self.places = np.array([place.get(np.asarray(row, np.int32).tobytes(), -1) for row in nodes], np.int64)
         self.train, self.members = model.members(checkpoint, graph, train), model.members(checkpoint, graph, nodes)
@@ -214,12 +211,8 @@ class JoinedSubgraphs:
 
     def in_prediction(self, rows: NDArray[np.int64]) -> tuple[Joined, slice]:
         """The graph that the chosen subgraphs have joined, and their places in it."""
-        edges = self.edges[rows]
-        if self.among is None:
-            back, among = None, scipy.sparse.csr_array((len(rows), len(rows)))
-        else:
-            back, among = edges.T, self.among[rows][:, rows]
-        blocks = scipy.sparse.block_array([[self.train_edges, back], [edges, among]], format="csr")
+        edges, none = self.edges[rows], scipy.sparse.csr_array((len(rows), len(rows)))
+        blocks = scipy.sparse.block_array([[self.train_edges, None], [edges, none]], format="csr")
         own = np.concatenate([self.train_own, self.own[rows]])
         adjacency = Adjacency.of(scipy.sparse.csr_array(blocks), own, self.device)
         (members, _), _ = self.in_training(rows)

@@ -54,7 +54,6 @@ class S2NSettings(MethodSettings):
     sub_normalized: bool = True
     weighted: bool = False
     constant: float = 0.0
-    test_graph: Literal["alone", "batch"] = "alone"
 
 
 def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse.csr_array]:

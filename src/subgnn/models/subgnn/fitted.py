@@ -306,7 +306,7 @@ class SubGNNModel(ChannelModel):
     def check_inputs(self, recipe: Recipe) -> None:
         """Refuse a network whose output is the same for all subgraphs."""
         model = recipe.model
-        width = layers_width(recipe.channels, model, recipe.embeddings.dim, layers=model.layers)
+        width = layers_width(recipe.channels, recipe.embeddings.dim, layers=model.layers)
         if not (width or model.initial or model.topology):
             hint = "give it [[channels]] and a layer; or set model.initial or model.topology to true"
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)

@@ -4,21 +4,20 @@ A layer of a subchannel never builds its messages. For component c and anchors i
 similarities gamma_ci:
 
     m_ci = gamma_ci a_i                         message
-    g_c  = AGG_M over i of m_ci                 sum, mean or max
+    g_c  = sum over i of m_ci                   AGG_M
     h_c <- relu(W [g_c ; h_c])                  order-invariant state, normalised where the settings ask for it
     z_ci = relu(q . m_ci + b)                   property-aware output, one number per anchor
 
 As m_ci is a number times a vector, the sum over anchors is a matrix product gamma A (shared anchors) or a weighted
-embedding bag (own anchors), and q . m_ci is gamma_ci (q . a_i). Only a maximum does not factor; it works in chunks.
-
-AGG_C over subchannels and AGG_L over layers lay vectors side by side, add or average them, or take the last.
+embedding bag (own anchors), and q . m_ci is gamma_ci (q . a_i). The paper reads the state off the neighborhood channel,
+and the property-aware output off the others. AGG_C over subchannels and AGG_L over layers lay vectors side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -26,14 +25,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from subgnn.channels.table import channel_of
-from subgnn.config.settings import ChannelSettings, ModelSettings
+from subgnn.config.settings import ChannelSettings
 
 SORTED = False
 """Whether the gradient of picked rows is computed by :func:`spread_rows` on a GPU."""
-_CHUNK = 4_000_000  # numbers in the largest block of messages a maximum may build
-
-Aggregation = Literal["sum", "mean", "max"]
-Reduction = Literal["sum", "mean", "max", "attention"]
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -88,19 +83,15 @@ class SubchannelLayer(nn.Module):
 
     Args:
         dim: d.
-        hidden: whether the state h is computed: the paper does not read it for position and structure.
-        property_aware: whether z is computed.
+        state: whether the state h is computed; if not, z is.
         norm: whether the state h is normalised.
     """
 
-    def __init__(
-        self, dim: int, *, aggregation: Aggregation, hidden: bool, property_aware: bool, norm: bool = False
-    ) -> None:
+    def __init__(self, dim: int, *, state: bool, norm: bool = False) -> None:
         super().__init__()
-        self.aggregation = aggregation
-        self.update = nn.Linear(2 * dim, dim, bias=False) if hidden else None
-        self.norm = StateNorm(dim) if hidden and norm else None
-        self.score = nn.Linear(dim, 1) if property_aware else None
+        self.update = nn.Linear(2 * dim, dim, bias=False) if state else None
+        self.norm = StateNorm(dim) if state and norm else None
+        self.score = None if state else nn.Linear(dim, 1)
         if self.score is not None:
             # With a bias of 1 every anchor has a gradient; with 0, relu would cut off those with q . a_i < 0.
             nn.init.ones_(self.score.bias)
@@ -111,16 +102,7 @@ class SubchannelLayer(nn.Module):
         Shapes:
             gamma: (C, n_A). anchors: (n_A, d), or the table (T, d) where ``own`` (C, n_A) picks from it.
         """
-        if self.aggregation != "max":
-            total = gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
-            return total / gamma.shape[1] if self.aggregation == "mean" else total
-        rows = max(1, _CHUNK // (gamma.shape[1] * anchors.shape[1]))
-        parts = []
-        for begin in range(0, len(gamma), rows):
-            some = gamma[begin : begin + rows, :, None]
-            vectors = anchors if own is None else functional.embedding(own[begin : begin + rows], anchors)
-            parts.append((some * vectors).amax(dim=1))
-        return torch.cat(parts) if parts else anchors.new_zeros(0, anchors.shape[1])
+        return gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
 
     def forward(
         self, gamma: Tensor, anchors: Tensor, own: Tensor | None, h: Tensor, present: Tensor | None = None
@@ -236,22 +218,14 @@ def spread_rows(own: Tensor, weights: Tensor, rows: Tensor, count: int, *, block
     return functional.embedding_bag(torch.arange(len(parts), device=own.device), sums, first_part, mode="sum")
 
 
-def reads_off(channel: ChannelSettings, settings: ModelSettings) -> tuple[bool, bool]:
-    """Whether the state h, and whether one number per anchor, is read off a subchannel."""
-    if channel_of(channel).output == "state":
-        return True, False
-    return settings.output != "property", settings.output != "hidden"
+def subchannel_width(channel: ChannelSettings, dim: int) -> int:
+    """The width of one layer of a subchannel: its state h (d), or one number per anchor (n_A)."""
+    return dim if channel_of(channel).output == "state" else channel.num_anchors
 
 
-def subchannel_width(channel: ChannelSettings, settings: ModelSettings, dim: int) -> int:
-    """The width of one layer of a subchannel: its state h (d), one number per anchor (n_A), or both."""
-    hidden, property_aware = reads_off(channel, settings)
-    return (dim if hidden else 0) + (channel.num_anchors if property_aware else 0)
-
-
-def layers_width(channels: Sequence[ChannelSettings], settings: ModelSettings, dim: int, *, layers: int) -> int:
+def layers_width(channels: Sequence[ChannelSettings], dim: int, *, layers: int) -> int:
     """The width of all layers and subchannels side by side."""
-    return layers * sum(subchannel_width(channel, settings, dim) for channel in channels)
+    return layers * sum(subchannel_width(channel, dim) for channel in channels)
 
 
 def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tensor:
@@ -260,25 +234,3 @@ def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tenso
     out = values.new_zeros(count, values.shape[1])
     # The zeros that are there do not change a sum, and leaving them out takes longer than adding up.
     return out.scatter_reduce(0, owner[:, None].expand_as(values), values, reduce, include_self=how == "sum")
-
-
-class Readout(nn.Module):
-    """Components (C, d) to subgraphs (count, d): sum, mean, max, or attention.
-
-    Attention weights are the softmax over a subgraph's components of v . tanh(W z_c + b).
-    """
-
-    def __init__(self, how: Reduction, dim: int, *, hidden: int = 32) -> None:
-        super().__init__()
-        self.how = how
-        attend = nn.Sequential(nn.Linear(dim, hidden), nn.Tanh(), nn.Linear(hidden, 1)) if how == "attention" else None
-        self.attend = attend
-
-    def forward(self, z: Tensor, subgraph: Tensor, count: int) -> Tensor:
-        if self.attend is None:
-            return segment_reduce(z, subgraph, count, self.how)
-        logits = self.attend(z)
-        highest = segment_reduce(logits, subgraph, count, "max")[subgraph]
-        weights = torch.exp(logits - highest.detach())
-        weights = weights / segment_reduce(weights, subgraph, count, "sum")[subgraph]
-        return segment_reduce(weights * z, subgraph, count, "sum")

@@ -24,11 +24,10 @@ from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.layer import (
     BatchNorm,
     ChannelInput,
-    Readout,
     SubchannelLayer,
     layers_width,
     property_outputs,
-    reads_off,
+    segment_reduce,
     subchannel_width,
 )
 from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
@@ -138,22 +137,20 @@ class SubGNN(nn.Module):
             self.encoder = PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
         self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
         width = (dim if settings.initial else 0) + num_component_stats
-        width += layers_width(self.channels, settings, dim, layers=len(shared))
-        self.readout = Readout(settings.readout, width)
+        width += layers_width(self.channels, dim, layers=len(shared))
         width += num_subgraph_stats
-        self.norm = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}[settings.norm](width)
+        self.norm = BatchNorm(width) if settings.norm == "batch" else nn.Identity()
         corrects = self.num_scores > 0
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
 
     def _layer(self, channel: ChannelSettings, dim: int) -> SubchannelLayer:
-        hidden, property_aware = reads_off(channel, self.settings)
-        how, norm = self.settings.aggregation, self.settings.hidden_norm == "batch"
-        return SubchannelLayer(dim, aggregation=how, hidden=hidden, property_aware=property_aware, norm=norm)
+        state, norm = channel_of(channel).output == "state", self.settings.hidden_norm == "batch"
+        return SubchannelLayer(dim, state=state, norm=norm)
 
     def parts(self) -> dict[str, list[slice]]:
         """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology`` and ``baseline``, in order."""
         dim = self.dim
-        of_channels = [(c.name, subchannel_width(c, self.settings, dim)) for c in self.channels]
+        of_channels = [(c.name, subchannel_width(c, dim)) for c in self.channels]
         widths = [("z0", dim if self.settings.initial else 0), *of_channels * len(self.layers)]
         widths.append(("topology", self.num_stats[0]))
         found: dict[str, list[slice]] = {}
@@ -258,7 +255,7 @@ class SubGNN(nn.Module):
     def read_out(self, batch: Batch, z: Tensor) -> Tensor:
         """z_S (n, width) from the z_c of its components, beside the scores of a corrected baseline, if any."""
         n = batch.num_subgraphs
-        vectors = [self.readout(z, batch.subgraph, n + batch.spare)[:n]]
+        vectors = [segment_reduce(z, batch.subgraph, n + batch.spare, self.settings.readout)[:n]]
         if batch.subgraph_stats is not None:
             vectors.append(batch.subgraph_stats)
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
