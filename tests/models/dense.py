@@ -95,4 +95,4 @@ def unfitted(method, data, *overrides, seed=0):
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator))
-    return network, found.sources[0]
+    return network, found.source

@@ -8,10 +8,8 @@ centred (the default)   1 - cos(q - m, k - m)
 euclidean               |q - k|
 ======================= =================================================================
 
-The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/patients.md).
-
-Candidates are found by 32-bit matrix products, with a margin for rounding, and ordered by 64-bit distances, so the
-answer is exact, and the answer to a query does not depend on other queries.
+The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/patients.md). All pairs
+are compared in 64 bits, each by itself, so the answer to a query does not depend on other queries.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from subgnn.errors import DataError, UserError, choices
 from subgnn.parallel.memory import share
 
 Distance = Literal["cosine", "centred", "euclidean"]
 DISTANCES: tuple[Distance, ...] = get_args(Distance)
-_ROUNDING = 1e-5  # of matrix products of 32 bits, relative to the squared lengths
 _LINE = 1e-8  # of squares of vectors: that of the smaller direction which is rounding
 _DIGITS = 12  # of cosines; those beyond are rounding
 _BLOCK = 4096  # known vectors that are compared at once
@@ -44,18 +42,11 @@ class Nearest:
             raise UserError(f"unknown distance '{distance}'", where="distance", hint=choices(str(distance), DISTANCES))
         self.distance, self.known = distance, _checked(known, "known vectors")
         self.present = np.flatnonzero(~np.isnan(self.known).any(axis=1))
-        self.mean, self._scale = np.zeros(self.known.shape[1]), 1.0
+        self.mean = np.zeros(self.known.shape[1])
         if distance == "centred" and len(self.present):
-            for rows in self._blocks():
+            for _, rows in self._blocks():
                 self.mean += self.known[rows].astype(np.float64).sum(axis=0)
             self.mean /= len(self.present)
-        if distance == "euclidean":  # so that squares of 32 bits neither overflow nor vanish
-            largest = [float(np.abs(self.known[rows]).max(initial=0)) for rows in self._blocks()]
-            self._scale = max(largest, default=0.0) or 1.0
-        self._screened = np.empty((len(self.present), self.known.shape[1]), np.float32)  # the points, 32 bits each
-        for begin, rows in zip(range(0, len(self.present), _BLOCK), self._blocks(), strict=True):
-            self._screened[begin : begin + len(rows)] = self._points(self.known[rows])
-        self._half_squares = np.square(self._screened).sum(axis=1) / 2
 
     @property
     def sees_sides_only(self) -> bool:
@@ -77,17 +68,14 @@ class Nearest:
         top = min(top, len(self.present))
         places = np.full((len(vectors), top), -1, np.int64)
         distances = np.full((len(vectors), top), np.nan)
-        if top == 0:
-            return places, distances
-        there = np.flatnonzero(~np.isnan(vectors).any(axis=1))
-        size = max(1, int(share(0.05)) // (4 * max(len(self.present), self.known.shape[1], 1)))
+        there = np.flatnonzero(~np.isnan(vectors).any(axis=1)) if top else ()
+        size = max(1, int(share(0.05)) // (8 * max(len(self.present), 1)))
         for begin in range(0, len(there), size):
             rows = there[begin : begin + size]
-            points = self._points(vectors[rows])
-            for row, point, found in zip(rows, points, self._candidates(points, top), strict=True):
-                values = self._distances(point, self._points(self.known[found]))
-                order = np.lexsort((found, values))[:top]
-                places[row, : len(order)], distances[row, : len(order)] = found[order], values[order]
+            for row, values in zip(rows, self._distances(vectors[rows]), strict=True):
+                near = np.flatnonzero(values <= np.partition(values, top - 1)[top - 1])
+                near = near[np.argsort(values[near], kind="stable")[:top]]
+                places[row], distances[row] = self.present[near], values[near]
         return places, distances
 
     def check(self, queries: Any) -> NDArray[np.float32]:
@@ -98,39 +86,29 @@ class Nearest:
             raise DataError(what, where="queries", hint="use vectors from the same run")
         return vectors
 
-    def _blocks(self) -> Iterator[NDArray[np.int64]]:
+    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Places among the known vectors that are present, and among all known vectors, some at a time."""
         for begin in range(0, len(self.present), _BLOCK):
-            yield self.present[begin : begin + _BLOCK]
+            yield slice(begin, begin + _BLOCK), self.present[begin : begin + _BLOCK]
 
-    def _points(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Vectors in the form in which they are compared: scaled as a whole, or centred and each of length 1."""
-        points = (vectors.astype(np.float64) - self.mean) / self._scale
-        if self.distance != "euclidean":
-            lengths = np.linalg.norm(points, axis=1, keepdims=True)
-            points /= np.where(lengths > 0, lengths, 1)
-        return points
-
-    def _distances(self, point: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Distances of one point from others, whose values depend on the two vectors alone, to the last bit."""
-        found: NDArray[np.float64]
-        if self.distance == "euclidean":
-            found = self._scale * np.sqrt(np.square(known - point).sum(axis=1))
-        else:
-            found = np.maximum(1 - (known * point).sum(axis=1), 0).round(_DIGITS)
+    def _distances(self, queries: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Distances of queries from all known vectors that are present."""
+        found = np.empty((len(queries), len(self.present)))
+        points, lengths = self._points(queries)
+        for columns, rows in self._blocks():
+            known, known_lengths = self._points(self.known[rows])
+            if self.distance == "euclidean":
+                found[:, columns] = cdist(points, known)
+            else:  # half the squared distance of vectors of length one
+                cosines = np.where(lengths * known_lengths.T > 0, 1 - cdist(points, known, "sqeuclidean") / 2, 0.0)
+                found[:, columns] = (1 - cosines).round(_DIGITS)
         return found
 
-    def _candidates(self, points: NDArray[np.float64], top: int) -> Iterator[NDArray[np.int64]]:
-        """For each point, positions that include those of the nearest vectors."""
-        # What orders the distances of a point, but for rounding: -q.k or |k|^2 / 2 - q.k.
-        scores = -(points.astype(np.float32) @ self._screened.T)
-        rounding = np.full(len(points), _ROUNDING, np.float32)
-        if self.distance == "euclidean":
-            scores += self._half_squares
-            squares = np.square(points).sum(axis=1).astype(np.float32)
-            rounding *= np.maximum(squares, 2 * self._half_squares.max(initial=0))
-        for row, least in zip(scores, rounding, strict=True):
-            farthest = np.partition(row, top - 1)[top - 1] + least
-            yield self.present[np.flatnonzero(~(row > farthest))]  # with NaN, of what overflows
+    def _points(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Vectors as they are compared, in 64 bits and for cosines of length one, and their lengths (n, 1)."""
+        points = vectors.astype(np.float64) - self.mean
+        lengths = np.linalg.norm(points, axis=1, keepdims=True)
+        return points if self.distance == "euclidean" else points / np.where(lengths > 0, lengths, 1), lengths
 
 
 def nearest_vectors(queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred") -> Found:

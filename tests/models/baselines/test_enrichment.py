@@ -59,7 +59,7 @@ def solved(data):
     found = MODELS["enrichment"].set_up(training_data(data.graph, data.subgraphs), recipe("enrichment"))
     (candidate,) = found.candidates
     standards, training = candidate.checkpoint.spec.standards, candidate.recipe.training
-    examples = Examples.of(data.subgraphs, list(found.sources), standards, training)
+    examples = Examples.of(data.subgraphs, found.source, standards, training)
     candidate.network.solve(examples)
     outputs = outputs_of(candidate.network, examples.inputs, np.arange(len(data.subgraphs)), 7).numpy()
     return candidate.network, outputs, examples

@@ -17,9 +17,7 @@ from tests.training.examples import dataset
 def solved(data, *settings):
     found = MODELS["profiles"].set_up(training_data(data.graph, data.subgraphs), recipe("profiles", *settings))
     (candidate,) = found.candidates
-    examples = Examples.of(
-        data.subgraphs, list(found.sources), candidate.checkpoint.spec.standards, candidate.recipe.training
-    )
+    examples = Examples.of(data.subgraphs, found.source, candidate.checkpoint.spec.standards, candidate.recipe.training)
     candidate.network.solve(examples)
     return outputs_of(candidate.network, examples.inputs, np.arange(len(data.subgraphs)), 7).numpy(), examples
 

@@ -46,9 +46,7 @@ def solved(data, *settings, seed=0):
     chosen = recipe("diffusion", *settings)
     found = MODELS["diffusion"].set_up(training_data(data.graph, data.subgraphs, seed), chosen)
     candidate = found.candidates[0]
-    examples = Examples.of(
-        data.subgraphs, list(found.sources), candidate.checkpoint.spec.standards, candidate.recipe.training
-    )
+    examples = Examples.of(data.subgraphs, found.source, candidate.checkpoint.spec.standards, candidate.recipe.training)
     candidate.network.solve(examples)
     return outputs_of(candidate.network, examples.inputs, np.arange(len(data.subgraphs)), 7).numpy(), examples
 

@@ -27,7 +27,7 @@ def _nothing_is_shared_yet(monkeypatch):
 def set_up(name):
     """The inner products and the diffusion that fits of a recipe take."""
     data, chosen = dataset(), find_recipe(name)
-    (source,) = MODELS[chosen.method].set_up(training_data(data.graph, data.subgraphs), chosen).sources
+    source = MODELS[chosen.method].set_up(training_data(data.graph, data.subgraphs), chosen).source
     found = {view: one for damping in (0.3, 0.6) for view, one in source._views.get(damping, {}).items()}
     every = np.arange(len(data.subgraphs))
     return {
