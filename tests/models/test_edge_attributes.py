@@ -17,12 +17,9 @@ from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import direction_statistics, num_statistics, subgraph_statistics, weight_statistics
 from subgnn.data.dataset import Dataset
 from subgnn.inference.predictor import Predictor
-from subgnn.models.baselines.induced_graphs import induced_graphs
-from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
 from subgnn.models.recipes import check_recipe, find_recipe, unused_data
-from tests.models.dense import dense_adjacency
 
 
 @st.composite
@@ -171,32 +168,9 @@ def test_a_settled_checkpoint_with_views_along_edges_needs_the_direction(tmp_pat
         Predictor(checkpoint, replace(data.graph.undirected(), oriented=None))
 
 
-def weighted_graph(seed: int = 0, n: int = 9) -> Graph:
-    """A graph with signs and zeros among its weights, and a node without edges."""
-    rng = np.random.default_rng(seed)
-    ends = np.unique(np.sort(rng.integers(0, n - 1, (24, 2)), axis=1), axis=0)
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    weights = rng.choice([-1.0, 0.0, 0.5, 2.0], len(ends))
-    return Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=n, weights=weights)
-
-
-def test_messages_inside_subgraphs_have_the_weights_of_their_edges():
-    graph, sets = weighted_graph(), Ragged.from_rows([[0, 1, 2, 3, 4], [2, 5, 8]])
-    found, matrix = induced_graphs(graph, sets, weighted=True), dense_adjacency(graph, "sum").numpy()
-    for i, degree in enumerate(found.degrees):
-        for e in range(found.offsets[i], found.offsets[i] + degree):
-            pair = sets.values[i], sets.values[found.neighbors[e]]
-            assert found.weights[e] == pytest.approx(matrix[pair])
-    assert induced_graphs(graph, sets).weights is None
-    batch = NodeSets(sets, found).batch(np.array([1, 0]))
-    swapped = induced_graphs(graph, sets.take(np.array([1, 0])), weighted=True)
-    np.testing.assert_allclose(batch.weights, swapped.weights)
-
-
 SMALL = ("training.epochs=1", "embeddings.dim=4", "embeddings.source=random", "prepare.patch_length=5")
 BOOSTED = ("topology.classifier=boosting", "topology.weighted=true")
 OPENED = [
-    ("weight-planted", "gc", ("baseline.weighted=true",)),
     ("weight-planted", "topology", BOOSTED),
     ("direction-planted", "topology", (*BOOSTED, "topology.directed=true")),
     ("direction-planted", "diffusion-directed", ()),

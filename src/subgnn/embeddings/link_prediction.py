@@ -146,11 +146,10 @@ class Adjacency:
         return cls(_sparse(*_tensors(offsets, columns, weights), shape), back, rows, own)
 
     @classmethod
-    def symmetric(cls, offsets: Tensor, columns: Tensor, weights: Tensor | None = None) -> Self:
-        """From CSR tensors (int32) of an undirected graph, with messages of weight 1 or as given: its own transpose."""
+    def symmetric(cls, offsets: Tensor, columns: Tensor) -> Self:
+        """From CSR tensors (int32) of an undirected graph, with messages of weight 1: its own transpose."""
         size = len(offsets) - 1
-        given = torch.ones(len(columns), device=columns.device) if weights is None else weights
-        matrix = _sparse(offsets, columns, given, (size, size))
+        matrix = _sparse(offsets, columns, torch.ones(len(columns), device=columns.device), (size, size))
         return cls(matrix, matrix, slice(0, size))
 
     def to(self, device: torch.device) -> Adjacency:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
-from subgnn.kernels.induced import contains, lower_bound
+from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -204,20 +204,6 @@ def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction:
     columns = np.empty(len(entries), np.int32)
     nodes = _number(wanted, frozen(entries, np.int32), len(offsets) - 1, columns)
     return Block(starts, columns, nodes)
-
-
-@compiled_parallel
-def _find_entries(begin: int, end: int, graph: Csr, tails: Array, heads: Array, out: Array) -> None:
-    offsets, neighbors = graph
-    for i in range(begin, end):
-        out[i] = lower_bound(neighbors, offsets[tails[i]], offsets[tails[i] + 1], heads[i])
-
-
-def find_entries(offsets: Array, neighbors: Array, tails: Array, heads: Array) -> Array:
-    """The places in ``neighbors`` of edges that are there (edges,) int64."""
-    out = np.empty(len(tails), np.int64)
-    _find_entries(len(tails), csr(offsets, neighbors), frozen(tails, np.int32), frozen(heads, np.int32), out)
-    return out
 
 
 @compiled_parallel

@@ -176,7 +176,6 @@ class PaperBaselineSettings(MethodSettings):
     section: ClassVar[str] = "baseline"
     tune_embeddings: bool = False
     tune_settings: tuple[tuple[str, ...], ...] = ()
-    weighted: bool = False
 
 
 TUNABLE = (

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.arrays import csr, sets
-from subgnn.kernels.draws import find_entries
 from subgnn.kernels.induced import induced_csr
 from subgnn.ragged import Ragged
 
@@ -20,14 +19,12 @@ class InducedGraphs:
     """All induced subgraphs as one graph, whose node ``i`` is ``nodes.values[i]`` as a member of its subgraph.
 
     Shapes:
-        offsets: (total + 1,) int64. neighbors: (entries,) int64, numbers below total. weights: (entries,) float32, in
-        units of the mean magnitude over the whole graph; None where all are 1.
+        offsets: (total + 1,) int64. neighbors: (entries,) int64, numbers below total.
     """
 
     nodes: Ragged
     offsets: NDArray[np.int64]
     neighbors: NDArray[np.int64]
-    weights: NDArray[np.float32] | None = None
 
     @property
     def degrees(self) -> NDArray[np.int64]:
@@ -35,8 +32,8 @@ class InducedGraphs:
         return np.diff(self.offsets)
 
 
-def induced_graphs(graph: Graph, nodes: Ragged, *, weighted: bool = False) -> InducedGraphs:
-    """The edges of the graph among the nodes of each set, with their weights if it is ``weighted`` and has some.
+def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
+    """The edges of the graph among the nodes of each set.
 
     Example:
         In the path 0 - 1 - 2 - 3, {0, 1, 3} has one edge.
@@ -52,9 +49,4 @@ def induced_graphs(graph: Graph, nodes: Ragged, *, weighted: bool = False) -> In
         degrees.append(np.diff(own_offsets))
         neighbors.append(own_neighbors + begin)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(degrees))]).astype(np.int64)
-    ends, weights = np.concatenate(neighbors).astype(np.int64), None
-    if weighted and graph.weights is not None:
-        tails = np.repeat(nodes.values, np.diff(offsets))
-        unit = float(np.abs(graph.weights).mean(dtype=np.float64)) if len(graph.weights) else 0.0
-        weights = graph.weights[find_entries(*graph.csr, tails, nodes.values[ends])] / np.float32(unit or 1.0)
-    return InducedGraphs(nodes, offsets, ends, weights)
+    return InducedGraphs(nodes, offsets, np.concatenate(neighbors).astype(np.int64))

@@ -4,15 +4,13 @@ AVG is the mean of the nodes' embeddings, z_S = 1/|S| sum over u in S of x_u. GC
 graph: GIN over its nodes and the edges among them, sum pooling, head (Xu et al., 2019); it sees nothing else of G.
 
 *Differs from the paper:* it adapts a published example for MUTAG (appendix D), with batch normalisation between more
-layers; here there is none, and model.layers is their number. With ``baseline.weighted`` messages are multiplied by the
-weights of edges, in units of their mean magnitude.
+layers; here there is none, and model.layers is their number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -49,7 +47,7 @@ class NodeBatch:
 
     Shapes:
         nodes: (total,) int64 places in the node table. starts: (n,) where each subgraph begins. subgraph: (total,).
-        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``. weights: (directed edges,).
+        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``.
     """
 
     nodes: Tensor
@@ -57,7 +55,6 @@ class NodeBatch:
     subgraph: Tensor
     offsets: Tensor
     neighbors: Tensor
-    weights: Tensor | None = None
 
 
 class NodeSets(HostSource):
@@ -66,7 +63,7 @@ class NodeSets(HostSource):
     def __init__(self, places: Ragged, induced: InducedGraphs | None = None) -> None:
         self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
         self.degrees, self.neighbors = np.zeros(len(self.nodes), np.int32), np.empty(0, np.int32)
-        self.edge_first, self.weights = np.zeros_like(self.first), None if induced is None else induced.weights
+        self.edge_first = np.zeros_like(self.first)
         if induced is not None:
             self.degrees, self.neighbors = induced.degrees.astype(np.int32), induced.neighbors.astype(np.int32)
             self.edge_first = induced.offsets[self.first]
@@ -80,12 +77,10 @@ class NodeSets(HostSource):
         starts = np.cumsum(sizes) - sizes
         offsets = np.zeros(len(places) + 1, np.int32)
         np.cumsum(self.degrees[places], out=offsets[1:])
-        bounds = list(zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True))
+        bounds = zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True)
         neighbors = np.concatenate([self.neighbors[:0], *(self.neighbors[begin:end] for begin, end in bounds)])
         neighbors += np.repeat((starts - self.first[rows]).astype(np.int32), edges)
         arrays = [self.nodes[places], starts, subgraph, offsets, neighbors]
-        if self.weights is not None:
-            arrays.append(np.concatenate([self.weights[:0], *(self.weights[begin:end] for begin, end in bounds)]))
         return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
 
 
@@ -120,7 +115,7 @@ class GraphClassifier(HeadedNetwork):
 
     def embed(self, batch: NodeBatch) -> Tensor:
         h = functional.embedding(batch.nodes, self.table)
-        adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors, batch.weights)
+        adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors)
         for layer in self.layers:
             h = torch.relu(layer(h, adjacency))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)
@@ -142,9 +137,9 @@ class NodePooling(TensorModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
-        return NodeSets(Ragged(places, nodes.offsets), self.edges(checkpoint.spec, graph, nodes))
+        return NodeSets(Ragged(places, nodes.offsets), self.edges(graph, nodes))
 
-    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
+    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
         """The edges among the nodes of each subgraph; None if the network does not take them."""
         return None
 
@@ -201,13 +196,9 @@ class GraphClassificationModel(NodePooling):
     """GC."""
 
     extra = "paper"
-    switches = MappingProxyType({"weights": "baseline.weighted=true"})
 
-    def uses(self, recipe: Recipe) -> frozenset[str]:
-        return super().uses(recipe) | ({"weights"} if recipe.of(PaperBaselineSettings).weighted else frozenset())
-
-    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
-        return induced_graphs(graph, nodes, weighted=settings.of(PaperBaselineSettings).weighted)
+    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs:
+        return induced_graphs(graph, nodes)
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
         spec, weights = checkpoint.spec, checkpoint.weights
