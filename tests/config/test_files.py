@@ -21,6 +21,8 @@ PROBABILITIES = {
     "training.plateau_factor",
     "message_passing.ratio",
     "s2n.edge_dropout",
+    "bag.absent",
+    "diffusion.absent",
 }
 FROM_ONE = {
     *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length")),

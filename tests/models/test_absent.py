@@ -15,7 +15,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import absent_of, absent_rows, with_absent
 from subgnn.inference.explain import Explainer
-from subgnn.inference.records import verify
+from subgnn.inference.verify import verify
 from subgnn.models.kernel_machines.rows import view_of
 from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.recipes import find_recipe, unused_line
