@@ -63,7 +63,7 @@ test-kernels: install-test
 # Those that compare a GPU with a CPU; the other tests never use a GPU.
 test-gpu: install-test
 	SUBGNN_TEST_GPU=1 $(BIN)/python -m pytest -q tests/models/test_methods.py tests/models/subgnn/test_module.py \
-	  tests/models/subgnn/test_patch_encoder.py -k "gpu or cuda or device"
+	  tests/models/subgnn/test_patch_encoder.py tests/models/subgnn/test_layer.py -k "gpu or cuda or device"
 
 # As on other processors, with other numbers of threads, and as a user who may write almost nowhere.
 test-portable: install-test chromium

@@ -3,7 +3,7 @@
     python benchmarks/gpu_kernels.py [density] [ppi_bp] [surroundings] [--data DIR] [--seeds 3] [--profile]
 
 The first two compare the LSTM over walks by cuDNN with Triton's kernels (:mod:`subgnn.kernels.lstm_gpu`); the third
-compares ways to compute the gradient of picked rows (:func:`subgnn.models.subgnn.layer.spread_rows`). Inputs of the
+compares ways to compute the gradient of picked rows (:func:`subgnn.models.subgnn.layer.weighted_bag`). Inputs of the
 first tables are those of the first step of training and those after training. ``--data`` is as in epoch.py.
 """
 
@@ -20,7 +20,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -41,29 +40,12 @@ GRID = [(16, 8, "ieee"), *((walks, warps, "tf32x3") for walks in (16, 32) for wa
 FIRST = 8  # epochs that load kernels and capture steps
 
 
-def _atomics(own: Tensor, weights: Tensor, rows: Tensor, count: int) -> Tensor:
-    picked = (weights[:, :, None] * rows[:, None, :]).flatten(0, 1)
-    return rows.new_zeros(count, rows.shape[1]).index_add_(0, own.flatten(), picked)
-
-
-def _dense(own: Tensor, weights: Tensor, rows: Tensor, count: int) -> Tensor:
-    return rows.new_zeros(len(rows), count).scatter_add_(1, own, weights).T @ rows
-
-
-SPREADS: dict[str, Callable[..., Tensor] | None] = {
-    "torch": None,
-    "sorted": partial(layer.spread_rows, block=1 << 30),
-    "blocks of 32": layer.spread_rows,
-    "blocks of 128": partial(layer.spread_rows, block=128),
-    "atomics": _atomics,
-    "dense": _dense,
-}
+SPREADS = {"torch": 0, "dense": layer.DENSE_NUMBERS}  # the largest dense matrix
 
 
 def _choose(variant: str, names: dict[str, Any]) -> None:
     if names is SPREADS:
-        layer.SORTED = SPREADS[variant] is not None
-        layer.spread_rows = SPREADS[variant] or layer.spread_rows
+        layer.DENSE_NUMBERS = SPREADS[variant]
     else:
         patch_encoder.LAUNCH = LAUNCHES[variant]
 
@@ -247,7 +229,8 @@ def check_spread(name: str, dataset: Any) -> None:
     own, table, weights = seen
     rows = torch.randn(len(own), table.shape[1], generator=torch.Generator().manual_seed(0)).to(DEVICE)
     print(f"{name}: picks {tuple(own.shape)} of {tuple(table.shape)}")
-    exact = _atomics(own.cpu(), weights.cpu().double(), rows.cpu().double(), len(table))
+    picked = (weights[:, :, None].double() * rows[:, None, :].double()).flatten(0, 1).cpu()
+    exact = torch.zeros(table.shape, dtype=torch.float64).index_add_(0, own.flatten().cpu(), picked)
     found, base = {}, 0.0
     for variant in SPREADS:
         _choose(variant, SPREADS)

@@ -54,6 +54,7 @@ from subgnn.models.kernel_machines.rows import (
     PRODUCT_ROWS,
     Piece,
     Rows,
+    multiply,
     shared_pieces,
     view_of,
 )
@@ -401,7 +402,7 @@ class KernelNetwork(nn.Module):
         if other is source:
             products = [views[name].products(rows, places) for name in compared]
         else:
-            products = [views[name].products_with(rows, known[name], places) for name in compared]
+            products = [multiply(views[name].chosen(rows), known[name].chosen(places)) for name in compared]
         standard, statistics = None, None
         if self.statistics:
             standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())

@@ -100,26 +100,6 @@ class Rows:
             return multiply(self.values[rows], self.values[others])
         return self._products[np.ix_(rows, others)]
 
-    def products_with(self, rows: NDArray[np.int64], known: Rows, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Inner products (rows, places) of chosen rows with rows of the same view of other subgraphs.
-
-        Dense ones are multiplied in single precision, less the mean m of the known rows, v . w = (v - m) . w + m . w.
-        """
-        own, others = self.chosen(rows), known.chosen(places)
-        if scipy.sparse.issparse(own):
-            return multiply(own, others)
-        (mean, with_mean), found = known._mean, np.zeros((len(own), len(others)))
-        for columns in column_blocks(len(mean)):
-            found += (own[:, columns] - mean[columns]) @ others[:, columns].T
-        return found + with_mean[places]
-
-    @cached_property
-    def _mean(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """The mean of all rows (N,), and the inner product of each row with it (n,)."""
-        mean = self.values.mean(axis=0, dtype=np.float64).astype(np.float32)
-        parts = (self.values[:, c].astype(np.float64) @ mean[c].astype(np.float64) for c in column_blocks(len(mean)))
-        return mean, sum(parts, np.zeros(self._count))
-
     def prepare(self, *, products: bool) -> None:
         """Compute what fits share: inner products, or what the view is computed from."""
         _ = self._products if products and self._count <= PRODUCT_ROWS else self._base

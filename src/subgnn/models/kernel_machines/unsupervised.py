@@ -45,7 +45,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
-from subgnn.models.kernel_machines.rows import Rows, view_of
+from subgnn.models.kernel_machines.rows import Rows, multiply, view_of
 from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
     VIEWS,
@@ -140,8 +140,7 @@ class VectorSpace:
             some = nodes.take(np.arange(begin, min(len(nodes), begin + step)))
             rows = found[begin : begin + step]
             views = [view_of(graph, some, view, self.settings) for view in self.settings.views]
-            pairs = zip(views, known, strict=True)
-            products = [a.products_with(np.arange(len(some)), b, np.arange(len(self.references))) for a, b in pairs]
+            products = [multiply(a.values, b.values) for a, b in zip(views, known, strict=True)]
             kernel = self.kernel(products, [view.squared for view in views], None)
             statistics = self.standard(subgraph_statistics(graph, some))
             rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)

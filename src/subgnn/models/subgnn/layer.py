@@ -27,8 +27,8 @@ from torch.nn import functional
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings
 
-SORTED = False
-"""Whether the gradient of picked rows is computed by :func:`spread_rows` on a GPU."""
+DENSE_NUMBERS = 2**25
+"""The largest matrix of weights by which a GPU computes the gradient of picked rows; torch's own takes longer."""
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -164,7 +164,8 @@ def weighted_bag(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
         own, weights: (C, n). table: (T, d). returns: (C, d).
     """
     learned = torch.is_grad_enabled() and table.requires_grad
-    plain = table.dtype == weights.dtype == torch.float32 and (SORTED or table.device.type == "cpu")
+    plain = table.dtype == weights.dtype == torch.float32
+    plain &= table.device.type == "cpu" or len(own) * len(table) <= DENSE_NUMBERS
     if learned and plain and not weights.requires_grad:
         bag: Tensor = _WeightedBag.apply(own, table, weights)  # type: ignore[no-untyped-call]
         return bag
@@ -184,38 +185,14 @@ class _WeightedBag(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         own, weights = ctx.saved_tensors
         if own.device.type != "cpu":
-            return None, spread_rows(own, weights, grads[0], ctx.rows), None
+            dense = weights.new_zeros(len(own), ctx.rows).scatter_add_(1, own, weights)  # (C, T)
+            return None, dense.T @ grads[0], None
         from scipy.sparse import csc_array
 
         starts = np.arange(len(own) + 1) * own.shape[1]
         # Column c is component c.
         spread = csc_array((weights.numpy().ravel(), own.numpy().ravel(), starts), shape=(ctx.rows, len(own)))
         return None, torch.from_numpy(spread @ grads[0].numpy()), None
-
-
-def spread_rows(own: Tensor, weights: Tensor, rows: Tensor, count: int, *, block: int = 32) -> Tensor:
-    """The gradient of :func:`weighted_bag`: out_t = sum over own_ci = t of weights_ci rows_c, in a fixed order.
-
-    Places are sorted, and added up in blocks first: a hub is picked by nearly all components, and the GPU would wait
-    for its sum alone.
-
-    Shapes:
-        own, weights: (C, n). rows: (C, d). returns: (count, d).
-    """
-    total = own.numel()
-    places, order = torch.sort(own.flatten().to(torch.int16 if count < 2**15 else torch.int32), stable=True)
-    numbers = torch.arange(count, device=own.device)
-    first = torch.searchsorted(places, numbers.to(places.dtype))  # (count,) where the picks of each row begin
-    begins = torch.arange(0, total, block, device=own.device)
-    # Parts begin where a row does and where a block does; those of row t are first_part[t] .. first_part[t + 1].
-    first_part = numbers + torch.div(first + block - 1, block, rounding_mode="floor")
-    parts = first.new_empty(count + len(begins))
-    parts[first_part] = first
-    parts[torch.arange(len(begins), device=own.device) + torch.searchsorted(first, begins, right=True)] = begins
-    sums = functional.embedding_bag(
-        order // own.shape[1], rows.contiguous(), parts, per_sample_weights=weights.flatten()[order], mode="sum"
-    )
-    return functional.embedding_bag(torch.arange(len(parts), device=own.device), sums, first_part, mode="sum")
 
 
 def subchannel_width(channel: ChannelSettings, dim: int) -> int:

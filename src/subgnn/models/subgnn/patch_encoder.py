@@ -142,7 +142,7 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     return states
 
 
-LAUNCH: tuple[int, int, str] | None = None
+LAUNCH: tuple[int, int, str] | None = (16, 8, "tf32x3")
 """Walks and warps of a program, and precision, of the kernels of a GPU; None leaves the LSTM to cuDNN."""
 _PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _Task = Callable[[int, tuple[int, int]], None]
