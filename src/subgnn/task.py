@@ -73,6 +73,11 @@ class Standard(Protocol):
         """Shapes: (1,)."""
 
 
+def f1_score(hits: Tensor, total: Tensor) -> Tensor:
+    """2 TP / (2 TP + FP + FN), of the true positives and of the predicted and the true ones together; 0 without any."""
+    return 2 * hits.double() / total.clamp(min=1)
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """Subgraphs without labels, and what all tasks share."""
@@ -306,11 +311,11 @@ class MultiClass(Task):
         return Task.predictions(self, outputs, thresholds) if np.ndim(thresholds) else outputs.argmax(dim=1)
 
     def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
-        from torchmetrics.functional.classification import multiclass_f1_score
-
         truth = targets.long()
         accuracy = float((found == truth).float().mean())
-        macro = multiclass_f1_score(found, truth, num_classes=classes, average="macro")
+        hits, predicted, true = (one.bincount(minlength=classes) for one in (truth[found == truth], found, truth))
+        occurring = predicted + true > 0
+        macro = f1_score(hits, predicted + true)[occurring].mean()
         return {"micro_f1": accuracy, "macro_f1": float(macro), "accuracy": accuracy}
 
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:
@@ -417,14 +422,9 @@ class MultiLabel(Task):
         return float(halfway[top[np.argmin(np.abs(halfway[top] - 0.5))]])
 
     def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
-        from torchmetrics.functional.classification import binary_f1_score, multilabel_f1_score
-
-        truth = targets.long()
-        if classes == 1:  # which torchmetrics accepts only as a binary task
-            micro = macro = binary_f1_score(found[:, 0], truth[:, 0])
-        else:
-            micro = multilabel_f1_score(found, truth, num_labels=classes, average="micro")
-            macro = multilabel_f1_score(found, truth, num_labels=classes, average="macro")
+        truth, found = targets.long(), found.long()
+        hits, total = (found * truth).sum(dim=0), (found + truth).sum(dim=0)
+        micro, macro = f1_score(hits.sum(), total.sum()), f1_score(hits, total).mean()
         accuracy = (found == truth).all(dim=1).float().mean()
         return {"micro_f1": float(micro), "macro_f1": float(macro), "accuracy": float(accuracy)}
 

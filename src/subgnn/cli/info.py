@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = (
     *("numpy", "scipy", "numba", "pyarrow", "torch", "torch_geometric"),
-    *("lightning", "torchmetrics", "scikit-learn", "networkx"),
+    *("lightning", "scikit-learn", "networkx"),
 )
 
 

@@ -24,7 +24,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
-from torchmetrics.functional.classification import binary_auroc
 
 from subgnn.config.files import parse_table
 from subgnn.config.settings import EmbeddingSettings, PretrainSettings
@@ -36,6 +35,7 @@ from subgnn.errors import MemoryLimitError, UserError, choices
 from subgnn.parallel.device import OneDevice
 from subgnn.parallel.memory import limit
 from subgnn.parallel.progress import OnEpoch, ignore
+from subgnn.ranking import roc_area
 from subgnn.rng import stream_key
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.files import json_digest
@@ -193,11 +193,7 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
         return 0.5
     tails, heads = torch.from_numpy(np.concatenate([edges, non_edges], axis=1).astype(np.int64)).to(vectors.device)
     scores = (vectors.index_select(0, tails) * vectors.index_select(0, heads)).sum(dim=1)
-    truth = torch.zeros(len(scores), dtype=torch.long, device=vectors.device)
-    truth[: edges.shape[1]] = 1
-    # Ranks: torchmetrics puts scores outside 0..1 through a logistic curve, which makes large ones equal.
-    ranks = torch.unique(scores, return_inverse=True)[1].double()
-    return float(binary_auroc(ranks / len(ranks), truth))
+    return roc_area(scores.cpu().numpy(), np.arange(len(scores)) < edges.shape[1])
 
 
 def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
