@@ -4,8 +4,8 @@ Five of them have no graph of their own. Their labelled sets are drawn from all 
 classes, and the graph joins nodes that occur together in a set that is *not* labelled, so that it says nothing about
 the labelled ones; some of their nodes have no edge. Nodes are numbered in order, those of labelled sets first.
 
-The rules were read off the datasets that the benchmark reports, whose draws had another source of random numbers: graph
-and labels follow the same rules, the sample and the split are other ones.
+The rules were read off the datasets that the benchmark reports and are not confirmed on the whole public files; samples
+and splits differ, because those datasets had another source of random numbers. The graph of patients is the same.
 """
 
 from __future__ import annotations
