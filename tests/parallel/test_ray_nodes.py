@@ -131,20 +131,6 @@ def run(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("source", ["folder", "data.subgnn"])
-def test_prepare(cluster, run, monkeypatch, tmp_path, source):
-    files = {}
-    for name, where in (("local", ()), ("ray", ("--address", cluster[0].address))):
-        monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / name))
-        called = call("prepare", run / source, "--engine", name, *where, "--json")
-        assert called.code == 0, called.err
-        assert not called.json["found"]
-        files[name] = [Path(file) for file in called.json["files"]]
-    for here, there in zip(files["local"], files["ray"], strict=True):
-        assert here.name == there.name
-        assert here.read_bytes() == there.read_bytes()
-
-
 def test_predict(cluster, run, monkeypatch, tmp_path):
     monkeypatch.setattr(pieces, "BATCH", 8)
     assert call("train", run / "folder", "--recipe", "bag", "--out", tmp_path / "bag").code == 0
@@ -174,10 +160,3 @@ def test_a_job_that_runs_out_of_memory_is_not_retried_without_limit(tmp_path):
     )
     assert "the job's machine ran out of memory 4 times; start Ray with fewer cores" in found.stdout
     assert not (tmp_path / "ran").exists() or len((tmp_path / "ran").read_text()) <= 4
-
-
-def test_workers_share_a_study(cluster, run, tmp_path):
-    words = ("--recipe", "avg", "--set", "training.epochs=1", "--trials", "2", "--out", tmp_path / "tuned", "--json")
-    called = call("tune", run / "folder", *words, "--engine", "ray", "--address", cluster[0].address)
-    assert called.code == 0, called.err
-    assert called.json["trials"]["complete"] == 2

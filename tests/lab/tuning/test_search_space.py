@@ -59,7 +59,7 @@ def test_read(tmp_path):
         ("training.lr = {low = -1, high = 2}", r"training.lr is -1.*from 0"),
         ("model.layers = {low = 0.5, high = 2}", "model.layers is .*its numbers must be whole"),
         ("model.dropout = {low = 0, high = 2}", "model.dropout is 2.*from 0 to 1"),
-        ("model.norm = {low = 0, high = 2}", "model.norm is '0'; accepted: none, batch, layer"),
+        ("model.norm = {low = 0, high = 2}", "model.norm is '0'; accepted: none, batch"),
         ('model.norm = {choices = ["bacth"]}', "model.norm is 'bacth'; .*did you mean 'batch'"),
         ("channels.strukture.num_anchors = {low = 1, high = 2}", "unknown name 'strukture'.*mean 'structure'"),
         ("channels.structure.num_anchors = {low = 0, high = 2}", "num_anchors is 0; accepted: a whole number from 1"),
