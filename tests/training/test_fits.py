@@ -2,11 +2,13 @@
 
 from contextlib import contextmanager
 from types import SimpleNamespace
+from unittest.mock import patch
 
 from subgnn.errors import MemoryLimitError
+from subgnn.models.recipes import find_recipe
 from subgnn.parallel.engine import Held, LocalEngine
 from subgnn.parallel.memory import limit, memory_limit
-from subgnn.training.fits import Fits, _PieceJob
+from subgnn.training.fits import Entry, FitJob, Fits, _PieceJob
 
 
 class Common:
@@ -32,3 +34,26 @@ def test_jobs_that_need_more_than_their_part_of_the_memory_run_in_fewer_processe
         found = {job.piece: result for job, result in fits.map([_PieceJob(Held(Common()), piece) for piece in pieces])}
     assert not isinstance(getattr(found[needs_three_gigabytes], "error", None), MemoryLimitError)
     assert "5 GB are needed" in found[needs_five_gigabytes].message
+
+
+def test_fits_that_share_no_work_are_done_beside_it():
+    done = []
+
+    class Engine:
+        slots = 2
+
+        def map(self, function, jobs, **_):
+            return ((job, done.append(str(job)) or 0.5) for job in jobs)
+
+    entry = Entry("bag", find_recipe("bag"))
+    pool = SimpleNamespace(dataset=SimpleNamespace(graph=None, subgraphs=SimpleNamespace(nodes=None)))
+    fits = Fits(Engine(), pool, None, None, None, "cpu")
+    other = Entry("other", find_recipe("bag"))
+    pieces = {"bag": [], "other": [[needs_three_gigabytes], [needs_five_gigabytes]]}
+    with patch("subgnn.training.fits._pieces", lambda entry, _: pieces[entry.name]):
+        assert (fits.shares_work(entry), fits.shares_work(other)) == (False, True)
+        received = []
+        job = FitJob(None, "bag", entry.recipe, None, "cpu", fold=0)
+        fits.prepare([entry, other], beside=[job], receive=lambda job, found: received.append((job.name, found)))
+    assert done == ["bag fold 1", "shared work", "shared work"]
+    assert received == [("bag", 0.5)]

@@ -36,6 +36,7 @@ from subgnn.models.registry import model_of, trainable_model_of
 from subgnn.parallel.cluster import open_engine
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
 from subgnn.parallel.memory import LEAST, limit, share
+from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.files import json_digest
 from subgnn.training.cross_validation import CrossValidation
@@ -320,17 +321,34 @@ class Fits:
                 found.throw()
             self._vectors[key] = found
 
-    def prepare(self, entries: Sequence[Entry], *, whole: bool = False) -> None:
-        """Do the work that fits of candidates share, as far as it can be divided between processes."""
+    def prepare(
+        self,
+        entries: Sequence[Entry],
+        *,
+        whole: bool = False,
+        beside: Sequence[FitJob] = (),
+        receive: Callable[[FitJob, Any], None] = ignore,
+    ) -> None:
+        """Do the work that fits of candidates share, as far as it can be divided between processes.
+
+        Fits ``beside`` it, which need none of it, come first; ``receive`` is called with each and its result.
+        """
         if self.slots == 1:
             return
         dataset, common = (self.pool.given, self.whole) if whole else (self.pool.dataset, self.part)
         stages = [_pieces(entry, dataset) for entry in entries]
         for stage in zip_longest(*stages, fillvalue=[]):
             pieces = dict.fromkeys(piece for some in stage for piece in some)
-            for job, seconds in self.map([_PieceJob(common, piece) for piece in pieces]):
-                if isinstance(seconds, float) and not whole:  # what failed is computed again by a fit, which reports it
-                    self._piece_seconds[job.piece] = seconds
+            for job, found in self.map([*beside, *(_PieceJob(common, piece) for piece in pieces)]):
+                if isinstance(job, FitJob):
+                    receive(job, found)
+                elif isinstance(found, float) and not whole:  # what failed is computed again by a fit, which reports it
+                    self._piece_seconds[job.piece] = found
+            beside = ()
+
+    def shares_work(self, entry: Entry) -> bool:
+        """Whether fits of a candidate share work, which is done first."""
+        return any(_pieces(entry, self.pool.dataset))
 
     def shared_seconds(self, entry: Entry) -> float:
         """Seconds of the work that :meth:`prepare` did for a candidate, other than that which the graph alone needs."""
@@ -369,8 +387,8 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
     device = make_fabric(options.device).device.type
     small = here or (len(subgraphs) <= _FEW_SUBGRAPHS and graph.num_edges <= _FEW_EDGES)
     engine: Any
-    if options.engine == "ray":
-        engine = open_engine("ray", address=options.address, processes=options.processes)
+    if options.engine == "ray" or options.address is not None:  # which an engine that is not Ray refuses
+        engine = open_engine(options.engine, address=options.address, processes=options.processes)
     else:
         count = options.processes or usable_processes()
         engine = LocalEngine(1 if small else count, apart=not small, preload=_PRELOAD)

@@ -92,11 +92,15 @@ class Search:
         simple = [entry for entry in self._open() if entry.is_simple]
         networks = [entry for entry in self._open() if not entry.is_simple]
         self.on_change("work that candidates share")
-        self.fits.prepare(simple)
+        # With little time, one that needs none of this work is the answer.
+        first = {entry.name: entry for entry in simple if not self.fits.shares_work(entry)}
+        beside = [self.fits.job(entry, self._of(0)[0], repeat=0, fold=0) for entry in first.values()]
+        self.fits.prepare(simple, beside=beside, receive=lambda job, found: self._receive(first[job.name], job, found))
         # On a GPU, the first network trains beside the others; whether it is left out is decided as if it came later.
         early = [entry for entry in networks[:1] if self.fits.device == "cuda" and not vectors_key(entry.recipe)]
-        wanted = [(entry, 0, fold) for fold in range(len(self._of(0))) for entry in simple]
-        self._fit_folds([*wanted, *((entry, 0, fold) for entry in early for fold in range(len(self._of(0))))], simple)
+        folds = range(len(self._of(0)))
+        wanted = [(entry, 0, i) for i in folds for entry in simple if (0, i) not in entry.folds and not entry.dropped]
+        self._fit_folds([*wanted, *((entry, 0, i) for entry in early for i in folds)], simple)
         self._fit_folds(self._plan([entry for entry in simple if (0, 0) in entry.folds and entry in self._open()]))
         for entry in networks:
             if not entry.dropped:
