@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from train import ppi_like
+from epoch import ppi_like
 
 NODES, EDGES, TRAINING_SUBGRAPHS = 21_521, 338_625, 1_272
 V100 = 900.0
