@@ -2,8 +2,8 @@
 
     python examples/demo.py [FOLDER]
 
-Labels of DENSITY lie in the shape of a subgraph. SubGNN sees shapes through its structure channel. A bag of nodes does
-not, and the last lines say how little it finds.
+The labels of DENSITY depend on the shape of a subgraph. SubGNN sees shapes through its structure channel; a bag of
+nodes does not, and the last line shows how little it finds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def _summary(paper: Path, best: Path) -> None:
     print(f"  subgnn train, the best model    {by_best.test['micro_f1']:.3f}")
     print(f"\n{by_best.signal}")
     print(
-        f"A bag of nodes fails here: {others['bag']:.3f} out of fold, the most frequent class {others['constant']:.3f}."
+        f"A bag of nodes fails here: it scores {others['bag']:.3f} out of fold; always predicting the most frequent "
+        f"class scores {others['constant']:.3f}."
     )
 
 
