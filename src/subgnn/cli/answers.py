@@ -1,10 +1,10 @@
-"""Commands that answer about subgraphs from a file: predict, embed, search, explain and complete."""
+"""Commands about subgraphs from a file: predict, embed, search, explain, complete and draw."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -24,12 +24,14 @@ from subgnn.cli.options import (
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.errors import UserError
 from subgnn.inference.options import PredictOptions
+from subgnn.result import RESULTS
 from subgnn.storage.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from subgnn.inference.answers import Files
 
 
+_EXPORT = ".safetensors"
 TableFile = Annotated[Path, Option(metavar="FILE", help="File to write: .tsv, .csv, .parquet, .jsonl; - for stdout.")]
 
 
@@ -224,10 +226,21 @@ def explain_subgraphs(
     $ subgnn explain run --subgraphs new.tsv --out why.tsv --draw why.svg
     """
     options.check(run, out)
-    from subgnn.cli.draw import explain_file
+    from subgnn.inference.explain import write_explanations
+    from subgnn.reports.drawing import PictureFiles
 
-    limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
-    count = explain_file(run, options, out, draw, record=record, **limits)
+    pictures = None if draw is None else PictureFiles(draw, options.force)
+    query = write_explanations(
+        run,
+        options.files(out),
+        on_explained=None if pictures is None else pictures.write,
+        record=record,
+        max_nodes=max_nodes,
+        max_anchors=max_anchors,
+    )
+    if pictures is not None:
+        options.notes.extend([*pictures.notes(query), f"drawn: {', '.join(map(str, pictures.written))}"])
+    count = len(query)
     options.report(run, out, f"explanations of {count:,} prediction{'s' if count != 1 else ''}", num_subgraphs=count)
 
 
@@ -263,3 +276,47 @@ def complete_subgraphs(
         return
     files.write(form, table)
     options.report(run, out, f"nodes suggested for {count:,} subgraphs", num_subgraphs=count)
+
+
+@with_options(AnswerOptions)
+def draw_subgraphs(
+    *,
+    source: Annotated[Path, Argument(metavar="RUN|DIR", help="A run or exported file, or a dataset or graph.")],
+    out: Annotated[
+        Path, Option(metavar="FILE", help="File to write: .svg, .png, .pdf; numbered if there are several.")
+    ],
+    neighbors: Annotated[int, Option(min=0, help="How many nodes to draw besides those of the subgraph.")] = 30,
+    options: AnswerOptions,
+) -> None:
+    """Draw subgraphs in their surroundings, with the anchors of a run if it has any.
+
+    To mark what each node contributes to a prediction, use subgnn explain --draw.
+
+    Example:
+    $ subgnn draw genes --subgraphs new.tsv --out new.svg
+    note: 2 subgraphs have a picture each, in the order of the file: ...
+    new-1.svg: a picture, and 1 more
+    """
+    check_paths(None, options.subgraphs)
+    from subgnn.data.read_tables import read_graph_of
+    from subgnn.inference.open import open_run
+    from subgnn.reports.drawing import PictureFiles
+
+    pictures, files = PictureFiles(out, options.force, neighbors), options.files(out)
+    files.output_format(others=[out.suffix])
+    if (source / RESULTS).is_file() or (source.is_file() and source.suffix == _EXPORT):
+        drawn: Any = open_run(source, options.data).predictor
+    elif options.data is not None:
+        raise UserError(f"{source} is no run, so its graph is drawn", where="--data", hint="leave it out")
+    else:
+        drawn = read_graph_of(source).undirected()
+    query = files.read(getattr(drawn, "graph", drawn))
+    query.refuse_empty()
+    for row in range(len(query)):
+        pictures.write(drawn, query, row)
+    notes = [*options.notes, *pictures.notes(query)]
+    if options.json:
+        print_json({"source": str(source), "pictures": list(map(str, pictures.written)), "notes": notes})
+        return
+    print_notes(notes)
+    print_line(f"{pictures.written[0]}: a picture" + (f", and {n} more" if (n := len(pictures.written) - 1) else ""))

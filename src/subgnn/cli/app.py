@@ -18,6 +18,7 @@ import typer.core
 
 from subgnn.cli.answers import (
     complete_subgraphs,
+    draw_subgraphs,
     embed_subgraphs,
     explain_subgraphs,
     predict_subgraphs,
@@ -25,7 +26,6 @@ from subgnn.cli.answers import (
 )
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
-from subgnn.cli.draw import draw_subgraphs
 from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -18,9 +18,6 @@ from subgnn.cli.output import command_line, print_error, print_json, print_line,
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
 from subgnn.training.options import CacheFlag, DeviceName
-
-if TYPE_CHECKING:
-    from subgnn.lab.suites.spec import Suite
 
 PAGE = "report.html"
 _MOST_COLUMNS, _MOST_LINES = 4, 10
@@ -76,15 +73,21 @@ def run_benchmark(
     ...
     the page: table/report.html
     """
+    from subgnn.config.plugins import allow_plugin, is_plugin
     from subgnn.lab.suites.plan import Request
     from subgnn.lab.suites.run import RemoteEngine, run_suite
-    from subgnn.lab.suites.spec import find_suite
+    from subgnn.lab.suites.spec import ModelSpec, find_suite
     from subgnn.parallel.engine import LocalEngine
 
     found = find_suite(suite)
     if split is not None:
         found = replace(found, protocol=replace(found.protocol, split=split))
-    found, wanted = _with_plugins(found, _names(models or [], [model.label for model in found.models]))
+    labels = [model.label for model in found.models]
+    wanted = _names(models or [], labels)
+    own = [name for name in wanted if is_plugin(name) and name not in labels]
+    for name in own:  # to name one is to allow it
+        allow_plugin(name)
+    found = replace(found, models=(*found.models, *(ModelSpec(name, name) for name in own)))
     processes = workers.processes
     apart = plan or job_seconds is not None or gpu_processes is not None
     with (
@@ -112,7 +115,7 @@ def run_benchmark(
             job_seconds=job_seconds or math.inf,
         )
     if plan:
-        _print_plan(report["plan"], processes or 1, gpu_processes or 2, json)
+        _print_plan(report["plan"], processes or 1, gpu_processes or 2, json=json)
         return
     _print_report(report, out / PAGE, json)
     failed = report["failures"]
@@ -123,18 +126,15 @@ def run_benchmark(
         raise typer.Exit(1 if report["runs"] else 2)
 
 
-_Sources = Annotated[
-    list[Path] | None,
-    Argument(
-        metavar="[DIR|TABLE]...",
-        help="The folder of a suite, or tables of runs (.csv, .csv.gz, .parquet); by default our own runs.",
-    ),
-]
-
-
 @benchmark.command("report")
 def report_benchmark(
-    sources: _Sources = None,
+    sources: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="[DIR|TABLE]...",
+            help="The folder of a suite, or tables of runs (.csv, .csv.gz, .parquet); by default our own runs.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, Option(metavar="FILE", help="The page; by default report.html, in the folder where one is given.")
     ] = None,
@@ -202,20 +202,13 @@ def compare_benchmark(
     if json:
         print_json({"pairs": rows, "page": str(out)})
         return
-    for protocol, model in dict.fromkeys((row["protocol"], row["model"]) for row in rows):
-        lines = [
-            [
-                row["against"],
-                str(row["datasets"]),
-                f"{row['difference']:+.3f}",
-                f"{row['wins']}/{row['losses']}",
-                *("" if p is None else f"{p:.3g}" for p in (row["p"], row["sign_p"])),
-            ]
-            for row in rows
-            if (row["protocol"], row["model"]) == (protocol, model)
-        ]
-        header = ["against", "sets", "difference", "won/lost", "Wilcoxon p", "sign p"]
-        print_table(f"{model}, {protocol}", header, lines)
+    tables: dict[str, list[list[str]]] = {}
+    for row in rows:
+        counts = [str(row["datasets"]), f"{row['difference']:+.3f}", f"{row['wins']}/{row['losses']}"]
+        tests = ["" if p is None else f"{p:.3g}" for p in (row["p"], row["sign_p"])]
+        tables.setdefault(f"{row['model']}, {row['protocol']}", []).append([row["against"], *counts, *tests])
+    for title, lines in tables.items():
+        print_table(title, ["against", "sets", "difference", "won/lost", "Wilcoxon p", "sign p"], lines)
     print_line(f"the page: {out}")
 
 
@@ -230,20 +223,13 @@ def _print_report(report: dict[str, Any], page: Path, json: bool) -> None:
         datasets, models = (list(dict.fromkeys(row[name] for row in mine)) for name in ("dataset", "model"))
         shown = datasets if len(datasets) <= _MOST_COLUMNS else []
         scores = {(row["model"], row["dataset"]): f"{row['score']:.3f} ({row['n']})" for row in mine}
-        cells = [
-            [
-                model,
-                *(scores.get((model, name), "missing") for name in shown),
-                *(
-                    [f"{ranking['models'][model]:.1f}" if model in ranking["models"] else ""]
-                    if len(datasets) > 1
-                    else []
-                ),
-            ]
-            for model in sorted(models, key=lambda name: ranking["models"].get(name, len(models) + 1))
-        ]
-        last = ["mean rank"] if len(datasets) > 1 else []
-        print_table(f"micro-F1, {protocol}", ["model", *shown, *last], cells)
+        ranks, header, cells = ranking["models"], ["model", *shown], []
+        for model in sorted(models, key=lambda name: ranks.get(name, len(models) + 1)):
+            cells.append([model, *(scores.get((model, name), "missing") for name in shown)])
+            if len(datasets) > 1:
+                cells[-1].append(f"{ranks[model]:.1f}" if model in ranks else "")
+        header += ["mean rank"] if len(datasets) > 1 else []
+        print_table(f"micro-F1, {protocol}", header, cells)
     for words in report["incomplete"][:_MOST_LINES]:
         print_line(f"incomplete: {words}")
     if len(report["incomplete"]) > _MOST_LINES:
@@ -251,13 +237,13 @@ def _print_report(report: dict[str, Any], page: Path, json: bool) -> None:
     print_line(f"the page: {page}")
 
 
-def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, json: bool) -> None:
+def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, *, json: bool) -> None:
     """The costs of the missing runs, by dataset and model, and the time that they take side by side."""
-    costs = {
-        on_gpu: sum(row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is on_gpu)
+    cpu, gpu = (
+        sum(row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is on_gpu)
         for on_gpu in (False, True)
-    }
-    minutes = max(costs[False] / processes, costs[True] / gpu_processes) / 60
+    )
+    minutes = max(cpu / processes, gpu / gpu_processes) / 60
     if json:
         print_json({"plan": plan, "minutes": minutes})
         return
@@ -269,17 +255,6 @@ def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, 
         cells.append([row["dataset"], row["model"], "GPU" if row["on_gpu"] else "CPU", str(row["runs"]), each, whole])
     print_table("Runs that are missing", ["dataset", "model", "on", "runs", "s each", "s in all"], cells)
     print_line(f"about {minutes:.1f} minutes with --processes {processes} --gpu-processes {gpu_processes}")
-
-
-def _with_plugins(suite: Suite, wanted: list[str]) -> tuple[Suite, list[str]]:
-    """The suite with the models of plug-ins that the user names; to name one is to allow it."""
-    from subgnn.config.plugins import allow_plugin, is_plugin
-    from subgnn.lab.suites.spec import ModelSpec
-
-    added = [name for name in wanted if is_plugin(name) and name not in [model.label for model in suite.models]]
-    for name in added:
-        allow_plugin(name)
-    return replace(suite, models=(*suite.models, *(ModelSpec(name, name) for name in added))), wanted
 
 
 def _folders(texts: Sequence[str], known: Sequence[str]) -> dict[str, Path]:

@@ -26,23 +26,23 @@ _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": 
 def print_properties(found: dict[str, Any], paper: CatalogEntry | None = None) -> None:
     """Print the paper's two tables of properties for a dataset; with the paper's own row above, if it has one."""
     keys = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels", "task")
-    graphs = [[found[key] for key in keys]]
-    spreads = [{key: (found["subgraphs"][key]["mean"], found["subgraphs"][key]["std"]) for key in COLUMNS}]
-    names: list[tuple[str, ...]] = [()]
+    spread = {key: (found["subgraphs"][key]["mean"], found["subgraphs"][key]["std"]) for key in COLUMNS}
+    shown = [("this", [found[key] for key in keys], spread)]
     if paper is not None and paper.subgraphs is not None:
         density = 2 * paper.num_edges / (paper.num_nodes * (paper.num_nodes - 1))
-        graphs.insert(0, [density if key == "density" else getattr(paper, key) for key in keys])
-        spreads.insert(0, paper.subgraphs)
-        names = [("paper",), ("this",)]
-    corner = [""] * len(names[0])
-    cells: list[tuple[str, ...]]
-    cells = [(f"{n:,}", f"{m:,}", f"{d:.4f}", f"{s:,}", str(c), task) for n, m, d, s, c, task in graphs]
-    rows = [(*name, *row) for name, row in zip(names, cells, strict=True)]
-    header = (*corner, "nodes", "edges", "density", "subgraphs", "labels", "task")
-    print_table(f"Base graph of {found['name']}", header, rows)
-    cells = [tuple(f"{m:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}" for key, (m, std) in row.items()) for row in spreads]
-    rows = [(*name, *row) for name, row in zip(names, cells, strict=True)]
-    print_table("Subgraphs, mean ± standard deviation", (*corner, "nodes", "density", "cut ratio", "components"), rows)
+        sizes = [density if key == "density" else getattr(paper, key) for key in keys]
+        shown.insert(0, ("paper", sizes, paper.subgraphs))
+    graphs, subgraphs = [], []
+    for name, (nodes, edges, density, count, labels, task), spread in shown:
+        first = [name] if len(shown) > 1 else []
+        graphs.append([*first, f"{nodes:,}", f"{edges:,}", f"{density:.4f}", f"{count:,}", str(labels), task])
+        spreads = (f"{mean:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}" for key, (mean, std) in spread.items())
+        subgraphs.append([*first, *spreads])
+    corner = [""] if len(shown) > 1 else []
+    header = [*corner, "nodes", "edges", "density", "subgraphs", "labels", "task"]
+    print_table(f"Base graph of {found['name']}", header, graphs)
+    header = [*corner, "nodes", "density", "cut ratio", "components"]
+    print_table("Subgraphs, mean ± standard deviation", header, subgraphs)
 
 
 @dataclass(frozen=True, slots=True)

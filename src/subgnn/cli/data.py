@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -278,20 +277,10 @@ def convert_dataset(
     if whole and hyphens and not (path.is_dir() or is_bundle(path)):
         notes += [f"labels are not split ({hyphens[0]}); if '-' joins several labels, pass --task multilabel"]
     if json:
-        print_json(
-            {
-                "out": str(out),
-                "layout": layout,
-                "num_nodes": graph.num_nodes,
-                "num_edges": graph.num_edges,
-                "num_subgraphs": count,
-                "dropped": asdict(graph.dropped),
-                "graph_hash": graph.content_hash,
-                "task": dataset.subgraphs.task,
-                "label_counts": dataset.subgraphs.label_counts(),
-                "notes": notes,
-            }
-        )
+        found = {"out": str(out), "layout": layout, "num_nodes": graph.num_nodes, "num_edges": graph.num_edges}
+        found |= {"num_subgraphs": count, "dropped": asdict(graph.dropped), "graph_hash": graph.content_hash}
+        labels = {"task": dataset.subgraphs.task, "label_counts": dataset.subgraphs.label_counts()}
+        print_json(found | labels | {"notes": notes})
         return
     print_line(f"{out}: a {layout} of {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {count:,} subgraphs")
     if not count:
@@ -302,15 +291,11 @@ def convert_dataset(
     print_next("data", "check", out)
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "convert": convert_dataset,
-    "check": check_dataset,
-    "describe": describe_dataset,
-    "split": split_dataset,
-    "list": list_datasets,
-    "generate": generate_dataset,
-    "download": download,
-    "build": build_dataset,
-}
-for _name, _command in _COMMANDS.items():
-    data.command(_name)(_command)
+data.command("convert")(convert_dataset)
+data.command("check")(check_dataset)
+data.command("describe")(describe_dataset)
+data.command("split")(split_dataset)
+data.command("list")(list_datasets)
+data.command("generate")(generate_dataset)
+data.command("download")(download)
+data.command("build")(build_dataset)

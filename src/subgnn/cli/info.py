@@ -17,10 +17,7 @@ from subgnn.versions import __version__
 if TYPE_CHECKING:
     from subgnn.config.settings import Recipe
 
-_PACKAGES = (
-    *("numpy", "scipy", "numba", "pyarrow", "torch", "torch_geometric"),
-    *("lightning", "scikit-learn", "networkx"),
-)
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "torch", "torch_geometric", "lightning", "scikit-learn", "networkx")
 
 
 def info(json: JsonFlag = False) -> None:
@@ -41,11 +38,14 @@ def info(json: JsonFlag = False) -> None:
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     entries, limit = cache_entries(), cache_limit()
     size = sum(entry.size for entry in entries)
+    installed = {
+        name: next((one.version for one in metadata.distributions(name=name)), "not installed") for name in _PACKAGES
+    }
     found: dict[str, Any] = {
         "subgnn": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {package: _version(package) for package in _PACKAGES},
+        "packages": installed,
         "devices": devices,
         "threads": {"cpus": cpus, "numba": numba.get_num_threads()},
         "cache": str(cache_folder()),
@@ -56,20 +56,13 @@ def info(json: JsonFlag = False) -> None:
         return
     rows = [
         *((name, found[name]) for name in ("subgnn", "python", "platform")),
-        *found["packages"].items(),
+        *installed.items(),
         ("devices", ", ".join(devices)),
         ("threads", f"{numba.get_num_threads()} of {cpus} processors"),
         ("cache", found["cache"]),
         ("cached", f"{len(entries):,} files, {size / 1e9:.2f} of {limit / 1e9:g} GB"),
     ]
     print_table("subgnn info", ("what", "value"), rows)
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def list_recipes(
@@ -117,38 +110,24 @@ def list_recipes(
 
 
 def _describe(recipe: Recipe) -> dict[str, Any]:
-    note = " ".join(recipe.note.split())
-    return {
-        "name": recipe.name,
-        "purpose": note.partition(". ")[0].removesuffix("."),
-        "note": note,
-        "method": recipe.method,
-        "needs": _needs(recipe),
-        "cost": _cost(recipe),
-        "published": recipe.published,
-    }
-
-
-def _needs(recipe: Recipe) -> list[str]:
-    """What the recipe needs beside labelled subgraphs; a model of known subgraphs cannot predict others."""
+    """What a recipe is for, what it needs beside labelled subgraphs, and the work of a run."""
     from subgnn.embeddings.sources import PRETRAINED
-    from subgnn.models.registry import model_of
+    from subgnn.models.registry import model_of, trainable_model_of
 
     model, source = model_of(recipe), recipe.embeddings.source
     needs = ["edges"] if model.needs_edges else []
     needs += [f"extra {model.extra}"] if model.extra else []
     needs += [f"{source} embeddings"] if model.uses_embeddings(recipe) and source in PRETRAINED else []
-    return needs + ([] if model.predicts_new_subgraphs else ["known subgraphs"])
-
-
-def _cost(recipe: Recipe) -> str:
-    """The work of a run: its time, or the fits and epochs."""
-    from subgnn.models.registry import trainable_model_of
-
+    needs += [] if model.predicts_new_subgraphs else ["known subgraphs"]
     if recipe.is_portfolio:
-        return f"up to {recipe.auto.time / 60:g} minutes"
-    model = trainable_model_of(recipe)
-    fits, epochs = model.num_fits(recipe), recipe.training.epochs
-    if model.is_fitted_in_one_go:
-        return f"solved, {fits} {'fit' if fits == 1 else 'fits'}"
-    return f"trained, {f'{fits} x ' if fits > 1 else ''}{epochs} epochs"
+        cost = f"up to {recipe.auto.time / 60:g} minutes"
+    else:
+        trainable = trainable_model_of(recipe)
+        fits, epochs = trainable.num_fits(recipe), recipe.training.epochs
+        cost = f"trained, {f'{fits} x ' if fits > 1 else ''}{epochs} epochs"
+        if trainable.is_fitted_in_one_go:
+            cost = f"solved, {fits} {'fit' if fits == 1 else 'fits'}"
+    note = " ".join(recipe.note.split())
+    purpose = note.partition(". ")[0].removesuffix(".")
+    about = {"name": recipe.name, "purpose": purpose, "note": note, "method": recipe.method}
+    return about | {"needs": needs, "cost": cost, "published": recipe.published}

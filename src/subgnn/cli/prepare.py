@@ -10,15 +10,7 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import (
-    DatasetPath,
-    ForceFlag,
-    IdBase,
-    JsonFlag,
-    MemoryLimit,
-    RecipeName,
-    Settings,
-)
+from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, MemoryLimit, RecipeName, Settings
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.errors import DataError, UserError
 from subgnn.training.options import CacheFlag, DeviceName
@@ -55,7 +47,7 @@ def prepare_dataset(
     begin, graph = time.perf_counter(), dataset.graph.undirected()
     with progress_bar() as bar:
         cached = prepare_cached(chosen, graph, dataset.subgraphs.nodes, seed=seed, cache=cache, on_progress=bar.prepare)
-    found = {
+    found: dict[str, Any] = {
         "dataset": dataset.name,
         "recipe": chosen.name,
         "seed": seed,
@@ -73,28 +65,24 @@ def prepare_dataset(
     if json:
         print_json(found)
         return
-    _print_prepared(found)
-    if line := unused_line(chosen, dataset.graph, dataset.subgraphs):
-        print_line(line)
-    overrides = [word for setting in settings or () for word in ("--set", setting)]
-    print_next("train", path, "--recipe", recipe, "--seed", seed, *overrides, "--out", f"runs/{chosen.name}_{seed}")
-
-
-def _print_prepared(found: dict[str, Any]) -> None:
     rows = [
         ("subgraphs", f"{found['num_subgraphs']:,}"),
         ("components", f"{found['num_components']:,}"),
         ("touched nodes", f"{found['num_touched_nodes']:,}"),
         ("layers", f"{found['layers']}"),
+        *((f"anchors, {name}", f"{count:,}") for name, count in found["anchors"].items()),
+        ("seconds", f"{found['seconds']:.2f}"),
     ]
-    rows += [(f"anchors, {name}", f"{count:,}") for name, count in found["anchors"].items()]
-    rows += [("seconds", f"{found['seconds']:.2f}")]
-    if found["file"] is None:
+    if cached.path is None:
         rows += [("file", "not cached")]
     else:
-        rows += [("size", f"{found['bytes'] / 1e6:,.1f} MB"), ("found in the cache", "yes" if found["found"] else "no")]
-        rows += [("file", found["file"])]
-    print_table(f"{found['dataset']}: {found['recipe']}, seed {found['seed']}", ("what", "value"), rows)
+        rows += [("size", f"{found['bytes'] / 1e6:,.1f} MB"), ("found in the cache", "yes" if cached.found else "no")]
+        rows += [("file", str(cached.path))]
+    print_table(f"{dataset.name}: {chosen.name}, seed {seed}", ("what", "value"), rows)
+    if line := unused_line(chosen, dataset.graph, dataset.subgraphs):
+        print_line(line)
+    overrides = [word for setting in settings or () for word in ("--set", setting)]
+    print_next("train", path, "--recipe", recipe, "--seed", seed, *overrides, "--out", f"runs/{chosen.name}_{seed}")
 
 
 def pretrain_nodes(
@@ -141,38 +129,21 @@ def pretrain_nodes(
 
     quiet_lightning()
     with locked_file(out, doing="pretraining into this file"), progress_bar(pretrain_epochs=chosen.epochs) as bar:
-        found = pretrain(
-            graph.undirected(),
-            method,
-            dim=dim,
-            settings=chosen,
-            device=device,
-            on_epoch=bar.pretrain,
-        )
+        found = pretrain(graph.undirected(), method, dim=dim, settings=chosen, device=device, on_epoch=bar.pretrain)
         write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
     unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
-    results = {
-        "method": method,
-        "dim": dim,
-        "val_auroc": found.val_auroc,
-        "val_matched_auroc": found.val_matched_auroc,
-        "epochs": found.epochs,
-        "selected_epoch": found.selected_epoch,
-        "seconds": found.seconds,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "unused": unused,
-        "graph_hash": found.graph_hash,
-        "out": str(out),
-    }
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if json:
-        print_json(results)
+        about = ("val_auroc", "val_matched_auroc", "epochs", "selected_epoch", "seconds", "graph_hash")
+        facts = {name: getattr(found, name) for name in about}
+        print_json({"method": method, "dim": dim, **facts, "peak_memory_mb": peak, "unused": unused, "out": str(out)})
         return
     columns = {
         "val auroc": f"{found.val_auroc:.3f}",
         "the same, ends by degree": f"{found.val_matched_auroc:.3f}",
         "selected epoch": f"{found.selected_epoch} of {found.epochs}",
         "seconds": f"{found.seconds:.0f}",
-        "peak memory, MB": f"{results['peak_memory_mb']:.0f}",
+        "peak memory, MB": f"{peak:.0f}",
     }
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method}"
     print_table(title, list(columns), [list(columns.values())])

@@ -95,8 +95,8 @@ def export_run_file(
     next: subgnn predict model.safetensors --subgraphs FILE --out predictions.tsv
     """
     card = out.with_suffix(".card.md")
-    check_paths(run, out=out, force=force)
-    check_paths(None, out=card, force=force)
+    for path in (out, card):
+        check_paths(run, out=path, force=force)
     from subgnn.inference.export import export_run
     from subgnn.inference.open import open_run
     from subgnn.reports.model_card import write_model_card
@@ -209,13 +209,7 @@ def serve_runs(
             print_line(f"{found['url']}: serving {', '.join(found['runs'])}; press Ctrl-C to stop")
         sys.stdout.flush()  # a process that waits for this line behind a pipe may send requests now
 
-    limits = {
-        "body_bytes": max_body,
-        "subgraphs": max_subgraphs,
-        "nodes": max_nodes,
-        "seconds": timeout,
-        "body_seconds": body_timeout,
-    }
-    given: dict[str, Any] = {"names": allowed_host or (), "data": data, "graph": graph, "limits": limits}
-    given |= {"record": record}
-    serve(runs, host=host, port=port, token_file=token_file, on_ready=on_ready, **given)
+    access: dict[str, Any] = {"host": host, "port": port, "token_file": token_file, "names": allowed_host or ()}
+    limits: dict[str, float] = {"body_bytes": max_body, "subgraphs": max_subgraphs, "nodes": max_nodes}
+    limits |= {"seconds": timeout, "body_seconds": body_timeout}
+    serve(runs, **access, data=data, graph=graph, record=record, limits=limits, on_ready=on_ready)

@@ -5,36 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
 from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
 from subgnn.api.progress import leaderboard_table, progress_bar
-from subgnn.cli.options import (
-    DataOptions,
-    JsonFlag,
-    MemoryLimit,
-    RecipeName,
-    Settings,
-    check_paths,
-)
-from subgnn.cli.output import (
-    continuing_command,
-    print_json,
-    print_line,
-    print_next,
-    print_notes,
-    print_table,
-)
+from subgnn.cli.options import DataOptions, JsonFlag, MemoryLimit, RecipeName, Settings, check_paths
+from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_notes, print_table
+from subgnn.errors import UserError
 from subgnn.storage.files import finite
 from subgnn.training.options import DeviceName, TrainOptions
 
 if TYPE_CHECKING:
-    from subgnn.data.dataset import Dataset
     from subgnn.result import RunResult
-
-_UNLABELLED = "unlabelled.tsv"
 
 
 @with_options(TrainOptions, DataOptions)
@@ -101,39 +85,32 @@ def train_run(
         )
     if not prints:
         return
-    if dataset.unlabelled is not None:
-        _predict_unlabelled(dataset, out)
+    unlabelled, predicted = dataset.unlabelled, out / "unlabelled.tsv"
+    if unlabelled is not None:
+        from subgnn.api.run import as_query, load
+        from subgnn.inference.answers import Files
+        from subgnn.inference.predictions import prediction_table
+
+        run = load(out, dataset)
+        table = prediction_table(run.predictor, as_query(unlabelled, run.graph, "error"))
+        Files(predicted, predicted, overwrite=True).write("tsv", table)
     if json:
-        more = {} if dataset.unlabelled is None else {"unlabelled": str(out / _UNLABELLED)}
-        print_json(finite(result.to_json()) | more)
+        print_json(finite(result.to_json()) | ({} if unlabelled is None else {"unlabelled": str(predicted)}))
         refuse_threshold(options, result)
         return
     print_result(result)
+    again = continuing_command(context.obj)
     if result.interrupted:
-        print_line(
-            f"interrupted: chosen among finished candidates; to try the rest, run: {continuing_command(context.obj)}"
-        )
+        print_line(f"interrupted: chosen among finished candidates; to try the rest, run: {again}")
     elif result.late:
-        longer = f"{continuing_command(context.obj)} --time {2 * (options.time or chosen.auto.time):.0f}s"
+        longer = f"{again} --time {2 * (options.time or chosen.auto.time):.0f}s"
         print_line(f"out of time: {', '.join(result.late)}; to add what is missing, run: {longer}")
-    if dataset.unlabelled is not None:
-        print_line(f"{out / _UNLABELLED}: predictions for {len(dataset.unlabelled):,} subgraphs without a label")
+    if unlabelled is not None:
+        print_line(f"{predicted}: predictions for {len(unlabelled):,} subgraphs without a label")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
     refuse_threshold(options, result)
-
-
-def _predict_unlabelled(dataset: Dataset, out: Path) -> None:
-    """Write predictions of the subgraphs that have no label."""
-    from subgnn.api.run import as_query, load
-    from subgnn.inference.answers import Files
-    from subgnn.inference.predictions import prediction_table
-
-    if dataset.unlabelled is not None:
-        run, path = load(out, dataset), out / _UNLABELLED
-        table = prediction_table(run.predictor, as_query(dataset.unlabelled, run.graph, "error"))
-        Files(path, path, overwrite=True).write("tsv", table)
 
 
 def update_trained_run(
@@ -173,8 +150,16 @@ def update_trained_run(
     reading = ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append)
     recipe = read_run_recipe(run)
     with progress_bar(recipe.training.epochs, recipe.pretrain.epochs, quiet=json) as bar:
-        options: dict[str, Any] = {"device": device, "callbacks": bar.callbacks(), "on_note": notes.append}
-        result = update_run(run, graph, out, subgraphs=subgraphs, reading=reading, **options)
+        result = update_run(
+            run,
+            graph,
+            out,
+            subgraphs=subgraphs,
+            reading=reading,
+            device=device,
+            callbacks=bar.callbacks(),
+            on_note=notes.append,
+        )
     if json:
         print_json(finite(result.to_json() | {"notes": notes}))
         return
@@ -190,7 +175,7 @@ def update_trained_run(
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
 
 
-def print_leaderboard(result: RunResult) -> None:
+def _print_leaderboard(result: RunResult) -> None:
     """Print the candidates of a portfolio with their out-of-fold scores, and what was chosen."""
     title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
     print_table(title, *leaderboard_table([row for row in result.leaderboard if row.score is not None]))
@@ -211,7 +196,7 @@ def print_result(result: RunResult) -> None:
     from subgnn.task import metric_text
 
     if result.is_portfolio:
-        print_leaderboard(result)
+        _print_leaderboard(result)
     shown = {"train": result.train, "val": result.val, "test": result.test}
     metrics = [name for name in result.test or result.val if name != "loss"]
     rows = [
@@ -242,7 +227,6 @@ def print_result(result: RunResult) -> None:
 
 def refuse_threshold(options: TrainOptions, result: RunResult) -> None:
     """End with an error if the aim that the command states is reached for no label; the run is finished."""
-    from subgnn.errors import UserError
     from subgnn.metrics.thresholds import threshold_notes
 
     report = result.threshold
