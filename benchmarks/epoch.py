@@ -24,6 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 ENCODER = "encoder"
 _PROFILED = 3  # epochs
@@ -60,6 +62,22 @@ CASES = {
 }
 
 
+def ppi_like(nodes: int = 17_080, edges: int = 316_951, subgraphs: int = 1_591, seed: int = 0) -> Any:
+    """A random graph with a heavy tail of degrees, and subgraphs of about ten nodes in several components."""
+    from subgnn import Dataset, Graph, SubgraphSet
+
+    rng = np.random.default_rng(seed)
+    weights = rng.permutation(np.arange(1, nodes + 1) ** -0.6)
+    ends = rng.choice(nodes, (2, int(1.2 * edges)), p=weights / weights.sum())
+    keys = np.unique(np.sort(ends, axis=0)[:, ends[0] != ends[1]].astype(np.int64).T @ [nodes, 1])
+    keys = rng.permutation(keys)[:edges]
+    rows = [rng.choice(nodes, size=rng.integers(5, 30), replace=False).tolist() for _ in range(subgraphs)]
+    labels = [f"class {i}" for i in rng.integers(0, 6, subgraphs)]
+    splits = rng.choice(["train", "val", "test"], subgraphs, p=[0.8, 0.1, 0.1]).tolist()
+    graph = Graph.from_edges(keys // nodes, keys % nodes, num_nodes=nodes)
+    return Dataset("ppi-like", graph, SubgraphSet.from_lists(rows, labels=labels, splits=splits, num_nodes=nodes))
+
+
 def dataset_of(case: Case, folder: Path | None) -> Any:
     """The dataset of a case, or a generated one of its size."""
     from subgnn import read_dataset
@@ -70,9 +88,6 @@ def dataset_of(case: Case, folder: Path | None) -> Any:
         from subgnn.data.synthetic import generate
 
         return generate("density", seed=0, num_subgraphs=400)
-    sys.path.insert(0, str(Path(__file__).parent))
-    from train import ppi_like
-
     if case.dataset == "ppi_bp":
         return ppi_like()
     return ppi_like(nodes=18_387, edges=1_368_801, subgraphs=2_851)
@@ -181,7 +196,6 @@ def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 6
 
     On a GPU, also as a captured CUDA graph, which is how training runs it.
     """
-    import numpy as np
     import torch
     from torch.nn.utils.rnn import PackedSequence
 
