@@ -29,8 +29,8 @@ from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import write_predictions
 from subgnn.lab.datasets.hpo import read_hpo
 from subgnn.lab.datasets.obo import read_obo
-from subgnn.lab.datasets.orphanet import read_orphapackets
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
+from subgnn.lab.datasets.rare_diseases import read_orphapackets
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.search_space import find_space
 from subgnn.models.recipes import find_recipe
@@ -349,8 +349,8 @@ KINDS: dict[str, Kind] = {
     "search space.toml": Kind(packaged("lab/tuning/spaces/paper.toml"), lambda p: repr(find_space(str(p)))),
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),
     "ontology.obo": Kind(ppi("go.obo"), lambda p: repr(read_obo(p).ancestors())),
-    "gene2go.tsv": Kind(ppi("gene2go.tsv"), lambda p: repr(read_annotations(p, excluded_evidence=()))),
-    "annotations.gaf": Kind(ppi("human.gaf"), lambda p: repr(read_annotations(p, excluded_evidence=()))),
+    "gene2go.tsv": Kind(ppi("gene2go.tsv"), lambda p: repr(read_annotations(p, ()))),
+    "annotations.gaf": Kind(ppi("human.gaf"), lambda p: repr(read_annotations(p, ()))),
     "interactome.csv": Kind(ppi("network.csv"), lambda p: repr(read_interactome(p))),
     "gene symbols.tsv": Kind(ppi("symbols.tsv"), lambda p: repr(read_gene_symbols(p))),
     "phenotype.hpoa": Kind(hpo("phenotype.hpoa"), lambda p: repr(read_hpo(p.parent))),

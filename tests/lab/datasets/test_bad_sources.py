@@ -16,7 +16,7 @@ Reader = Callable[[Path], object]
 
 
 def annotations(path: Path) -> object:
-    return read_annotations(path, excluded_evidence=("IEA",))
+    return read_annotations(path, ("IEA",))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from subgnn.errors import DataError, UserError
 from subgnn.lab.datasets.build import BUILDERS, build
-from subgnn.lab.datasets.builder import read_labels, read_settings
+from subgnn.lab.datasets.builder import read_settings
 from subgnn.lab.datasets.ppi_bp import PpiBpSettings
 from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings
 
@@ -36,6 +36,7 @@ def test_texts_become_settings() -> None:
         ("ontology_edges", "maybe", "accepted: true or false"),
         ("fractions", "a,b", r"fractions is .*; accepted: a list of 3 numbers"),
         ("split_by", "grup", "accepted: group, disease; did you mean 'group'"),
+        ("min_phenotypes", "0", "min_phenotypes is 0; accepted: a whole number from 1"),
     ],
 )
 def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
@@ -46,7 +47,7 @@ def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
 @pytest.mark.parametrize("pairs", [["A"], ["=1"], ["A="], ["A-B=1"], ["A= ,"], ["A=1", "A=2"]])
 def test_bad_labels_are_refused(pairs: list[str]) -> None:
     with pytest.raises(DataError, match=r"is not a label; NAME=ROOT .*each name once"):
-        read_labels(pairs)
+        rare({}, tuple(pairs))
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -16,7 +16,7 @@ from subgnn.errors import DataError
 from subgnn.lab.datasets.build import BuiltDataset, build
 from subgnn.lab.datasets.hpo import Disease, HpoRelease, PhenotypeGraphSettings, build_phenotype_graph
 from subgnn.lab.datasets.obo import Ontology, Term
-from subgnn.lab.datasets.orphanet import (
+from subgnn.lab.datasets.rare_diseases import (
     DiseaseSettings,
     Disorder,
     LabelledDisease,
@@ -24,8 +24,6 @@ from subgnn.lab.datasets.orphanet import (
     disorder_codes,
     disorder_groups,
     label_diseases,
-)
-from subgnn.lab.datasets.rare_diseases import (
     labelled_group_split,
 )
 from tests.lab.datasets.samples import write_hpo

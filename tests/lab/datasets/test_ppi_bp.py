@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_interactome_is_one_component_of_human_genes(folder: Path) -> None:
-    found = read_interactome(folder / "network.csv", symbols=read_gene_symbols(folder / "symbols.tsv"))
+    found = read_interactome(folder / "network.csv", read_gene_symbols(folder / "symbols.tsv"))
     assert found.genes == ["7", "8", *(str(g) for g in range(100, 150))]
     assert found.dropped == {
         "pairs of a gene with itself": 1,
@@ -47,8 +47,8 @@ def test_a_smaller_component_goes_and_a_first_line_of_ids_is_an_edge(tmp_path: P
 
 
 def test_gene2go_and_gaf_say_the_same(folder: Path) -> None:
-    ids = read_annotations(folder / "gene2go.tsv", excluded_evidence=("IEA",))
-    names = read_annotations(folder / "human.gaf", excluded_evidence=("IEA",))
+    ids = read_annotations(folder / "gene2go.tsv", ("IEA",))
+    names = read_annotations(folder / "human.gaf", ("IEA",))
     assert (ids.key, names.key) == ("ncbi_gene_id", "symbol")
     assert {t: {f"GENE{g}" for g in genes} for t, genes in ids.genes.items()} == names.genes
 
@@ -59,7 +59,7 @@ def test_annotations_that_do_not_count(tmp_path: Path) -> None:
     text += "9606\t4\tGO:1\tIDA\tNOT involved_in\tx\t-\tProcess\n9606\t5\tGO:1\tIDA\tenables\tx\t-\tFunction\n"
     text += "10090\t6\tGO:1\tIDA\tinvolved_in\tx\t-\tProcess\n"
     path.write_text(text)
-    found = read_annotations(path, excluded_evidence=("IEA", "ND"))
+    found = read_annotations(path, ("IEA", "ND"))
     assert found.genes == {"GO:1": {"1"}}
     assert found.dropped == {"other species": 1, "other aspect": 1, "negated": 1, "weak evidence": 2}
 
@@ -160,6 +160,6 @@ def test_symbols_of_other_species_are_passed_over(tmp_path: Path) -> None:
 def test_a_negated_gaf_row_does_not_count(folder: Path) -> None:
     path = folder / "human.gaf"
     path.write_text(path.read_text().replace("GENE100\tinvolved_in", "GENE100\tNOT|involved_in"))
-    found = read_annotations(path, excluded_evidence=())
+    found = read_annotations(path, ())
     assert found.dropped["negated"] == 1
     assert "GENE100" not in found.genes["GO:0000010"]

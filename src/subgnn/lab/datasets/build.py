@@ -9,9 +9,10 @@ from typing import Any
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
+from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
-from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep, read_settings
+from subgnn.lab.datasets.builder import Builder, Files, OnStep, read_settings
 from subgnn.lab.datasets.ppi_bp import PPI_BP
 from subgnn.lab.datasets.public_sets import PUBLIC_SETS
 from subgnn.lab.datasets.rare_diseases import HPO_METAB, HPO_NEURO
@@ -53,15 +54,17 @@ def build(
     if name not in BUILDERS:
         raise DataError(f"unknown dataset '{name}'", where="name", hint=choices(name, BUILDERS))
     builder = BUILDERS[name]
+    flags = {key: f"--{key.replace('_', '-')}" for key in {**builder.sources, **files}}
     for key in files:
         if key not in builder.sources:
-            hint = f"accepted: {', '.join(map(_flag, builder.sources))}"
-            raise DataError(f"{_flag(key)} is not one of its sources", where=name, hint=hint)
+            hint = f"accepted: {', '.join(flags[known] for known in builder.sources)}"
+            raise DataError(f"{flags[key]} is not one of its sources", where=name, hint=hint)
     for key, source in builder.sources.items():
         if key not in files and key not in builder.optional:
-            what = f"{_flag(key)} is missing: {source.what}"
+            what = f"{flags[key]} is missing: {source.what}"
             raise DataError(what, where=name, hint=f"it is published at {source.published}")
     settings = read_settings(builder.settings, options or {}, labels, name)
+    split_sizes(len(SPLITS), settings.fractions)  # refuses shares that do not sum to 1
     draft = builder.build(files, settings, seed, on_step)
     graph, subgraphs = draft.graph, draft.subgraphs
     splits = {split: len(subgraphs.indices(split)) for split in SPLITS}
@@ -69,7 +72,12 @@ def build(
         if not count:
             what = f"none of the {len(subgraphs)} subgraphs is in split '{split}'"
             raise DataError(what, where=name, hint="use larger sources or different fractions")
-    sources = [_source_entry(builder, key, files, draft) for key in builder.sources if key in {*files, *draft.files}]
+    sources = []
+    for key, source in builder.sources.items():
+        if read := draft.files.get(key) or ((files[key],) if key in files else ()):
+            digests = {path.name: file_digest(path) if path.is_file() else "a folder" for path in read}
+            version = draft.versions.get(key) or "version not stated"
+            sources.append({**asdict(source), "version": version, "files": digests})
     card = {
         "name": name,
         "source": "; ".join(f"{one['what']}, {one['version']} ({one['published']})" for one in sources),
@@ -89,15 +97,3 @@ def build(
         "dropped": dict(draft.dropped),
     }
     return BuiltDataset(Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card), draft.titles)
-
-
-def _source_entry(builder: Builder, key: str, files: Files, draft: Draft) -> dict[str, Any]:
-    """What a card says about a source, with the SHA-256 of each of its files."""
-    read = draft.files.get(key) or (files[key],)
-    digests = {path.name: file_digest(path) if path.is_file() else "a folder" for path in read}
-    version = draft.versions.get(key) or "version not stated"
-    return {**asdict(builder.sources[key]), "version": version, "files": digests}
-
-
-def _flag(key: str) -> str:
-    return f"--{key.replace('_', '-')}"

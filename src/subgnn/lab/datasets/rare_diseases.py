@@ -1,52 +1,261 @@
-"""HPO-METAB and HPO-NEURO: phenotypes of a rare disease, labelled by the kind of disease (paper, appendix B)."""
+"""HPO-METAB and HPO-NEURO: phenotypes of a rare disease, labelled by the kind of disease (paper, appendix B).
+
+Labels are places in Orphanet's classification, which is read from ORPHApacket JSON. Each entry has a code, a disorder
+type, its parents in the classification, and the OMIM entries it is mapped to with how they relate: ``E`` exact,
+``BTNT`` the ORPHA code is the broader of the two, ``NTBT`` the narrower.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from subgnn.config.files import Count
 from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import (
+    ARCHIVES,
     Builder,
     Draft,
     Files,
+    Fractions,
     OnStep,
     Source,
-    check_fractions,
+    is_dropped,
+    json_files,
 )
-from subgnn.lab.datasets.hpo import PhenotypeGraphSettings, build_phenotype_graph, read_hpo
-from subgnn.lab.datasets.orphanet import (
-    METAB,
-    NEURO,
-    DiseaseSettings,
-    label_diseases,
-    read_orphapackets,
-)
+from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from subgnn.rng import stream
+from subgnn.storage.files import parse_json
+
+
+@dataclass(frozen=True, slots=True)
+class Disorder:
+    """An entry of Orphanet's classification; ``omim`` are (reference, relation)."""
+
+    code: str
+    name: str
+    type: str
+    parents: tuple[str, ...] = ()
+    omim: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether this is a heading of the classification, not a disorder."""
+        return self.type in ("Category", "Clinical group")
+
+    @property
+    def is_subtype(self) -> bool:
+        """Whether this is a form of its parent."""
+        return self.type in ("Clinical subtype", "Etiological subtype", "Histopathological subtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Orphanet:
+    """Entries by code."""
+
+    disorders: dict[str, Disorder]
+    version: str = ""
+
+    def below(self, root: str) -> set[str]:
+        """Codes of everything under an entry, itself included."""
+        if root not in self.disorders:
+            raise DataError(f"no entry ORPHA:{root}", where="labels", hint="are ORPHApacket files missing?")
+        children: dict[str, list[str]] = {}
+        for disorder in self.disorders.values():
+            for parent in disorder.parents:
+                children.setdefault(parent, []).append(disorder.code)
+        found, ahead = {root}, [root]
+        while ahead:
+            for child in children.get(ahead.pop(), ()):
+                if child not in found:
+                    found.add(child)
+                    ahead.append(child)
+        return found
+
+
+def read_orphapackets(path: Path) -> Orphanet:
+    """Read every entry of a folder of JSON files, or of an archive of them."""
+    disorders: dict[str, Disorder] = {}
+    version = ""
+    for number, (name, content) in enumerate(json_files(path), 1):
+        where = f"{path}: record {number} ({name})"
+        entry = _field(parse_json(content, where, ARCHIVES), "Orphapacket", where)
+        disorder = _disorder(entry, f"{where}: Orphapacket")
+        if disorder.code in disorders:
+            raise DataError(f"ORPHAcode {disorder.code} occurs twice", where=where, hint="each is accepted once")
+        disorders[disorder.code] = disorder
+        if not version:
+            date, version = (str(entry.get(key, "")).strip() for key in ("creationDate", "version"))
+            version = f"{version}, extracted {date}" if date else version
+    if not disorders:
+        raise DataError("it has no ORPHApacket JSON", where=str(path), hint=ARCHIVES)
+    return Orphanet(disorders, version)
+
+
+def _disorder(entry: Any, where: str) -> Disorder:
+    code, name = _text(entry, "ORPHAcode", where), _text(entry, "Label", where)
+    type_ = _text(_field(entry, "DisorderType", where), "value", f"{where}: DisorderType")
+    inside = f"{where}: ExternalReferences"
+    omim = [
+        (_text(one, "Reference", inside), _text(one, "DisorderMappingRelation", inside).split()[0])
+        for one in _entries(entry, "ExternalReferences", "ExternalReference")
+        if _text(one, "Source", inside) == "OMIM"
+    ]
+    parents = (_text(one, "ORPHAcode", f"{where}: Parents") for one in _entries(entry, "Parents", "Parent"))
+    return Disorder(code, name, type_, tuple(parents), tuple(omim))
+
+
+def _field(entry: Any, key: str, where: str) -> Any:
+    if not isinstance(entry, dict):
+        raise DataError(f"a JSON {type(entry).__name__}", where=where, hint="an object is needed")
+    if key not in entry:
+        raise DataError(f"no field '{key}'", where=where, hint=f"it has {', '.join(list(entry)[:8]) or 'none'}")
+    return entry[key]
+
+
+def _text(entry: Any, key: str, where: str) -> str:
+    found = _field(entry, key, where)
+    if not isinstance(found, str) or not found.strip():
+        raise DataError(f"field '{key}' is {excerpt(str(found))}", where=where, hint="text is needed")
+    return found.strip()
+
+
+def _entries(entry: dict[str, Any], key: str, wrapper: str) -> Iterator[Any]:
+    """The objects of a field that may be missing, one object or a list, each perhaps wrapped in another."""
+    given = entry.get(key)
+    for item in given if isinstance(given, list) else [] if given is None else [given]:
+        inner = item.get(wrapper, item) if isinstance(item, dict) else item
+        yield from inner if isinstance(inner, list) else [inner]
+
+
+_METABOLIC = {
+    "Energy": "79200",
+    "Amino_Acid": "79062",
+    "Lysosomal": "68366",
+    "Glycosylation": "137",
+    "Lipid": "309005",
+    "Carbohydrate": "79161",
+}
+# The paper's tenth class, Intellectual (183757), covers two thirds of all entries of recent releases.
+_NEUROLOGICAL = {
+    "Epilepsy": "183512",
+    "Neuromuscular": "183497",
+    "Neurodegenerative": "183500",
+    "Neurometabolic": "68385",
+    "CNS_Malformation": "183506",
+    "Peripheral_Neuropathy": "98497",
+    "Genetic_Dementia": "158124",
+    "Movement": "183521",
+    "Ataxia": "183518",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DiseaseSettings:
+    """Which diseases become subgraphs, and what their labels are.
+
+    Args:
+        labels: the Orphanet entries whose descendants have each label.
+        multi_label: keep all labels of a disease; otherwise one with several is dropped.
+        mappings: how an OMIM entry may relate to the Orphanet entries whose labels it takes.
+        min_phenotypes: phenotypes of a disease that are in the graph.
+    """
+
+    labels: Mapping[str, tuple[str, ...]]
+    multi_label: bool
+    mappings: tuple[str, ...] = ("E", "BTNT")
+    min_phenotypes: Count = 3
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2:
+            raise DataError(f"{len(self.labels)} labels", where="labels", hint="at least 2 are needed")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledDisease:
+    """A disease with its nodes and labels; ``group`` is the same for all forms of one disorder."""
+
+    id: str
+    name: str
+    nodes: frozenset[int]
+    labels: tuple[str, ...]
+    group: str
+
+
+def label_diseases(
+    release: HpoRelease, orphanet: Orphanet, graph: PhenotypeGraph, settings: DiseaseSettings
+) -> tuple[list[LabelledDisease], dict[str, int]]:
+    """Diseases with enough phenotypes and a label, in the order of their ids, and how many were dropped, by reason.
+
+    An ORPHA id has the labels of its entry, an OMIM id those of all entries it is mapped to. Headings of the
+    classification (categories and clinical groups) are not disorders and give no labels. Of diseases with equal
+    phenotypes the first is kept.
+    """
+    below = {label: set().union(*map(orphanet.below, roots)) for label, roots in settings.labels.items()}
+    codes = disorder_codes(orphanet, settings.mappings)
+    groups = disorder_groups(orphanet, codes)
+    seen: set[frozenset[int]] = set()
+    found, dropped = [], dict[str, int]()
+    for id_, disease in sorted(release.diseases.items()):
+        nodes, entries = graph.places(disease.phenotypes), codes.get(id_, ())
+        labels = tuple(label for label, under in below.items() if not under.isdisjoint(entries))
+        reasons = {
+            "diseases not mapped to a disorder": not entries,
+            "diseases under no label": not labels,
+            "diseases under several labels": len(labels) > 1 and not settings.multi_label,
+            "diseases with too few phenotypes": len(nodes) < settings.min_phenotypes,
+            "diseases with the phenotypes of another": nodes in seen,
+        }
+        if not is_dropped(dropped, reasons):
+            seen.add(nodes)
+            found.append(LabelledDisease(id_, disease.name, nodes, labels, f"ORPHA:{groups[entries[0]]}"))
+    return found, dropped
+
+
+def disorder_codes(orphanet: Orphanet, mappings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The disorders that each ORPHA or OMIM id of an annotated disease stands for."""
+    codes: dict[str, list[str]] = {}
+    for code, disorder in orphanet.disorders.items():
+        mapped = [f"OMIM:{reference}" for reference, relation in disorder.omim if relation in mappings]
+        for id_ in [] if disorder.is_heading else [f"ORPHA:{code}", *mapped]:
+            codes.setdefault(id_, []).append(code)
+    return {id_: tuple(sorted(found)) for id_, found in codes.items()}
+
+
+def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """For each disorder, the smallest code of its group.
+
+    A subtype is grouped with the disorder above it, and all disorders that one OMIM entry is mapped to with each other.
+    """
+    disorders = {code: disorder for code, disorder in orphanet.disorders.items() if not disorder.is_heading}
+    known = sorted(disorders, key=lambda code: (len(code), code))
+    place = {code: i for i, code in enumerate(known)}
+    pairs = [(c, above) for c, d in disorders.items() if d.is_subtype for above in d.parents if above in disorders]
+    pairs += [(together[0], other) for together in codes.values() for other in together[1:]]
+    ends = np.array([(place[a], place[b]) for a, b in pairs], np.int64).reshape(-1, 2)
+    links = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(known), len(known)))
+    group = connected_components(links, directed=False)[1]
+    first = np.unique(group, return_index=True)[1]  # the smallest code comes first
+    return {code: known[first[group[place[code]]]] for code in known}
 
 
 @dataclass(frozen=True, slots=True)
 class RareDiseaseSettings:
-    """The graph, the diseases and their split.
-
-    Args:
-        split_by: ``group`` keeps all forms of a disorder in one split.
-        fractions: of train, val and test.
-    """
+    """The graph, the diseases and their split; by ``group``, all forms of a disorder are in one part."""
 
     diseases: DiseaseSettings
     graph: PhenotypeGraphSettings = field(default_factory=PhenotypeGraphSettings)
     split_by: Literal["group", "disease"] = "group"
-    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
-
-    def __post_init__(self) -> None:
-        check_fractions(self.fractions)
+    fractions: Fractions = (0.8, 0.1, 0.1)
 
 
 def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, seed: int, on_step: OnStep) -> Draft:
@@ -61,12 +270,9 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
     diseases, dropped = label_diseases(release, orphanet, graph, settings.diseases)
     if not diseases:
         raise DataError("no disease is left", where=str(files["orphapacket"]), hint=f"dropped: {dropped}")
-    splits = labelled_group_split(
-        [d.group if settings.split_by == "group" else d.id for d in diseases],
-        [d.labels for d in diseases],
-        settings.fractions,
-        stream(seed, f"build/{name}/split"),
-    )
+    units = [d.group if settings.split_by == "group" else d.id for d in diseases]
+    rng = stream(seed, f"build/{name}/split")
+    splits = labelled_group_split(units, [d.labels for d in diseases], settings.fractions, rng)
     multi_label = settings.diseases.multi_label
     subgraphs = SubgraphSet.from_lists(
         [sorted(d.nodes) for d in diseases],
@@ -95,10 +301,7 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
 
 
 def labelled_group_split(
-    groups: Sequence[Hashable],
-    labels: Sequence[Sequence[str]],
-    fractions: Sequence[float],
-    rng: np.random.Generator,
+    groups: Sequence[Hashable], labels: Sequence[Sequence[str]], fractions: Fractions, rng: np.random.Generator
 ) -> list[str]:
     """Assign whole groups to splits, the largest first, so that every split gets about its share of every label.
 
@@ -147,13 +350,13 @@ _SOURCES = {
         "Orphanet's rare diseases as ORPHApacket JSON", "https://www.orphadata.com (ORPHApacket)", "CC BY 4.0"
     ),
 }
-HPO_METAB, HPO_NEURO = (
-    Builder(
-        name,
-        _SOURCES,
-        RareDiseaseSettings(diseases),
-        partial(build_rare_diseases, name),
-        optional=("hpo",),
-    )
-    for name, diseases in (("hpo-metab", METAB), ("hpo-neuro", NEURO))
-)
+
+
+def _builder(name: str, roots: dict[str, str], *, multi_label: bool) -> Builder:
+    diseases = DiseaseSettings({label: (root,) for label, root in roots.items()}, multi_label=multi_label)
+    build = partial(build_rare_diseases, name)
+    return Builder(name, _SOURCES, RareDiseaseSettings(diseases), build, optional=("hpo",))
+
+
+HPO_METAB = _builder("hpo-metab", _METABOLIC, multi_label=False)
+HPO_NEURO = _builder("hpo-neuro", _NEUROLOGICAL, multi_label=True)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.lab.datasets import orphanet
-from subgnn.lab.datasets.orphanet import Disorder, Orphanet, read_orphapackets
+from subgnn.lab.datasets import builder
+from subgnn.lab.datasets.rare_diseases import Disorder, Orphanet, read_orphapackets
 from tests.lab.datasets.packed import tar_of, zip_of
 from tests.lab.datasets.samples import packet, write_packets
 
@@ -105,12 +105,12 @@ def test_links_and_odd_names_write_nothing(tmp_path: Path) -> None:
 
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [write(tmp_path, name) for name in ("folder", *ARCHIVES)]
-    monkeypatch.setattr(orphanet, "_MAX_FILE", 100)
+    monkeypatch.setattr(builder, "_MAX_FILE", 100)
     for path in paths:
-        with pytest.raises(DataError, match="an ORPHApacket has at most 100"):
+        with pytest.raises(DataError, match="at most 100 are read"):
             read_orphapackets(path)
-    monkeypatch.setattr(orphanet, "_MAX_FILE", 10_000)
-    monkeypatch.setattr(orphanet, "_MAX_FILES", 3)
+    monkeypatch.setattr(builder, "_MAX_FILE", 10_000)
+    monkeypatch.setattr(builder, "_MAX_FILES", 3)
     for path in paths:
         with pytest.raises(DataError, match="more than 3 files"):
             read_orphapackets(path)
@@ -120,7 +120,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     whole = ARCHIVES["x0"]
     for name, content in (("a", b"no archive"), ("b", whole[: len(whole) // 2]), ("c", b"")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=rf"{name}: .*(archive|cannot be read).*ORPHApacket JSON files is accepted"):
+        with pytest.raises(DataError, match=rf"{name}: .*(archive|cannot be read).*JSON files is accepted"):
             read_orphapackets(tmp_path / name)
     with pytest.raises(DataError, match="no such file or folder"):
         read_orphapackets(tmp_path / "none")
