@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
 
+from subgnn.channels.topology import CLUSTERING
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import as_rows, at_own_times, join_lists, times_of
 from subgnn.data.subgraphs import SubgraphSet, absent_of, with_absent
 from subgnn.inference.answers import Files, Query
 from subgnn.inference.explanation import (
-    AnchorContribution,
-    ChannelContribution,
     Compare,
     ComponentContribution,
     Explanation,
@@ -33,14 +33,13 @@ from subgnn.inference.explanation import (
     Outputs,
     StatisticContribution,
     differences,
-    to_values,
 )
 from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
 from subgnn.inference.open import OpenedRun
-from subgnn.inference.own_terms import by_member, by_statistic, sentence
-from subgnn.inference.predictor import Predictor, names_of
+from subgnn.inference.predictor import Predictor, Subgraphs, names_of
 from subgnn.inference.records import Records
-from subgnn.kernels.induced import induced_components
+from subgnn.kernels.arrays import csr
+from subgnn.kernels.induced import induced_components, induced_csr
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part, distinct, open_output, write_table
 from subgnn.task import task_of
@@ -49,21 +48,11 @@ FORMAT, VERSION = "subgnn-explanations", 1
 _BATCH = 64
 _BATCH_NODES = 100_000  # nodes of the smaller subgraphs that are prepared together
 _TITLES = ("subgraph", "label", "by", "kind", "item")
-_SHOWN_NAMES = 8
 _DIGITS = 9  # of contributions that count as equal
+_TAIL = 0.05  # of training subgraphs below and above the usual values
 
 Nodes = NDArray[np.int32]
-Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
-Contribution = (
-    NodeContribution
-    | ComponentContribution
-    | StatisticContribution
-    | MemberContribution
-    | ChannelContribution
-    | AnchorContribution
-)
 Item = TypeVar("Item", NodeContribution, StatisticContribution)
-Row = tuple[str, str, str, Sequence[float | None]]
 OnExplained = Callable[[Predictor, Query, int, Explanation | None], None]
 """Called with the model, the subgraphs of the file, the row of one of them, and its explanation, if it has one."""
 
@@ -141,14 +130,13 @@ class Explainer:
         for i, (by_node, by_component) in enumerate(without):
             mine = masked[i] if masked else None
             found = self._explain_one(components[i], whole[i], mine)
-            found = replace(
+            yield replace(
                 found,
                 by_node=_by_contribution(by_node, found),
                 by_component=by_component,
                 by_statistic=_by_contribution(statistics[i], found),
                 by_member=members[i],
             )
-            yield replace(found, sentence=sentence(found))
 
     def _masked(self, subgraphs: Ragged) -> list[Masking]:
         """The networks with channels, for each subgraph; none if the model has no channels."""
@@ -246,8 +234,8 @@ class Explainer:
             task=spec.task,
             label=predictor.label_text(scores),
             classes=task.columns(spec.classes),
-            logits=to_values(scores if task.real else whole),
-            probabilities=() if task.real else to_values(scores),
+            logits=tuple((scores if task.real else whole).tolist()),
+            probabilities=() if task.real else tuple(scores.tolist()),
             notes=tuple(self._notes(len(nodes), len(components), masking)),
         )
         if masking is None:
@@ -295,9 +283,79 @@ def _components(graph: Graph, subgraphs: Ragged) -> list[list[Nodes]]:
     return [[next(rows) for _ in range(count)] for count in parts.counts]
 
 
-def _by_contribution(items: tuple[Item, ...], found: Explanation) -> tuple[Item, ...]:
+def _by_contribution(items: Sequence[Item], found: Explanation) -> tuple[Item, ...]:
     """Items by their contribution to the predicted class, or to the value, the largest first; then as they were."""
     return tuple(sorted(items, key=lambda item: -round(found.of_class(item.contributions), _DIGITS)))
+
+
+def by_statistic(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[list[StatisticContribution]]:
+    """The statistics that the model decides by, if any, each replaced by its median over the training subgraphs.
+
+    Of a portfolio, the statistics are those of the heaviest member that has any. Shapes: whole: (n, outputs).
+    """
+    portfolio = predictor.portfolio
+    through: Sequence[Callable[[Outputs], Outputs]] = [lambda outputs: outputs] * len(subgraphs)
+    found = predictor.fitted.statistics(subgraphs)
+    if portfolio is not None:
+        for member in sorted(portfolio.parts, key=portfolio.shares.__getitem__, reverse=True):
+            found = portfolio.parts[member].statistics(subgraphs)
+            if found is not None:
+                through = portfolio.outputs_given_member(member, subgraphs)
+                break
+    if found is None:
+        return [[] for _ in subgraphs]
+    answers: list[list[StatisticContribution]] = []
+    median, low, high = np.quantile(found.known, [0.5, _TAIL, 1 - _TAIL], axis=0).tolist()
+    triangles = at_own_times(predictor.graph, subgraphs, _triangle_edges, join_lists)
+    for row, (edges, combine) in enumerate(zip(triangles, through, strict=True)):
+        numbers = differences(predictor, whole[row], combine(found.without[row]))
+        answers.append([])
+        for column, (name, n) in enumerate(zip(found.names, numbers, strict=True)):
+            value, known = float(found.values[row, column]), found.known[:, column]
+            near = 1e-9 * max(1.0, abs(value))
+            contribution = StatisticContribution(
+                name,
+                value,
+                median[column],
+                low[column],
+                high[column],
+                share_below=float((known < value - near).mean()),
+                share_above=float((known > value + near).mean()),
+                edges=edges if name == CLUSTERING else (),
+                **n,
+            )
+            answers[row].append(contribution)
+    return answers
+
+
+def _triangle_edges(graph: Graph, subgraphs: Ragged) -> list[tuple[tuple[str, str], ...]]:
+    """The edges inside each subgraph that are in triangles, by name."""
+    found = []
+    for nodes in subgraphs:
+        offsets, neighbors = induced_csr(csr(*graph.csr), nodes)
+        inside = scipy.sparse.csr_array((np.ones(len(neighbors)), neighbors, offsets), shape=(len(nodes), len(nodes)))
+        ends = np.stack((inside @ inside).multiply(inside).nonzero())
+        names = names_of(graph, nodes.tolist())
+        found.append(tuple((names[a], names[b]) for a, b in sorted(zip(*ends.tolist(), strict=True)) if a < b))
+    return found
+
+
+def by_member(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[tuple[MemberContribution, ...]]:
+    """The members of a portfolio, the heaviest first: what each predicts alone, and what it adds to the whole.
+
+    Without a member, the others share its weight.
+    """
+    portfolio = predictor.portfolio
+    if portfolio is None:
+        return [()] * len(subgraphs)
+    found: list[list[MemberContribution]] = [[] for _ in subgraphs]
+    for name, (own, without) in portfolio.members_alone_and_left_out(subgraphs).items():
+        part, share = predictor.part(name), portfolio.shares[name]
+        for row, scores in enumerate(part.scores(own)):
+            (numbers,) = differences(predictor, whole[row], without[row][None])
+            label, alone = part.label_text(scores), tuple(scores.tolist())
+            found[row].append(MemberContribution(name, part.spec.method, share, label, alone, **numbers))
+    return [tuple(sorted(items, key=lambda item: -item.weight)) for items in found]
 
 
 def write_explanations(
@@ -371,33 +429,7 @@ def _table(
         for row, explanation in explanations:
             if explanation is not None:
                 start, end = (query.text(row), explanation.label), [query.members.names[row]] * len(named)
-                lines = ((*start, *item, *numbers, *end) for *item, numbers in _rows(explanation))
+                lines = ((*start, *item, *numbers, *end) for *item, numbers in explanation.rows())
                 yield list(zip(*lines, strict=True))
 
     return [Column(title, kind) for title, kind in zip(titles, kinds, strict=True)], parts()
-
-
-def _rows(found: Explanation) -> Iterator[Row]:
-    yield "prediction", "sentence", found.sentence, [None] * len(found.classes)
-    yield "prediction", "logits", "", found.logits
-    yield from (_row("training median instead", item) for item in found.by_statistic)
-    left_out: Sequence[Contribution] = (*found.by_member, *found.by_node, *found.by_component)
-    yield from (_row("leaving out", item) for item in left_out)
-    yield from (_row(f"{found.reference} instead", item) for item in found.by_channel)
-    yield from (_row("silencing", item) for item in found.by_anchor)
-
-
-def _row(by: str, item: Contribution) -> Row:
-    if isinstance(item, NodeContribution):
-        return by, "node", item.name, item.contributions
-    if isinstance(item, ChannelContribution):
-        return by, item.level, item.name, item.contributions
-    if isinstance(item, StatisticContribution):
-        return by, "statistic", f"{item.name}: {item.value:.4g}, typically {item.median:.4g}", item.contributions
-    if isinstance(item, MemberContribution):
-        return by, "member", f"{item.name}: weight {item.weight:.2f}, predicts {item.label}", item.contributions
-    names = "-".join(item.names[:_SHOWN_NAMES])
-    names += f"-...({len(item.names)})" if len(item.names) > _SHOWN_NAMES else ""
-    if isinstance(item, ComponentContribution):
-        return by, "component", names, item.contributions
-    return by, "anchor", f"{item.channel}:{item.layer}:{names}", item.contributions

@@ -1,4 +1,4 @@
-"""Explanations as plain, named values, which turn into JSON.
+"""Explanations as plain, named values, which turn into JSON, rows of a table, and a sentence.
 
 A contribution is a number for each class: the logit with the item minus the logit without it. Above 0, the item raises
 the logit of the class. For real-valued labels it is a difference of predicted values, in their unit.
@@ -7,9 +7,9 @@ the logit of the class. For real-valued labels it is a difference of predicted v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,56 +21,54 @@ Values = tuple[float, ...]
 Outputs = NDArray[np.float32]
 Compare = Callable[[Outputs, Outputs], list[dict[str, Values]]]
 """Contributions from the output of a subgraph (outputs,) and those without each item (items, outputs)."""
+Row = tuple[str, str, str, Sequence[float | None]]
+"""A row of a table: how an item was left out, its kind, its name, and its contributions."""
 _DIGITS = 6
-
-
-def to_values(numbers: NDArray[np.floating[Any]]) -> Values:
-    """An array as plain numbers."""
-    return tuple(float(number) for number in numbers)
-
-
-def target_scale(predictor: Predictor) -> float:
-    """Factor from outputs to the unit of the labels: the standard deviation of real-valued targets, else 1."""
-    target = predictor.spec.standards.get("target")
-    return 1.0 if target is None else float(target.deviation[0])
+_SHOWN_NAMES = 8  # in a row of a table
+_SHOWN = 3  # items in a sentence
+_LEAST = 0.005  # a change of a probability that is worth a word
 
 
 def differences(predictor: Predictor, whole: Outputs, without: Outputs) -> list[dict[str, Values]]:
     """Compute ``contributions`` and ``probability_changes`` of items left out or masked; a :data:`Compare`."""
-    logits = (whole - without) * target_scale(predictor)
-    if task_of(predictor.spec.task).real:
-        return [{"contributions": to_values(row)} for row in logits]
-    changes = predictor.scores(whole[None]) - predictor.scores(without)
-    return [
-        {"contributions": to_values(row), "probability_changes": to_values(change)}
-        for row, change in zip(logits, changes, strict=True)
-    ]
+    target = predictor.spec.standards.get("target")
+    logits = (whole - without) * (1.0 if target is None else float(target.deviation[0]))
+    found = [{"contributions": tuple(row)} for row in logits.tolist()]
+    if not task_of(predictor.spec.task).real:
+        changes = predictor.scores(whole[None]) - predictor.scores(without)
+        for item, change in zip(found, changes.tolist(), strict=True):
+            item["probability_changes"] = tuple(change)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What an item of a subgraph, or a part of the model, adds to a prediction."""
+
+    contributions: Values
+    probability_changes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
-class NodeContribution:
+class NodeContribution(Contribution):
     """A node of the subgraph, and the component it is in."""
 
     node: int
     name: str
     component: int
-    contributions: Values
-    probability_changes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ComponentContribution:
+class ComponentContribution(Contribution):
     """A connected component of the subgraph: its number and its nodes."""
 
     component: int
     nodes: tuple[int, ...]
     names: tuple[str, ...]
-    contributions: Values
-    probability_changes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelContribution:
+class ChannelContribution(Contribution):
     """A part of the subgraph's vector.
 
     ``level`` is ``channel`` (position: both sides), ``subchannel`` (position/internal), or ``part`` for everything
@@ -80,12 +78,10 @@ class ChannelContribution:
 
     name: str
     level: str
-    contributions: Values
-    probability_changes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorContribution:
+class AnchorContribution(Contribution):
     """An anchor of a layer and subchannel: a node, or the nodes of a patch.
 
     A node that was drawn several times is one anchor. ``draw`` is the number of its draw of anchors, ``similarity`` the
@@ -99,12 +95,10 @@ class AnchorContribution:
     nodes: tuple[int, ...]
     names: tuple[str, ...]
     similarity: float
-    contributions: Values
-    probability_changes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticContribution:
+class StatisticContribution(Contribution):
     """A statistic that the model decides by, beside those of the training subgraphs.
 
     Nine tenths of them are from ``low`` to ``high``; ``share_below`` and ``share_above`` have a lower and a higher
@@ -119,12 +113,21 @@ class StatisticContribution:
     share_below: float
     share_above: float
     edges: tuple[tuple[str, str], ...]
-    contributions: Values
-    probability_changes: Values = ()
+
+    def in_words(self) -> str:
+        """The value beside those of training subgraphs."""
+        text = f"{self.name} is {self.value:.3g}" + (
+            f", with {len(self.edges)} edges in triangles" if self.edges else ""
+        )
+        if max(self.share_below, self.share_above) == 0:
+            return text
+        below = self.share_below >= self.share_above
+        share, side = (self.share_below, "less") if below else (self.share_above, "more")
+        return f"{text} (typically {self.median:.3g}; {share:.0%} of training subgraphs have {side})"
 
 
 @dataclass(frozen=True, slots=True)
-class MemberContribution:
+class MemberContribution(Contribution):
     """A member of a portfolio: its weight, and the label and probabilities, or the value, that it predicts alone."""
 
     name: str
@@ -132,8 +135,6 @@ class MemberContribution:
     weight: float
     label: str
     scores: Values
-    contributions: Values
-    probability_changes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,6 @@ class Explanation:
         classes: the order of contributions; ``value`` alone for real-valued labels.
         logits: one per class; for real-valued labels the value, in its own unit.
         probabilities: one per class; none for real-valued labels.
-        sentence: the explanation for a person.
         by_node, by_component: from leaving them out. Empty if that is impossible; ``notes`` say why.
         by_statistic: from replacing a statistic by its median, for a model that decides by statistics.
         by_member: from leaving out a member of a portfolio; the heaviest first.
@@ -165,7 +165,6 @@ class Explanation:
     classes: tuple[str, ...]
     logits: Values
     probabilities: Values
-    sentence: str = ""
     by_node: tuple[NodeContribution, ...] = ()
     by_component: tuple[ComponentContribution, ...] = ()
     by_statistic: tuple[StatisticContribution, ...] = ()
@@ -187,36 +186,95 @@ class Explanation:
             return self.classes.index(self.label)
         return max(range(len(self.logits)), key=self.logits.__getitem__)
 
+    @property
+    def sentence(self) -> str:
+        """The explanation for a person: the prediction, and what speaks most for it and against it."""
+        task, leading = task_of(self.task), self.leading
+        if task.real:
+            text = f"The predicted value is {self.logits[0]:.4g}"
+        elif task.several:
+            text = f"Predicted: {self.label or 'no label'}; {self.classes[leading]} has the highest probability"
+            text += f", {self.probabilities[leading]:.2f}"
+        else:
+            text = f"Predicted {self.label} with probability {self.probabilities[leading]:.2f}"
+        return "; ".join([text, *self._reasons()]) + "."
+
+    def _reasons(self) -> Iterator[str]:
+        if self.by_member:
+            words = (f"{one.name} {one.weight:.0%} ({one.label})" for one in self.by_member[:_SHOWN])
+            more = f" and {n} more" if (n := len(self.by_member) - _SHOWN) > 0 else ""
+            yield f"by weight, it is the mean of {', '.join(words)}{more}"
+        least = _LEAST if self.probabilities else 0.0
+        of_statistics = [(item, self._change(item)) for item in self.by_statistic]
+        of_nodes = [(item.name, self._change(item)) for item in self.by_node]
+        strongest = [max((abs(change) for _, change in changes), default=0.0) for changes in (of_statistics, of_nodes)]
+        if self.by_statistic and (not self.by_member or strongest[0] > strongest[1]):
+            raising = [item for item, change in of_statistics if change > least]
+            yield from (item.in_words() for item in raising[:_SHOWN] or self.by_statistic[:1])
+            return
+        towards = [f"{name} by {change:.2g}" for name, change in of_nodes if change > least][:_SHOWN]
+        away = [f"{name} by {-change:.2g}" for name, change in reversed(of_nodes) if change < -least][:1]
+        if towards:
+            yield f"the {'probability' if self.probabilities else 'value'} is lower without {', '.join(towards)}"
+        if away:
+            yield f"it is higher without {away[0]}"
+        if of_nodes and not towards and not away:
+            yield "no node matters by itself"
+
+    def _change(self, item: Contribution) -> float:
+        """The change of the leading class's probability, or of the value."""
+        return (item.probability_changes or item.contributions)[self.leading]
+
+    def rows(self) -> Iterator[Row]:
+        """One row of a table for each item."""
+        yield "prediction", "sentence", self.sentence, [None] * len(self.classes)
+        yield "prediction", "logits", "", self.logits
+        ways: dict[str, Sequence[Contribution]] = {
+            "training median instead": self.by_statistic,
+            "leaving out": (*self.by_member, *self.by_node, *self.by_component),
+            f"{self.reference} instead": self.by_channel,
+            "silencing": self.by_anchor,
+        }
+        for way, items in ways.items():
+            yield from ((way, *_named(item), item.contributions) for item in items)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; contributions by class name."""
-        return {
-            "nodes": list(self.nodes),
-            "names": list(self.names),
-            "method": self.method,
-            "task": self.task,
-            "label": self.label,
-            "sentence": self.sentence,
-            "classes": list(self.classes),
-            "logits": self._by_class(self.logits),
-            "probabilities": self._by_class(self.probabilities),
-            **{name: self._items(getattr(self, name)) for name in self.__slots__ if name.startswith("by_")},
-            "reference": self.reference,
-            "member": self.member,
-            "notes": list(self.notes),
-        }
 
-    def _by_class(self, values: Values) -> dict[str, float]:
-        return {name: round(value, _DIGITS) for name, value in zip(self.classes, values, strict=False)}
+        def by_class(values: Values) -> dict[str, float]:
+            return {name: round(value, _DIGITS) for name, value in zip(self.classes, values, strict=False)}
 
-    def _items(self, items: Sequence[Any]) -> list[dict[str, Any]]:
-        found = []
-        for item in items:
-            plain: dict[str, Any] = {}
-            for name in item.__slots__:
-                value = getattr(item, name)
-                if name not in ("contributions", "probability_changes", "scores"):
-                    plain[name] = list(value) if isinstance(value, tuple) else value
-                elif value:
-                    plain[name] = self._by_class(value)
-            found.append(plain)
-        return found
+        def plain(name: str, value: Any) -> Any:
+            if name in ("logits", "probabilities", "contributions", "probability_changes", "scores"):
+                return by_class(value)
+            return list(value) if isinstance(value, tuple) else value
+
+        def item(one: Contribution) -> dict[str, Any]:
+            values = {name: getattr(one, name) for name in (*one.__slots__, *Contribution.__slots__)}
+            return {
+                name: plain(name, value) for name, value in values.items() if name != "probability_changes" or value
+            }
+
+        found: dict[str, Any] = {}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            found[name] = [item(one) for one in value] if name.startswith("by_") else plain(name, value)
+        return found | {"sentence": self.sentence}
+
+
+def _named(item: Contribution) -> tuple[str, str]:
+    """The kind of an item, and its name."""
+    if isinstance(item, NodeContribution):
+        return "node", item.name
+    if isinstance(item, ChannelContribution):
+        return item.level, item.name
+    if isinstance(item, StatisticContribution):
+        return "statistic", f"{item.name}: {item.value:.4g}, typically {item.median:.4g}"
+    if isinstance(item, MemberContribution):
+        return "member", f"{item.name}: weight {item.weight:.2f}, predicts {item.label}"
+    of_nodes = cast(ComponentContribution | AnchorContribution, item)
+    names = "-".join(of_nodes.names[:_SHOWN_NAMES])
+    names += f"-...({len(of_nodes.names)})" if len(of_nodes.names) > _SHOWN_NAMES else ""
+    if isinstance(of_nodes, ComponentContribution):
+        return "component", names
+    return "anchor", f"{of_nodes.channel}:{of_nodes.layer}:{names}"
