@@ -33,11 +33,10 @@ from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
-from subgnn.inference.overlap import By
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictions import prediction_table
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.search import KnownSubgraphs, SearchAnswers, SearchOptions
+from subgnn.inference.search import By, KnownSubgraphs, SearchAnswers, SearchOptions
 from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.recipes import unused_line
 from subgnn.parallel.cluster import RayEngine

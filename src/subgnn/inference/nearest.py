@@ -62,9 +62,11 @@ class Nearest:
 
     def find(self, queries: Any, top: int = 10) -> Found:
         """Find the nearest known vectors for each query; ties are broken by position."""
-        if top < 1:
-            raise UserError(f"cannot find {top} neighbours", where="top", hint="accepted: 1 or more")
-        vectors = self.check(queries)
+        check_top(top)
+        vectors = _checked(queries, "queries")
+        if vectors.shape[1] != self.known.shape[1]:
+            what = f"the vectors have {vectors.shape[1]} numbers, but the known ones have {self.known.shape[1]}"
+            raise DataError(what, where="queries", hint="use vectors from the same run")
         top = min(top, len(self.present))
         places = np.full((len(vectors), top), -1, np.int64)
         distances = np.full((len(vectors), top), np.nan)
@@ -77,14 +79,6 @@ class Nearest:
                 near = near[np.argsort(values[near], kind="stable")[:top]]
                 places[row], distances[row] = self.present[near], values[near]
         return places, distances
-
-    def check(self, queries: Any) -> NDArray[np.float32]:
-        """Queries as 32-bit numbers; they must have the width of the known vectors."""
-        vectors = _checked(queries, "queries")
-        if vectors.shape[1] != self.known.shape[1]:
-            what = f"the vectors have {vectors.shape[1]} numbers, but the known ones have {self.known.shape[1]}"
-            raise DataError(what, where="queries", hint="use vectors from the same run")
-        return vectors
 
     def _blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """Places among the known vectors that are present, and among all known vectors, some at a time."""
@@ -125,6 +119,12 @@ def nearest_vectors(queries: Any, known: Any, *, top: int = 10, distance: Distan
         ([[1]], [[0.019]])
     """
     return Nearest(known, distance=distance).find(queries, top)
+
+
+def check_top(top: int) -> None:
+    """Refuse a number of neighbours below 1."""
+    if top < 1:
+        raise UserError(f"cannot find {top} neighbours", where="top", hint="accepted: 1 or more")
 
 
 def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:

@@ -1,8 +1,17 @@
 """Find the known subgraphs nearest to new ones: by place in the graph, by nodes, or by the vectors of a run.
 
+======== ===================================================================================================
+by       distance of two subgraphs
+======== ===================================================================================================
+nodes    1 - (nodes of both) / (nodes of either), the Jaccard distance
+place    1 - cosine of their bags of nodes spread one hop, less the mean of the known subgraphs: those in the
+         same part of the graph are near, also if they share few nodes (:mod:`subgnn.models.novelty`)
+class    that of their vectors (:mod:`subgnn.inference.nearest`)
+======== ===================================================================================================
+
 The known subgraphs are the training and validation splits of the run's dataset and, on request, test. Place and nodes
-need no model (:mod:`subgnn.inference.overlap`). Vectors are computed at first use and stored in the cache folder; only
-those of training subgraphs were influenced by their labels.
+need no model. Vectors are computed at first use and stored in the cache folder; only those of training subgraphs were
+influenced by their labels.
 """
 
 from __future__ import annotations
@@ -12,23 +21,27 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError, choices, excerpt, warn
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
-from subgnn.inference.nearest import Distance, Found, Nearest
-from subgnn.inference.overlap import By, Overlap
+from subgnn.inference.nearest import Distance, Found, Nearest, check_top
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
+from subgnn.models.kernel_machines.views import bag_of_nodes
+from subgnn.models.novelty import Comparison, spread_entries
+from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.tables import Column
 
+By = Literal["place", "nodes", "class"]
 _STORED = Format(
     name="subgnn-subgraph-vectors",
     noun="file of subgraph vectors",
@@ -36,6 +49,8 @@ _STORED = Format(
     again="remove it",
 )
 _SHOWN = 20  # shared nodes that are named
+_DIGITS = 9  # of distances by place or nodes that count as equal
+_ENTRY_BYTES = 40  # of the rows of known subgraphs, with copies while they are made
 _DATA_HINT = "say where the dataset is with --data"
 
 
@@ -53,9 +68,45 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if self.by not in get_args(By):
-            raise UserError(
-                f"unknown way to compare {excerpt(self.by)}", where="by", hint=choices(self.by, get_args(By))
-            )
+            hint = choices(self.by, get_args(By))
+            raise UserError(f"unknown way to compare {excerpt(self.by)}", where="by", hint=hint)
+
+
+class Overlap:
+    """Known subgraphs, ready for queries by ``nodes`` or ``place``; the graph is undirected."""
+
+    def __init__(self, graph: Graph, known: Ragged, by: By) -> None:
+        self._known = len(known)
+        self._distances: Callable[[Ragged], NDArray[np.float64]]
+        if by == "place":
+            needed = _ENTRY_BYTES * spread_entries(graph, known)
+            if needed > share(0.5):
+                what = f"the neighbours of {len(known):,} known subgraphs take {needed / 2**30:.1f} GiB"
+                raise UserError(what, where="search", hint="pass --by nodes or --by class, or raise --memory")
+            compared = Comparison(graph, known)
+            self._distances = lambda subgraphs: 1 - compared.cosines(subgraphs)
+            return
+        columns, sizes = bag_of_nodes(known, graph.num_nodes).T.tocsr(), known.lengths
+
+        def jaccard(subgraphs: Ragged) -> NDArray[np.float64]:
+            both = (bag_of_nodes(subgraphs, graph.num_nodes) @ columns).toarray().astype(np.float64)
+            found: NDArray[np.float64] = 1 - both / (subgraphs.lengths[:, None] + sizes - both)
+            return found
+
+        self._distances = jaccard
+
+    def find(self, subgraphs: Ragged, top: int) -> Found:
+        """The nearest known subgraphs and their distances; ties are broken by position."""
+        check_top(top)
+        top = min(top, self._known)
+        places, distances = np.empty((len(subgraphs), top), np.int64), np.empty((len(subgraphs), top))
+        size = max(1, int(share(0.05)) // (32 * max(1, self._known)))
+        for begin in range(0, len(subgraphs), size):
+            rows = np.arange(begin, min(begin + size, len(subgraphs)))
+            found = self._distances(subgraphs.take(rows)).clip(min=0).round(_DIGITS)
+            order = np.argsort(found, axis=1, kind="stable")[:, :top]
+            places[rows], distances[rows] = order, np.take_along_axis(found, order, axis=1)
+        return places, distances
 
 
 class KnownSubgraphs:
@@ -135,13 +186,14 @@ class KnownSubgraphs:
                 hint = _DATA_HINT if self.subgraphs is None else "pass --include-test"
                 raise DataError(what, where="search", hint=hint)
             if options.by != "class":
-                known_nodes = self.subgraphs.nodes.take(places)
-                overlap = Overlap(self._predictor.graph, known_nodes, options.by)
+                overlap = Overlap(self._predictor.graph, self.subgraphs.nodes.take(places), options.by)
                 self._overlaps[options.by, options.test] = places, overlap
                 return
-            vectors = self.vectors()
-            known = vectors if len(places) == len(vectors) else vectors[places]
-            self._nearest[key] = places, _prepared(known, options)
+            nearest = Nearest(self.vectors()[places], distance=options.distance)
+            if nearest.sees_sides_only:
+                what = f"so the cosine distance '{options.distance}' tells only its two sides apart"
+                warn(f"search: all vectors lie on one line, {what}; use --distance euclidean")
+            self._nearest[key] = places, nearest
 
     def shared(self, nodes: NDArray[np.int32], place: int) -> dict[str, Any]:
         """How many nodes a subgraph shares with a known one, and the first of them by name."""
@@ -187,8 +239,6 @@ class KnownSubgraphs:
 
 _TITLES = {"rank": int, "row": int, "nearest": str, "label": str, "split": str, "distance": float}
 _TITLES |= {"shared": int, "shared_nodes": str}
-
-
 Hits = list[dict[str, Any]]
 """The subgraphs found for a query, nearest first: the columns of the answer by title."""
 
@@ -235,17 +285,6 @@ class SearchAnswers:
             for batch in self.batches
             for row, text, found in batch
         ]
-
-
-def _prepared(known: NDArray[np.float32], options: SearchOptions) -> Nearest:
-    """Known vectors, ready for queries; a warning if their cosines are all 1 or -1."""
-    nearest = Nearest(known, distance=options.distance)
-    if nearest.sees_sides_only:
-        what = (
-            f"all vectors lie on one line, so the cosine distance '{options.distance}' tells only its two sides apart"
-        )
-        warn(f"search: {what}; use --distance euclidean")
-    return nearest
 
 
 def hits(

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from subgnn.errors import excerpt
 from subgnn.inference.nearest import Distance
-from subgnn.inference.overlap import By
+from subgnn.inference.search import By
 
 Node = (
     Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
