@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged
-from subgnn.channels.diffusion import (
-    Walks,
-    coefficients,
-    diffuse,
-    diffuse_nearby,
-    push_bound,
-)
+from subgnn.channels.diffusion import Walks, coefficients, diffuse, diffuse_nearby, push_bound
 from subgnn.parallel.memory import memory_limit
 
 

@@ -7,16 +7,7 @@ from subgnn import DataError, Dataset, Graph, NodeNames, SubgraphSet, read_datas
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.subgraphs import SPLITS
 from tests.cli.command import call
-from tests.data.samples import (
-    FEATURES,
-    NODES,
-    SUBGRAPHS,
-    assert_same,
-    tree,
-    whole_dataset,
-    write_files,
-    write_sample,
-)
+from tests.data.samples import FEATURES, NODES, SUBGRAPHS, assert_same, tree, whole_dataset, write_files, write_sample
 
 SETS = [[0, 1], [1, 2], [2, 3], [3, 4], [0, 4], [0, 2]]
 

@@ -7,16 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from subgnn import (
-    DataError,
-    Graph,
-    from_networkx,
-    from_pyg,
-    from_scipy,
-    to_networkx,
-    to_pyg,
-    to_scipy,
-)
+from subgnn import DataError, Graph, from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
 from subgnn.data.formats.libraries import graph_from_object
 
 TAILS, HEADS, WEIGHTS = [0, 1, 3, 0], [1, 2, 0, 2], [1.0, -0.5, 2.25, 4.0]

@@ -89,9 +89,7 @@ def agrees(text: bytes) -> None:
 ids = st.one_of(st.integers(0, 50), st.integers(LARGEST_ID - 2, LARGEST_ID)).map(lambda i: b"%d" % i)
 bad_ids = st.sampled_from([*b"-1 +1 1.0 x 1x \xc3\xa9 0x1 2147483647".split(), b"9" * 30, b"9" * 30 + b"a"])
 plain_weights = st.sampled_from(b"1 0.5 -2.25 +3 .5 7. 1e3 2.5E-4 -1e+2 0 00.10 0e400 0.0E+999 -0e310".split())
-bad_weights = st.sampled_from(
-    b"x 1e 1e+ 1.2.3 . - 1,5 --1 1e2.5 0x1 nan -inf 1e999 node i -name nano infer".split(),
-)
+bad_weights = st.sampled_from(b"x 1e 1e+ 1.2.3 . - 1,5 --1 1e2.5 0x1 nan -inf 1e999 node i -name nano infer".split())
 blanks = st.sampled_from([b" ", b"\t", b"  ", b" \t ", b"\t\t"])
 line_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\n\n"])
 

@@ -32,10 +32,7 @@ LARGE = 5_000_000
 """The fewest entries of a graph's rows for which searches are stored; on smaller graphs they take under a second."""
 BLOCK = 64
 _STORED = Format(
-    name="subgnn-hops",
-    noun="file of hops",
-    make="measuring subgraphs of a large graph writes one",
-    again="remove it",
+    name="subgnn-hops", noun="file of hops", make="measuring subgraphs of a large graph writes one", again="remove it"
 )
 
 

@@ -20,12 +20,7 @@ CHANNELS: dict[str, Mapping[str, Channel]] = {
 }
 """Channels by kind and side."""
 
-SIMILARITIES: dict[str, Similarity] = {
-    "hops": HOPS,
-    "warping": WARPING,
-    "weight": WEIGHT,
-    "constant": CONSTANT,
-}
+SIMILARITIES: dict[str, Similarity] = {"hops": HOPS, "warping": WARPING, "weight": WEIGHT, "constant": CONSTANT}
 """Similarities by name."""
 
 

@@ -120,14 +120,7 @@ def _chebyshev_step(
 
 
 def power_series(
-    offsets: Array,
-    neighbors: Array,
-    weights: Array | None,
-    degrees: Array,
-    start: Array,
-    *,
-    damping: float,
-    terms: int,
+    offsets: Array, neighbors: Array, weights: Array | None, degrees: Array, start: Array, *, damping: float, terms: int
 ) -> Array:
     """The sum p (N, B) of (1 - a) a^k s P^k over k < ``terms``, for a directed graph and ``start`` s (N, B).
 

@@ -46,10 +46,7 @@ ALGORITHM_VERSION = 1
 LAYOUT = 2
 """Increased when the layout of the file changes, so that older files are computed again."""
 _PREPARED = Format(
-    name="subgnn-prepared",
-    noun="prepared file",
-    make="subgnn prepare writes one",
-    again="prepare again",
+    name="subgnn-prepared", noun="prepared file", make="subgnn prepare writes one", again="prepare again"
 )
 _PARTS = ("components", "shared", "inputs")
 
@@ -227,13 +224,7 @@ def content_key(graph_hash: str, subgraphs: Ragged, plan: Plan) -> str:
 
 
 def prepare_cached(
-    recipe: Recipe,
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    seed: int,
-    cache: bool = True,
-    on_progress: OnProgress = ignore,
+    recipe: Recipe, graph: Graph, subgraphs: Ragged, *, seed: int, cache: bool = True, on_progress: OnProgress = ignore
 ) -> Cached:
     """Read the prepared subgraphs of a recipe from the cache, or :func:`prepare` them and store them there.
 

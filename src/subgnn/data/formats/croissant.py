@@ -111,10 +111,4 @@ def _field(name: str, kind: str, file: str, *, column: str = "", **transforms: s
     }
     if transforms:
         source["transform"] = [{key: value} for key, value in transforms.items()]
-    return {
-        "@type": "cr:Field",
-        "@id": name,
-        "name": name,
-        "dataType": kind,
-        "source": source,
-    }
+    return {"@type": "cr:Field", "@id": name, "name": name, "dataType": kind, "source": source}

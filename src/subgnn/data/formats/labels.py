@@ -79,13 +79,7 @@ def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions)
 
 
 def one_each(
-    owners: NDArray[np.int64],
-    column: list[Any],
-    *,
-    role: str,
-    names: Sequence[str],
-    table: Table,
-    options: ReadOptions,
+    owners: NDArray[np.int64], column: list[Any], *, role: str, names: Sequence[str], table: Table, options: ReadOptions
 ) -> list[Any]:
     """The label or split of each subgraph, whose rows have to agree; or all its labels, where it may have several.
 

@@ -18,14 +18,7 @@ from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, several_nodes, split_names
-from subgnn.data.subgraphs import (
-    SPLITS,
-    SubgraphSet,
-    both_present_and_absent,
-    encode_labels,
-    split_labels,
-    with_absent,
-)
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, both_present_and_absent, encode_labels, split_labels, with_absent
 from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
