@@ -96,6 +96,5 @@ def rarer_class(classes: NDArray[Any]) -> int:
 
 
 def _mean_of_defined(values: list[float]) -> float:
-    """The mean of the values that are not NaN; NaN if there are none."""
     defined = [value for value in values if value == value]
     return sum(defined) / len(defined) if defined else float("nan")

@@ -62,7 +62,6 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
 
 
 def _by_layer(distance: Array, reached: Array, anchors: list[NodeAnchors]) -> list[Distances]:
-    """Columns of all anchors, grouped by layer."""
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
     return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*parts, strict=True)]

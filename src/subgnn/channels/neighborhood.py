@@ -52,7 +52,6 @@ def sample_border(work: Work, subgraphs: Ragged, components: Components) -> list
 
 
 def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
-    """The heaviest border nodes and their weights (:mod:`subgnn.kernels.borders`)."""
     graph, count, threads = work.graph, len(components), int(numba.get_num_threads())
     shape = (count, work.channel.num_anchors)
     nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)

@@ -67,7 +67,6 @@ def _hops_of_word(work: Work, way: Way, sources: Array, nodes: Array, *, fits: b
 
 
 def _path(work: Work, way: Way, sources: NDArray[np.int32]) -> Path:
-    """The file of a search: a function of the edges that it follows and of its sources, in their order."""
     oriented = None if way[1] is work.graph.neighbors else work.graph.oriented
     seen = f"undirected {work.graph.content_hash}" if oriented is None else f"backward {oriented.content_hash}"
     key = hashlib.sha256(seen.encode())

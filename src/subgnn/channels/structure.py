@@ -33,7 +33,6 @@ def sample_border(work: Work) -> list[SharedAnchors]:
 
 
 def _sample(work: Work, walk: Callable[..., Ragged]) -> list[SharedAnchors]:
-    """Patches, and walks over them."""
     csr, settings, beta = work.graph.csr, work.settings, work.settings.beta
     found: list[SharedAnchors] = []
     for layer in range(work.layers):

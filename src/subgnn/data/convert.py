@@ -9,7 +9,7 @@ from typing import Literal
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import FORMATS, read_dataset
-from subgnn.data.formats.bundle import BUNDLE, SUFFIX, open_own_bundle, write_bundle
+from subgnn.data.formats.bundle import BUNDLE, SUFFIX, read_bundle, write_bundle
 from subgnn.data.formats.croissant import write_croissant
 from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
@@ -75,7 +75,15 @@ def convert(
         what = f"edges with types or times are read into memory, which takes about {in_memory / 1e9:,.1f} GB"
         raise DataError(what, where=str(source / EDGE_ATTRIBUTES), hint="raise --memory, or remove the file")
     if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None and not in_memory:
-        return _convert_on_disk(source, destination, reading, writing), layout
+        refuse_existing(destination, overwrite=writing.overwrite)
+        problems = Problems()
+        with scratch_folder(destination) as scratch:  # where the graph is built, as it may be larger than memory
+            staging = Staging(scratch, writing.memory, writing.on_progress)
+            dataset = problems.require(read_folder(source, reading, problems, staging=staging), source)
+            writing.on_progress("writing the bundle", 0, 1)
+            write_bundle(dataset, destination, overwrite=writing.overwrite)
+        writing.on_progress("writing the bundle", 1, 1)
+        return read_bundle(destination, check="never"), layout
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
     if layout == "bundle":
         write_bundle(dataset, destination, overwrite=writing.overwrite)
@@ -84,19 +92,6 @@ def convert(
         if writing.croissant:
             write_croissant(dataset, destination)
     return dataset, layout
-
-
-def _convert_on_disk(source: Path, destination: Path, reading: ReadOptions, writing: WriteOptions) -> Dataset:
-    """Convert a folder to a bundle; the graph is built on disk beside the bundle, never in memory."""
-    refuse_existing(destination, overwrite=writing.overwrite)
-    problems, on_progress = Problems(), writing.on_progress
-    with scratch_folder(destination) as scratch:
-        staging = Staging(scratch, writing.memory, on_progress)
-        dataset = problems.require(read_folder(source, reading, problems, staging=staging), source)
-        on_progress("writing the bundle", 0, 1)
-        write_bundle(dataset, destination, overwrite=writing.overwrite)
-    on_progress("writing the bundle", 1, 1)
-    return open_own_bundle(destination)
 
 
 def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, reading: ReadOptions) -> Dataset:
@@ -111,7 +106,6 @@ def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, r
             raise DataError("a bundle has its own task", where=str(source), hint=hint)
         return read_dataset(source, id_base=reading.id_base, labels=reading.labels)
     if reading.labels is not None and subgraphs is None:
-        raise DataError(
-            "a graph without subgraphs has no labels", where=str(source), hint="use --task with --subgraphs"
-        )
+        what = "a graph without subgraphs has no labels"
+        raise DataError(what, where=str(source), hint="use --task with --subgraphs")
     return read_tables(source, subgraphs, nodes=nodes, name=name, options=reading)

@@ -30,9 +30,8 @@ class Dataset:
     def __post_init__(self) -> None:
         nodes = self.subgraphs.nodes.values
         if len(nodes) and int(nodes.max()) >= self.graph.num_nodes:
-            what = f"node {int(nodes.max())} is not in the graph"
             hint = f"ids run 0..{self.graph.num_nodes - 1}"
-            raise DataError(what, where="subgraphs", hint=hint)
+            raise DataError(f"node {int(nodes.max())} is not in the graph", where="subgraphs", hint=hint)
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {self.graph!r}, {self.subgraphs!r})"

@@ -21,7 +21,7 @@ from subgnn.data.graph import Dropped, Graph, dropped_line, other_weights_line
 from subgnn.data.strings import NodeNames
 from subgnn.data.values import MAX_NODES
 from subgnn.errors import DataError, warn
-from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, other_weights, record_edges
+from subgnn.kernels.build_csr import CELL, CELL_BITS, FLIPPED, bucket_rows, other_weights
 from subgnn.parallel.progress import OnProgress, ignore
 
 MEMORY = 2 * 10**9
@@ -39,7 +39,7 @@ class _Plan:
 
     rows: NDArray[np.int64]
     places: NDArray[np.int64]
-    of_cell: NDArray[np.int32]
+    of_cell: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.rows) - 1
@@ -82,7 +82,12 @@ class EdgeStore:
         if self.num_nodes > len(self._leaving) * CELL:
             more = max(-(-self.num_nodes // CELL), 2 * len(self._leaving)) - len(self._leaving)
             self._leaving, self._entering = np.pad(self._leaving, (0, more)), np.pad(self._entering, (0, more))
-        records = record_edges(tails, heads, single, leaving=self._leaving, entering=self._entering)
+        kept = tails != heads
+        ends = tails[kept], heads[kept]
+        for counts, nodes in zip((self._leaving, self._entering), ends, strict=True):
+            counts += np.bincount(nodes >> CELL_BITS, minlength=len(counts))
+        bits = [] if single is None else [single.view(np.uint32)[kept]]
+        records = np.stack([*ends, *bits], axis=1).astype(np.uint32)
         self._width = records.shape[1]
         self._loops += len(tails) - len(records)
         with self._open("edges", "ab") as file:
@@ -101,8 +106,7 @@ class EdgeStore:
             warn(dropped_line(self._loops, repeats))
         if others:
             count = sum(found[0] for found in others)  # an undirected edge is in two rows
-            line = other_weights_line(count if directed else count // 2, others[0][1], names, "first")
-            warn(line)
+            warn(other_weights_line(count if directed else count // 2, others[0][1], names, "first"))
         rows = self._map("offsets", np.int64), self._map("neighbors", np.int32)
         weights = self._map("weights", np.float32) if self._width == 3 else None
         return Graph(*rows, weights, names=names, directed=directed, dropped=Dropped(self._loops, repeats))
@@ -120,32 +124,33 @@ class EdgeStore:
         while cuts[-1] < num_cells:
             fits = int(np.searchsorted(ends, ends[cuts[-1]] + most, "right")) - 1
             cuts.append(min(max(fits, cuts[-1] + 1), cuts[-1] + widest, num_cells))
-        of_cell = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
+        of_cell = np.repeat(np.arange(len(cuts) - 1, dtype=np.min_scalar_type(len(cuts))), np.diff(cuts))
         return _Plan(np.minimum(np.array(cuts, np.int64) * CELL, n), ends[cuts], of_cell)
 
     def _records(self) -> Iterator[NDArray[np.uint32]]:
-        """The stored records, in chunks."""
         most = max(1, self.memory // 4 // _BYTES_PER_EDGE)
         with self._open("edges", "rb") as file:
-            while True:
-                piece = np.fromfile(file, np.uint32, min(most, 2**22) * max(2, self._width))
-                if not len(piece):
-                    return
+            while len(piece := np.fromfile(file, np.uint32, min(most, 2**22) * max(2, self._width))):
                 yield piece.reshape(-1, self._width)
 
     def _distribute(self, plan: _Plan, *, both: bool) -> None:
-        """Write every record to its bucket, in the order of edges."""
         fill, done, total = plan.places[:-1].copy(), 0, self.num_edges - self._loops
         with self._open("buckets", "wb") as file:
             for records in self._records():
                 self.on_progress("distributing edges", done, total)
-                sorted_records, ends = distribute(records, plan.of_cell, len(plan), both=both)
+                done += len(records)
+                if both:
+                    turned = records.copy()
+                    turned[:, 0], turned[:, 1] = records[:, 1], records[:, 0] | FLIPPED
+                    records = np.stack([records, turned], axis=1).reshape(-1, self._width)
+                buckets = plan.of_cell[records[:, 0] >> CELL_BITS]
+                sorted_records = records[np.argsort(buckets, kind="stable")]
+                ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=len(plan)))])
                 for bucket in np.flatnonzero(np.diff(ends)):
                     piece, place = sorted_records[ends[bucket] : ends[bucket + 1]], int(fill[bucket]) * 4 * self._width
                     file.seek(place)
                     file.write(piece.data)
                     fill[bucket] += len(piece)
-                done += len(records)
         self.on_progress("distributing edges", done, total)
 
     def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int, list[_OtherWeights]]:
@@ -174,10 +179,9 @@ class EdgeStore:
                 mirrored += both
                 if self._width == 3 and len(neighbors) < len(records):
                     heads, given = (records[:, 1] & _ID).astype(np.int32), records[:, 2].copy().view(np.float32)
-                    rows = offsets, neighbors, weights
-                    count, edge, at = other_weights(rows, records[:, 0] - first, heads, given)
-                    example = int(records[edge, 0]), int(heads[edge]), float(weights[at]), float(given[edge])
-                    others += [(count, example)] if count else []
+                    tails, rows = (records[:, 0] - first).astype(np.int32), (offsets, neighbors, weights)
+                    count, (tail, head, kept, other) = other_weights(rows, tails, heads, given)
+                    others += [(count, (tail + first, head, kept, other))] if count else []
         self.on_progress("sorting rows", total, total)
         return entries, mirrored, others
 
@@ -186,6 +190,4 @@ class EdgeStore:
 
     def _map(self, name: str, dtype: Any) -> NDArray[Any]:
         path = self._folder / name
-        if path.stat().st_size == 0:
-            return np.empty(0, dtype)
-        return np.memmap(path, dtype, mode="r").view(np.ndarray)
+        return np.memmap(path, dtype, mode="r").view(np.ndarray) if path.stat().st_size else np.empty(0, dtype)

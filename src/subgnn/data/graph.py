@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ ATTRIBUTES = {
     "features": "node features",
 }
 """What a graph may have beside nodes and edges, in words: a model says which of them it uses."""
-
 
 Repeated = Literal["first", "last", "sum", "mean", "max", "count"]
 """What becomes of the weights of edges that join the same two nodes."""
@@ -127,7 +126,12 @@ class Graph:
         given = _Edges(u, v, checked_weights, None if times is None else check_times(times, len(u)))
         codes, kinds = (None, ()) if types is None else check_types(types, len(u))
         n = check_num_nodes(u, v, num_nodes, features, names)
-        how = _check_repeated(repeated, weighted=weights is not None)
+        if repeated not in (None, *get_args(Repeated)):
+            raise DataError(excerpt(str(repeated)), where="--repeated", hint=choices(str(repeated), get_args(Repeated)))
+        if repeated not in (None, "first", "count") and weights is None:
+            what = f"the edges have no weights to take the {repeated} of"
+            raise DataError(what, where="--repeated", hint="name the column of weights, or pass --repeated count")
+        how: Repeated = repeated or "first"
         if how == "count":
             given = replace(given, weights=np.ones(len(u), np.float32))
         if codes is not None:
@@ -148,9 +152,8 @@ class Graph:
             lines.append(f"{repeats:,} repeated edge{'s' * (repeats > 1)} joined: the weight is the {how} of theirs")
         for line in lines:
             warn(line)
-        if features is not None:
-            features = check_features(features, n)
-            features = features.copy() if features.flags.writeable else features  # which the caller could still change
+        if features is not None and (features := check_features(features, n)).flags.writeable:
+            features = features.copy()  # which the caller could still change
         return replace(graph, features=features, names=names, dropped=Dropped(loops, repeats))
 
     def __repr__(self) -> str:
@@ -396,9 +399,8 @@ class _Edges:
             again = np.ones(len(edges.tails), np.bool_)
             again[places] = False
             u, v, w = edges.tails[again], edges.heads[again], edges.weights[again]
-            count, first, at = other_weights((offsets, neighbors, weights), u, v, w)
+            count, edge = other_weights((offsets, neighbors, weights), u, v, w)
             if count:
-                edge = int(u[first]), int(v[first]), float(weights[at]), float(w[first])
                 line = other_weights_line(count, edge, names, "first" if self.times is None else "earliest")
                 lines.append(f"{line}{TO_JOIN} --repeated sum (or mean, max, last, count)")
         return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
@@ -420,14 +422,3 @@ def other_weights_line(count: int, edge: tuple[int, int, float, float], names: N
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
     return f"{count:,} repeated edges have different weights; the {kept} is kept ({example})"
-
-
-def _check_repeated(how: str | None, *, weighted: bool) -> Repeated:
-    """How repeated edges are joined."""
-    for one in get_args(Repeated):
-        if one == (how or "first"):
-            if one not in ("first", "count") and not weighted:
-                what = f"the edges have no weights to take the {one} of"
-                raise DataError(what, where="--repeated", hint="name the column of weights, or pass --repeated count")
-            return cast("Repeated", one)
-    raise DataError(f"{excerpt(str(how))}", where="--repeated", hint=choices(str(how), get_args(Repeated)))

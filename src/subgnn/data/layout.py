@@ -52,13 +52,9 @@ class Layout:
     num_border: int
     num_inside_edges: int
 
-    def count(self, role: Role) -> int:
-        """The number of drawn nodes of a role."""
-        return self.roles.count(role)
-
     def summary(self) -> str:
         """Sizes of the subgraph and its border, and how many of their nodes are drawn where that is not all."""
-        drawn = {"node": self.count("inside"), "border node": self.count("border")}
+        drawn = {"node": self.roles.count("inside"), "border node": self.roles.count("border")}
         sizes = {"node": self.size, "component": self.num_components, "border node": self.num_border}
         text = ", ".join(f"{size:,} {word}{'' if size == 1 else 's'}" for word, size in sizes.items())
         fewer = [f"{shown} of the {word}s are drawn" for word, shown in drawn.items() if shown < sizes[word]]
@@ -85,16 +81,15 @@ def lay_out(
     chosen = np.sort(choose_border(border, links, anchors, max_border))
     far = np.setdiff1d(np.array(sorted(anchors), np.int64), np.concatenate([nodes, border]))
     far = far[: max(0, max_border - len(chosen))]
-    drawn = np.concatenate([inside, chosen, far]).astype(np.int64)
+    drawn = np.concatenate([inside, chosen, far])
     components = induced_components(*graph.csr, Ragged.from_rows([nodes])).nodes
     component_of = dict(zip(components.values.tolist(), components.row_ids.tolist(), strict=True))
     links_of = dict(zip(border.tolist(), links.tolist(), strict=True))
-    counts: dict[Role, int] = {"inside": len(inside), "border": len(chosen), "anchor": len(far)}
-    roles = [role for role, count in counts.items() for _ in range(count)]
+    roles = np.repeat(["inside", "border", "anchor"], [len(inside), len(chosen), len(far)])
     edges, ends_outside = _edges(graph, drawn, len(inside))
     return Layout(
         nodes=drawn,
-        roles=tuple(roles),
+        roles=tuple(roles.tolist()),
         components=np.array([component_of.get(v, -1) for v in drawn.tolist()], np.int64),
         links=np.array([links_of.get(v, 0) for v in drawn.tolist()], np.int64),
         positions=_positions(edges, ends_outside, len(inside), len(chosen), len(far)),
@@ -127,17 +122,12 @@ def choose_border(
 
 
 def _edges(graph: Graph, drawn: NDArray[np.int64], inside: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Edges among drawn nodes, those of the subgraph first, then those across its border."""
     index = {node: i for i, node in enumerate(drawn.tolist())}
-    ranked = []
-    for node, i in index.items():
-        row = graph.neighbors_of(node)
-        for other in row[np.isin(row, drawn)].tolist():
-            if node < other:
-                ranked.append(((i >= inside) + (index[other] >= inside), node, other))
-    ranked.sort()
-    pairs = [(index[a], index[b]) for _, a, b in ranked]
-    return np.array(pairs, np.int64).reshape(-1, 2), np.array([rank for rank, _, _ in ranked], np.int64)
+    rows = {node: np.intersect1d(graph.neighbors_of(node), drawn).tolist() for node in index}
+    pairs = ((a, b) for a, row in rows.items() for b in row if a < b)
+    ranked = sorted(((index[a] >= inside) + (index[b] >= inside), a, b) for a, b in pairs)
+    places = np.array([(index[a], index[b]) for _, a, b in ranked], np.int64).reshape(-1, 2)
+    return places, np.array([rank for rank, _, _ in ranked], np.int64)
 
 
 def _positions(

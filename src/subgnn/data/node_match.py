@@ -17,6 +17,7 @@ from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
+from subgnn.kernels.build_csr import entries_at
 from subgnn.ragged import Ragged
 
 _MOST_EDGES = 2**20  # that are kept to count with; of more, a sample
@@ -30,9 +31,8 @@ def matchable(dataset: Dataset) -> Dataset:
     tails, heads = _some_edges(graph)
     names = graph.names and NodeNames({graph.names.primary_column: graph.names.primary})
     kept = Graph.from_edges(tails, heads, num_nodes=graph.num_nodes, directed=graph.directed, names=names)
-    return Dataset(
-        dataset.name, kept, dataset.subgraphs, {_EDGES: graph.num_edges, _ATTRIBUTES: list(graph.attributes)}
-    )
+    card = {_EDGES: graph.num_edges, _ATTRIBUTES: list(graph.attributes)}
+    return Dataset(dataset.name, kept, dataset.subgraphs, card)
 
 
 def _some_edges(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -77,25 +77,21 @@ class NodeMatch:
             hint = "give a graph that has them, read in the same way; subgnn data convert turns tables into a dataset"
             raise DataError(f"the run's graph has {words}, but this one has none", where=_WHERE, hint=hint)
         notes: list[str] = []
-        new = _without(
-            new,
-            [name for name in new.attributes if name not in (*old.card.get(_ATTRIBUTES, before.attributes), "times")],
-            notes,
-        )
+        new = _without(new, [name for name in new.attributes if name not in (*attributes, "times")], notes)
         if before.names is None or new.names is None:
             rows = np.arange(before.num_nodes)
             places = np.where(rows < new.num_nodes, rows, -1)
         else:
             places = _places_of_names(before.names.primary, new.names.primary)
         if not (places >= 0).any():
+            what = "no node of this graph is in the graph that the run was trained on"
             hint = "give the graph that the run was trained on, or one that has nodes in common with it"
-            raise DataError(
-                "no node of this graph is in the graph that the run was trained on", where=_WHERE, hint=hint
-            )
+            raise DataError(what, where=_WHERE, hint=hint)
         tails, heads = (places[ends] for ends in _some_edges(before))
         there = np.zeros(len(tails), bool)
         both = (tails >= 0) & (heads >= 0)
-        there[both] = _has_edges(new, tails[both], heads[both])
+        entries = np.ones(len(new.neighbors), bool)
+        there[both] = entries_at(*new.csr, entries, tails[both], heads[both])
         total = int(old.card.get(_EDGES, before.num_edges))
         same = round(total * float(there.mean())) if len(there) else 0
         counts = same, max(0, new.num_edges - same), total - same
@@ -145,8 +141,7 @@ class NodeMatch:
         """
         if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < self.num_old:
             raise ValueError("it holds a node that is not in the graph")
-        found: NDArray[np.int64] = self.places[nodes]
-        return found
+        return np.asarray(self.places[nodes])
 
     def node_sets(self, nodes: Ragged) -> Ragged:
         """Sets of old nodes as sorted sets of new ones, without nodes that are gone; a set may be empty."""
@@ -231,17 +226,3 @@ def _places_of_names(old: Strings, new: Strings) -> NDArray[np.int64]:
     clear = (found >= 0) & unique(before, old)
     clear[clear] = unique(after, new)[found[clear]]
     return np.where(clear, found, -1)
-
-
-def _has_edges(graph: Graph, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether pairs of nodes are edges: a binary search in each row, in all rows at once."""
-    low, high = graph.offsets[tails], graph.offsets[tails + 1]
-    end = high.copy()
-    while (open_rows := low < high).any():
-        middle = (low + high) // 2
-        below = open_rows.copy()
-        below[open_rows] = graph.neighbors[middle[open_rows]] < heads[open_rows]
-        low, high = np.where(below, middle + 1, low), np.where(below | ~open_rows, high, middle)
-    found = low < end
-    found[found] = graph.neighbors[low[found]] == heads[found]
-    return found

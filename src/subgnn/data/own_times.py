@@ -51,9 +51,7 @@ def snapshot_step(graph: Graph, times: NDArray[Any]) -> float:
     return float(times.max() - times.min()) / most
 
 
-@lru_cache(maxsize=16)
-def _until(graph: Graph, time: float) -> Graph:
-    return graph.until(time)
+_until = lru_cache(maxsize=16)(Graph.until)
 
 
 def at_own_times(

@@ -21,20 +21,16 @@ class MappedGraph:
     path: str
     graph_hash: str
 
+    @lru_cache(maxsize=1)  # noqa: B019 - one graph for the life of a worker
     def get(self) -> Graph:
         """The graph; an error if the worker's machine has no bundle at this path, or one with a different graph."""
-        return _mapped(self.path, self.graph_hash)
-
-
-@lru_cache(maxsize=1)
-def _mapped(path: str, graph_hash: str) -> Graph:
-    hint = "put the bundle at this path on every machine, or give a folder, whose graph is sent to the workers"
-    if not Path(path).is_file():
-        raise DataError(f"there is no such file on {gethostname()}", where=path, hint=hint)
-    graph = read_dataset(path).graph
-    if graph.content_hash != graph_hash:
-        raise DataError(f"the file on {gethostname()} holds a different graph", where=path, hint=hint)
-    return graph
+        hint = "put the bundle at this path on every machine, or give a folder, whose graph is sent to the workers"
+        if not Path(self.path).is_file():
+            raise DataError(f"there is no such file on {gethostname()}", where=self.path, hint=hint)
+        graph = read_dataset(self.path).graph
+        if graph.content_hash != self.graph_hash:
+            raise DataError(f"the file on {gethostname()} holds a different graph", where=self.path, hint=hint)
+        return graph
 
 
 def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None, with_names: bool = False) -> Shared[Graph]:

@@ -147,8 +147,7 @@ def _read_parts(
         labelled = {"task": task, "targets": targets, "classes": classes, "splits": splits}
         subgraphs = replace(_subgraph_set(members, nodes), **labelled)
         single_classes(subgraphs)
-        drawn = draw_split and subgraphs.splits is None
-        if drawn:
+        if drawn := draw_split and subgraphs.splits is None:
             subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:
         where = members.where if error.where == "labels" else error.where
@@ -158,16 +157,14 @@ def _read_parts(
         told.insert(0, f"{matched.repeated} repeated nodes in subgraphs; each counts once")
     if drawn:
         shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
-        told.append(
-            f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws a different one"
-        )
+        drew = f"drew one, stratified {shares}, seed {seed}"
+        told.append(f"no column 'split': {drew}; subgnn data split draws a different one")
     for line in told:
         warn(f"{members.where}: {line}")
     return subgraphs, unlabelled
 
 
 def _subgraph_set(members: Members, nodes: Ragged) -> SubgraphSet:
-    """Subgraphs without labels, with their names, times and further columns."""
     names = Strings.of(members.names) if members.named else None
     columns = {title: values for title, values in members.others.items() if title in members.titles}
     return SubgraphSet(nodes, names=names, times=members.times, columns=columns)
@@ -199,8 +196,8 @@ def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> An
     for i, (split, text) in enumerate(zip(found, members.splits, strict=True)):
         if split not in SPLITS:
             found[i] = SPLITS[0]
-            what, hint = f"unknown split {excerpt(text)}", choices(text, SPLITS)
-            what, hint = (what, hint) if text else ("the split is missing", "fill or drop empty cells")
+            what = f"unknown split {excerpt(text)}" if text else "the split is missing"
+            hint = choices(text, SPLITS) if text else "fill or drop empty cells"
             options.refuse(DataError(what, where=members.place(i), hint=hint))
     for split in SPLITS if whole else ():
         if split not in found:

@@ -36,8 +36,7 @@ _NAMED, _BINS, _TINY = 5, 10, 1e-9
 
 def exchange_val_and_test(subgraphs: SubgraphSet) -> SubgraphSet:
     """The subgraphs, which must have a split, with val and test exchanged."""
-    exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
-    return replace(subgraphs, splits=exchanged[np.asarray(subgraphs.splits)])
+    return replace(subgraphs, splits=np.array([0, 2, 1], np.int8)[np.asarray(subgraphs.splits)])
 
 
 def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
@@ -88,9 +87,8 @@ def split_subgraphs(
         chosen = assign_units(sizes, fractions, rng, even=method == "group")
     else:
         if subgraphs.targets is None:
-            raise DataError(
-                "the subgraphs have no labels", where="method", hint="without labels, random and group are accepted"
-            )
+            hint = "without labels, random and group are accepted"
+            raise DataError("the subgraphs have no labels", where="method", hint=hint)
         labels = one_hot(subgraphs.targets)
         counts = np.zeros((len(sizes), labels.shape[1]), np.int64)
         np.add.at(counts, unit, labels)
@@ -146,7 +144,6 @@ def _elsewhere(splits: NDArray[np.int8], values: Ragged) -> tuple[NDArray[np.int
 
 
 def _repeated(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Iterator[tuple[str, str]]:
-    """Equal nodes, and groups, in several splits."""
     names, groups = subgraphs.names, subgraphs.groups
     rows, firsts = _elsewhere(splits, subgraphs.nodes)
     if len(rows):
@@ -229,8 +226,7 @@ def first_held_out(subgraphs: SubgraphSet) -> float | None:
     train = subgraphs.splits == SPLITS.index("train")
     if train.all() or not train.any() or subgraphs.times[train].max() >= (first := subgraphs.times[~train].min()):
         return None
-    found: float = first.item()
-    return found
+    return float(first) if subgraphs.times.dtype.kind == "f" else int(first)
 
 
 def looks_ahead(graph: Graph, subgraphs: SubgraphSet) -> bool:
@@ -307,8 +303,7 @@ class _Capacity:
     def open(self, size: int) -> NDArray[np.bool_]:
         """Of those, the ones with room for a unit of this size, else the one with most capacity."""
         candidates = self.candidates()
-        fits: NDArray[np.bool_] = candidates & (self.left >= size)
-        return fits if fits.any() else candidates & (self.left == self.left[candidates].max())
+        return np.asarray(candidates & (self.left >= min(size, self.left[candidates].max())))
 
     def take(self, split: int, size: int) -> None:
         self.left[split] -= size
@@ -316,10 +311,9 @@ class _Capacity:
         self.waiting -= 1
 
 
-def _large_first(sizes: NDArray[np.int64], rng: np.random.Generator) -> list[int]:
+def _large_first(sizes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     shuffled = rng.permutation(len(sizes))
-    found: list[int] = shuffled[np.argsort(-sizes[shuffled], kind="stable")].tolist()
-    return found
+    return shuffled[np.argsort(-sizes[shuffled], kind="stable")]
 
 
 def assign_units(

@@ -151,20 +151,19 @@ class NodeNames(Sequence[str]):
     @cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """Nodes by name, by value of another column, and by alias; -1 for a value of two nodes."""
-        others: dict[str, int] = {}
-        aliases: dict[str, int] = {}
+        primary, others, aliases = dict[str, int](), dict[str, int](), dict[str, int]()
         for title, column in self.columns.items():
-            if title == self.primary_column:
-                continue
-            if title == ALIASES:
-                for node, joined in enumerate(column):
-                    for alias in joined.split("|"):
-                        if (alias := alias.strip()) and aliases.setdefault(alias, node) != node:
-                            aliases[alias] = -1
-                continue
-            numbers = [text for text in column if is_number(text)]
-            _gather(column, others, digits=len(numbers) == len(set(numbers)))
-        return _gather(self.primary, {}, digits=True), others, aliases
+            rows = ((name.strip(), node) for node, names in enumerate(column) for name in names.split("|"))
+            found = aliases
+            if title == self.primary_column or title != ALIASES:
+                numbers = [text for text in column if is_number(text)]
+                keeps = title == self.primary_column or len(numbers) == len(set(numbers))
+                rows = ((name, node) for node, name in enumerate(column) if keeps or not is_number(name))
+                found = primary if title == self.primary_column else others
+            for name, node in rows:
+                if name and found.setdefault(name, node) != node:
+                    found[name] = -1
+        return primary, others, aliases
 
     def is_alias(self, text: str) -> bool:
         """Whether a text finds a node only by its aliases."""
@@ -229,13 +228,6 @@ def several_nodes(text: str, names: NodeNames | None) -> DataError:
     shown = ", ".join(f"#{row}" for row in shared[:5]) + (", ..." if len(shared) > 5 else "")
     hint = f"write the row number of one of them: {shown}" if shown else "write it with the same case as in the graph"
     return DataError(f"{excerpt(text)} names several nodes", hint=hint)
-
-
-def _gather(column: Strings, ids: dict[str, int], *, digits: bool) -> dict[str, int]:
-    for node, name in enumerate(column):
-        if name and (digits or not is_number(name)) and ids.setdefault(name, node) != node:
-            ids[name] = -1
-    return ids
 
 
 def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int | None:

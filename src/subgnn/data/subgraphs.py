@@ -143,9 +143,8 @@ class SubgraphSet:
             if row.size and len(rows) >= len(nodes) and np.isin(row, rows[i]).any():
                 raise both_present_and_absent(str(np.intersect1d(row, rows[i])[0]), f"subgraph {i}")
             if row.dtype.kind not in "iu":
-                raise DataError(
-                    f"the node ids have type {row.dtype}", where=f"subgraph {i}", hint="integers are accepted"
-                )
+                what = f"the node ids have type {row.dtype}"
+                raise DataError(what, where=f"subgraph {i}", hint="integers are accepted")
             if row.size and (row[0] < 0 or row[-1] >= num_nodes):
                 what = f"node {row[0] if row[0] < 0 else row[-1]} is not in the graph"
                 raise DataError(what, where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}")
@@ -157,11 +156,9 @@ class SubgraphSet:
         for i, split in enumerate(splits or ()):
             if split not in SPLITS:
                 raise DataError(f"unknown split '{split}'", where=f"subgraph {i}", hint=choices(str(split), SPLITS))
-        found = Ragged.from_rows(rows[: len(nodes)])
+        lacking = None if absent is None else Ragged.from_rows(rows[len(nodes) :])
         return cls(
-            found
-            if absent is None
-            else NodeSets(found.values, found.offsets, None, Ragged.from_rows(rows[len(nodes) :])),
+            with_absent(Ragged.from_rows(rows[: len(nodes)]), lacking),
             *encode_labels(labels, task),
             None if splits is None else np.array([SPLITS.index(split) for split in splits], np.int8),
             None if names is None else Strings.of(names),
@@ -210,13 +207,13 @@ class SubgraphSet:
     def take(self, rows: NDArray[np.int64] | Sequence[int]) -> SubgraphSet:
         """The chosen subgraphs, in the given order; classes stay as they are."""
         index = np.asarray(rows, np.int64)
-        targets, splits, times = (
-            None if column is None else column[index] for column in (self.targets, self.splits, self.times)
-        )
-        names, groups = (None if column is None else column.take(index) for column in (self.names, self.groups))
-        columns = {title: [values[row] for row in index] for title, values in self.columns.items()}
-        kept: dict[str, Any] = {"names": names, "groups": groups, "times": times, "columns": columns}
-        return replace(self, nodes=self.nodes.take(index), targets=targets, splits=splits, **kept)
+        kept: dict[str, Any] = {"nodes": self.nodes.take(index)}
+        kept["columns"] = {title: [values[row] for row in index] for title, values in self.columns.items()}
+        for name in ("targets", "splits", "times", "names", "groups"):
+            column = getattr(self, name)
+            if column is not None:
+                kept[name] = column.take(index) if isinstance(column, Strings) else column[index]
+        return replace(self, **kept)
 
     def label_text(self, row: int) -> str:
         """The label as it is written in subgraphs.tsv."""
@@ -272,9 +269,8 @@ def encode_labels(
     if labels is None or task == "unlabelled":
         return "unlabelled", None, ()
     for i, label in enumerate(labels):
-        if any(
-            not one if keep_na else is_missing(str(one)) for one in (label if isinstance(label, _SEVERAL) else [label])
-        ):
+        several = label if isinstance(label, _SEVERAL) else [label]
+        if any(not one if keep_na else is_missing(str(one)) for one in several):
             raise DataError("the label is missing", where=where(i), hint="give every subgraph one, or none at all")
     if task == "multi-label" or (task is None and any(isinstance(x, _SEVERAL) for x in labels)):
         lists = [list(x) if isinstance(x, _SEVERAL) else [x] for x in labels]
@@ -284,7 +280,11 @@ def encode_labels(
             targets[i, [place[str(c)] for c in row]] = 1
         return "multi-label", targets, classes
     texts = [str(x) for x in labels]
-    if task == "regression" or (task is None and _real_valued(texts)):
+    # Some are not whole; beyond 2^53 every float is whole, so there the digits decide.
+    real = all(map(_is_real, texts)) and any(
+        not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts
+    )
+    if task == "regression" or (task is None and real):
         return "regression", _real_targets(texts, where), ()
     classes, place = _classes(texts)
     codes = np.array([place[t] for t in texts], np.int32)
@@ -337,13 +337,6 @@ def _is_real(text: str) -> bool:
     return parse_number(text) is not None
 
 
-def _real_valued(texts: list[str]) -> bool:
-    """Whether all are numbers and some are not whole; beyond 2^53 every float is whole, so there the digits decide."""
-    return all(map(_is_real, texts)) and any(
-        not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts
-    )
-
-
 def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
     out = np.empty(len(texts))
     for i, text in enumerate(texts):
@@ -351,11 +344,11 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
         if value is None:
             what = f"label {excerpt(text)} is not a number"
             raise DataError(what, where=where(i), hint="regression needs real values")
-        out[i] = value
-        if not abs(out[i]) <= LARGEST_LABEL:
+        if not abs(value) <= LARGEST_LABEL:
             hint = f"accepted: from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}; give the labels in a larger unit"
-            hint = hint if np.isfinite(out[i]) else "a finite number is needed"
+            hint = hint if np.isfinite(value) else "a finite number is needed"
             raise DataError(f"label {excerpt(text)}", where=where(i), hint=hint)
+        out[i] = value
     return out
 
 

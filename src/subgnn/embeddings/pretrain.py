@@ -139,8 +139,6 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
 
 
 class _Fitting:
-    """An encoder that is fitted to the edges of a split graph."""
-
     def __init__(
         self, encoder: Encoder, sampler: Sampler, split: EdgeSplit, settings: PretrainSettings, device: str
     ) -> None:
@@ -171,7 +169,6 @@ class _Fitting:
                     break
 
     def _train_epoch(self, epoch: int) -> float:
-        """Take the steps of an epoch; returns the mean loss."""
         settings, device = self.settings, self.fabric.device
         torch.manual_seed(stream_key(settings.seed, f"pretrain/dropout/{epoch}"))
         self.wrapped.train()

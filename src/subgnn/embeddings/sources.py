@@ -189,7 +189,6 @@ def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[
 
 
 def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """The same directions, with a root mean square of ``scale`` over all numbers."""
     size = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64))))
     return vectors * np.float32(scale / size) if size > 0 else vectors
 

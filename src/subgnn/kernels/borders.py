@@ -243,7 +243,6 @@ def heaviest_borders(
 
 @compiled
 def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> tuple[Array, Array]:
-    """The nodes of a border, in rising order, and their weights."""
     offsets, neighbors = graph
     of_member, of_border = powers
     edges = 0

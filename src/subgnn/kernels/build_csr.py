@@ -23,7 +23,7 @@ from subgnn.ragged import Ragged
 
 CELL_BITS = 8
 CELL = 1 << CELL_BITS
-_FLIPPED, _ID = np.uint32(1 << 31), np.uint32((1 << 31) - 1)
+FLIPPED, _ID = np.uint32(1 << 31), np.uint32((1 << 31) - 1)
 _SHORT = 48
 _MOST_RECORDS = 2**31
 
@@ -44,7 +44,7 @@ def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, A
     """
     records = np.empty((len(tails), 2, 2), np.uint32)
     records[:, 0, 0], records[:, 0, 1], records[:, 1, 0] = tails, heads, heads
-    records[:, 1, 1] = np.asarray(tails).astype(np.uint32) | _FLIPPED
+    records[:, 1, 1] = np.asarray(tails).astype(np.uint32) | FLIPPED
     offsets, neighbors, places, mirrored = _sorted_rows(records.reshape(-1, 2), num_nodes)
     return offsets, neighbors, places >> 1, mirrored
 
@@ -68,88 +68,23 @@ def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) ->
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data
 
 
-@compiled
-def _other_weights(
-    offsets: Array, neighbors: Array, kept: Array, tails: Array, heads: Array, weights: Array
-) -> tuple[int, int, int]:
-    count, first, at = 0, -1, -1
-    for i in range(len(tails)):
-        begin, end = offsets[tails[i]], offsets[tails[i] + 1]
-        place = begin + np.searchsorted(neighbors[begin:end], heads[i])
-        if kept[place] != weights[i]:
-            if count == 0:
-                first, at = i, place
-            count += 1
-    return count, first, at
+def entries_at(offsets: Array, neighbors: Array, values: Array, tails: Array, heads: Array) -> Array:
+    """The value of the entry of each edge; 0 if the rows do not have it."""
+    shape = len(offsets) - 1, 2**31 - 1
+    return np.asarray(scipy.sparse.csr_array((values, neighbors, offsets), shape=shape)[tails, heads])
 
 
-def other_weights(rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array) -> tuple[int, int, int]:
-    """The edges that repeat an earlier one with a weight other than the one kept for their pair.
+def other_weights(
+    rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array
+) -> tuple[int, tuple[int, int, float, float]]:
+    """The number of edges with a weight other than that of their pair in ``rows``; and of the first, ends and both.
 
-    Returns their number, the place of the first of them, and the place of its entry in ``rows``, the offsets, neighbors
-    and weights of the graph that is made of the edges.
+    ``rows`` are the offsets, neighbors and weights of the graph that is made of the edges.
     """
-    offsets, neighbors = frozen(rows[0], np.int64), frozen(rows[1], np.int32)
-    ends = frozen(tails, np.int32), frozen(heads, np.int32)
-    return _other_weights(offsets, neighbors, frozen(rows[2], np.float32), *ends, frozen(weights, np.float32))
-
-
-@compiled
-def _record(tails: Array, heads: Array, weights: Array, leaving: Array, entering: Array) -> Array:
-    width = 3 if len(weights) else 2
-    records = np.empty((len(tails), width), np.uint32)
-    count = 0
-    for i in range(len(tails)):
-        if tails[i] == heads[i]:
-            continue
-        records[count, 0], records[count, 1] = tails[i], heads[i]
-        if width == 3:
-            records[count, 2] = weights[i]
-        count += 1
-        leaving[tails[i] >> CELL_BITS] += 1
-        entering[heads[i] >> CELL_BITS] += 1
-    return records[:count]
-
-
-def record_edges(tails: Array, heads: Array, weights: Array | None, *, leaving: Array, entering: Array) -> Array:
-    """Records (kept, 2 or 3) of the edges that are not self loops, in their order.
-
-    The edges that leave and enter a cell are added to ``leaving`` and ``entering`` (cells,), long enough for every
-    node.
-    """
-    bits = np.empty(0, np.uint32) if weights is None else np.ascontiguousarray(weights, np.float32).view(np.uint32)
-    return _record(frozen(tails, np.int32), frozen(heads, np.int32), frozen(bits, np.uint32), leaving, entering)
-
-
-@compiled
-def _distribute(records: Array, buckets: Array, num_buckets: int, both: bool) -> tuple[Array, Array]:
-    offsets = np.zeros(num_buckets + 1, np.int64)
-    for i in range(len(records)):
-        offsets[buckets[records[i, 0] >> CELL_BITS] + 1] += 1
-        if both:
-            offsets[buckets[records[i, 1] >> CELL_BITS] + 1] += 1
-    for b in range(num_buckets):
-        offsets[b + 1] += offsets[b]
-    fill = offsets[:-1].copy()
-    out = np.empty((offsets[-1], records.shape[1]), np.uint32)
-    for i in range(len(records)):
-        tail, head = records[i, 0], records[i, 1]
-        for _ in range(2 if both else 1):
-            b = buckets[(tail & _ID) >> CELL_BITS]
-            out[fill[b], 0], out[fill[b], 1] = tail & _ID, head
-            if records.shape[1] == 3:
-                out[fill[b], 2] = records[i, 2]
-            fill[b] += 1
-            tail, head = head, np.uint32(tail | _FLIPPED)
-    return out, offsets
-
-
-def distribute(records: Array, buckets: Array, num_buckets: int, *, both: bool) -> tuple[Array, Array]:
-    """Records by the bucket of their row, those of a bucket in the order they came in; and where each bucket begins.
-
-    ``buckets`` (cells,) has the bucket of each cell. With ``both``, edges are also written as read from their heads.
-    """
-    return _distribute(frozen(records, np.uint32), frozen(buckets, np.int32), num_buckets, both)
+    kept = entries_at(*rows, tails, heads)
+    others = np.flatnonzero(kept != weights)
+    first = others[0] if len(others) else 0
+    return len(others), (int(tails[first]), int(heads[first]), float(kept[first]), float(weights[first]))
 
 
 @compiled

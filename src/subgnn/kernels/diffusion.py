@@ -180,7 +180,6 @@ def push(
 
 @compiled
 def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tuple[Array, Array, Array, Array]:
-    """The same table with twice as many places."""
     size = 2 * len(keys)
     new_keys, new_stamp = np.full(size, -1, np.int32), np.zeros(size, np.int32)
     new_estimate, new_residual = np.zeros(size, np.float64), np.zeros(size, np.float64)

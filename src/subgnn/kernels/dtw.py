@@ -23,7 +23,6 @@ _FAR = np.inf
 
 @compiled
 def _costs(x: float, column: Array, ratio: bool, out: Array) -> None:
-    """Cost of pairing ``x`` with the value of each lane."""
     if ratio:
         for k in range(len(column)):
             high = max(x, column[k])

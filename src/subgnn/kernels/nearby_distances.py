@@ -43,7 +43,6 @@ def slot(keys: Array, node: int) -> Any:
 
 @compiled
 def _new_ball(size: int, cap: int) -> Ball:
-    """An empty ball with room for ``cap`` edges in tables of ``size``."""
     return np.full(size, -1, np.int32), np.empty(size, np.int32), np.empty(cap + 2, np.int32), np.zeros(5, np.int64)
 
 

@@ -56,7 +56,6 @@ def _count_lines(text: Array) -> int:
 
 @compiled
 def _parse_id(text: Array, begin: int, end: int) -> int:
-    """The id, or minus the kind of fault."""
     value: Any = 0
     for i in range(begin, end):
         if text[i] < _ZERO or text[i] > _NINE:
@@ -73,7 +72,6 @@ def _parse_id(text: Array, begin: int, end: int) -> int:
 
 @compiled
 def _is_word(text: Array, begin: int, end: int, word: Array) -> bool:
-    """Whether the token is that word, in upper or lower case."""
     if end - begin != len(word):
         return False
     for i in range(len(word)):

@@ -100,7 +100,6 @@ def _step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array)
 
 @compiled
 def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
-    """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
     for t in range(len(out)):
         node = np.int64(start)
         if t > 0:
@@ -158,7 +157,6 @@ def _empty_walks(count: int, each: int, length: int) -> Walks:
 
 
 def _true_steps(walks: Walks) -> Ragged:
-    """Keep the true steps of walks written into rows of equal length."""
     lengths, rows = walks[0].reshape(-1), walks[1].reshape(-1, walks[1].shape[-1])
     return Ragged.from_lengths(rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths)
 

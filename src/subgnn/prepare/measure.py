@@ -188,7 +188,6 @@ def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> N
 
 
 def _measure_own(work: Work, compare: Compare, subgraphs: Ragged, components: Components) -> list[SubchannelInputs]:
-    """One channel whose anchors are drawn for each component, for every layer."""
     channel = channel_of(work.channel)
     own = channel.sample_own(work, subgraphs, components)
     found = []

@@ -106,7 +106,7 @@ def draw(graph: Graph, subgraph: NDArray[np.int32], *, most: int, prepared: Prep
     """
     anchors = {} if prepared is None else _anchor_channels(prepared, max(1, most // 10))
     layout = lay_out(graph, subgraph, max_nodes=_MAX_NODES, max_border=most, anchors=anchors)
-    inside, border = layout.count("inside"), layout.count("border")
+    inside, border = layout.roles.count("inside"), layout.roles.count("border")
     shown = layout.nodes.tolist()
     at = layout.positions * max(_NODE_SPACING * np.sqrt(inside), _RING_SPACING * border, _LEAST_RADIUS)
     nodes = [

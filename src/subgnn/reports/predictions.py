@@ -208,7 +208,7 @@ def drawing_values(graph: Graph, layout: Layout, name: str) -> dict[str, Any]:
     Edges of a dense subgraph are thinned out and fainter.
     """
     at = layout.positions * (_SCALE, -_SCALE) + _HALF
-    radius = float(np.clip(26 / np.sqrt(max(1, layout.count("inside"))), 3, 7))
+    radius = float(np.clip(26 / np.sqrt(max(1, layout.roles.count("inside"))), 3, 7))
     circles = []
     for node, component, (x, y) in zip(layout.nodes.tolist(), layout.components.tolist(), at.tolist(), strict=True):
         title = f"node {node}" if graph.names is None else f"{cut(graph.names[node], _NAME)} (#{node})"

@@ -74,21 +74,13 @@ class ArrayFile:
 
     def verify(self) -> None:
         """Raise :class:`Damaged` unless the content matches its checksum."""
-        found = file_checksum(self.data)
-        if found is None or found != self.metadata.get("checksum"):
+        begin = 8 + len(_START)
+        digest = hashlib.sha256(self.data[:begin].tobytes() + _ZEROS.encode())
+        for at in range(begin + len(_ZEROS), len(self.data), _BLOCK):
+            digest.update(self.data[at : at + _BLOCK].data)
+        if self.data[8:begin].tobytes() != _START or digest.hexdigest() != self.metadata.get("checksum"):
             what, hint = "the content does not match its checksum", f"the file is damaged; {self.kind.again}"
             raise Damaged(what, where=self.where, hint=hint)
-
-
-def file_checksum(data: NDArray[np.uint8]) -> str | None:
-    """SHA-256 of the bytes of a file, with zeros in the place of its checksum; None if it has no such place."""
-    begin = 8 + len(_START)
-    if data[8:begin].tobytes() != _START:
-        return None
-    digest = hashlib.sha256(data[:begin].tobytes() + _ZEROS.encode())
-    for at in range(begin + len(_ZEROS), len(data), _BLOCK):
-        digest.update(data[at : at + _BLOCK].data)
-    return digest.hexdigest()
 
 
 def encode_arrays(
@@ -213,9 +205,7 @@ def save_state(state: dict[str, Any], path: Path, kind: Format) -> None:
             arrays[name] = value.detach().cpu().numpy()
             return {"tensor": name}
         if isinstance(value, dict):
-            return {
-                "dict": [[key, encode(inner, f"{name}.{key}" if name else str(key))] for key, inner in value.items()]
-            }
+            return {"dict": [[key, encode(inner, f"{name}.{key}".lstrip("."))] for key, inner in value.items()]}
         if isinstance(value, list | tuple):
             inner = [encode(one, f"{name}.{i}") for i, one in enumerate(value)]
             return inner if isinstance(value, list) else {"tuple": inner}

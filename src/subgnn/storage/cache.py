@@ -36,18 +36,14 @@ KINDS = {
 
 def cache_folder() -> Path:
     """``SUBGNN_CACHE`` if it is set, else ``subgnn`` in the user's cache folder."""
-    given = os.environ.get("SUBGNN_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "subgnn"
+    given, usual = os.environ.get("SUBGNN_CACHE"), os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(given) if given else Path(usual) / "subgnn"
 
 
 def cache_limit() -> int:
     """``SUBGNN_CACHE_LIMIT`` in bytes, where it is set, else 20 GB; 0 keeps nothing."""
     given = os.environ.get("SUBGNN_CACHE_LIMIT")
-    if not given:
-        return LIMIT
-    return parse_size(given, "SUBGNN_CACHE_LIMIT", hint="0 keeps nothing")
+    return parse_size(given, "SUBGNN_CACHE_LIMIT", hint="0 keeps nothing") if given else LIMIT
 
 
 def cache_path(kind: str, key: str) -> Path:
@@ -114,8 +110,7 @@ def lookup(path: Path, read: Callable[[], Result]) -> Result | None:
     try:
         found = read()
     except DataError as error:
-        what = f"{path}: damaged and ignored ({error.what}); the result is computed again and the file is replaced"
-        warn(what)
+        warn(f"{path}: damaged and ignored ({error.what}); the result is computed again and the file is replaced")
         return None
     touch(path)
     return found
@@ -139,15 +134,13 @@ def store(path: Path, parts: Parts) -> bool:
     """Make room for a file of the cache and write it; if that fails, warn and return False."""
     limit, size = cache_limit(), sum(memoryview(part).nbytes for part in parts)
     if size > limit:
-        what = f"{path}: not cached: {size / 1e6:,.0f} MB is more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
-        warn(what)
+        warn(f"{path}: not cached: {size / 1e6:,.0f} MB is more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)")
         return False
     try:
         make_room(size, limit, replaces=path)
         write_parts(path, parts, overwrite=True, sync=False)
     except (DataError, OSError) as error:
         what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
-        hint = "continuing without the cache; set SUBGNN_CACHE to another folder"
-        warn(f"{path}: {what}; {hint}")
+        warn(f"{path}: {what}; continuing without the cache; set SUBGNN_CACHE to another folder")
         return False
     return True

@@ -48,11 +48,9 @@ def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     remove_leftovers(path.parent, path.name)
     refuse_existing(path, overwrite=overwrite)
-    try:
+    with _write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    with _own_sibling(path) as sibling:
+    with _own_sibling(path) as sibling, _write_errors(path):
         temporary, aside = Path(f"{sibling}.part"), Path(f"{sibling}.old")
         try:
             yield temporary
@@ -66,8 +64,6 @@ def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             if not linked:
                 refuse_existing(path, overwrite=overwrite)
                 temporary.replace(path)
-        except OSError as error:
-            raise _unwritable(path, error) from error
         finally:
             if aside.exists() and not path.exists():
                 aside.rename(path)
@@ -80,10 +76,8 @@ def scratch_folder(path: Path) -> Iterator[Path]:
     """A temporary folder beside ``path`` for the block; the next process removes that of a killed one."""
     new = [parent for parent in path.parents if not parent.exists()]
     try:
-        with _own_folder(path) as folder:
+        with _write_errors(path), _own_folder(path) as folder:
             yield folder
-    except OSError as error:
-        raise _unwritable(path, error) from error
     finally:
         with suppress(OSError):
             for parent in new:
@@ -189,9 +183,13 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
         raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
 
 
-def _unwritable(path: Path, error: OSError) -> DataError:
-    hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
-    return DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint)
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
+        raise DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint) from error
 
 
 def file_digest(path: Path) -> str:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,31 +102,26 @@ def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], whe
     return dataset
 
 
-def read_bundle(path: Path) -> Dataset:
-    """Open a bundle, whose arrays stay in the file; it is verified unless the cache says that it was."""
+def read_bundle(path: Path, *, check: Literal["once", "always", "never"] = "once") -> Dataset:
+    """Open a bundle, whose arrays stay in the file.
+
+    It is verified, by default unless the cache says that it was; ``never`` is for one that this process has written.
+    """
     file = read_arrays(path, _BUNDLE, mapped="r", verify=False)
-    if file.status.st_size <= _LARGE or cache_limit() == 0:
+    if check == "never":
+        return _build(file.arrays, file.content(), file.where)
+    if check == "always" or file.status.st_size <= _LARGE or cache_limit() == 0:
         return _verified(file)
     identity = _identity(file.status)
     verdict = cache_path(_VERDICT, json_digest({"checks": _CHECKS, **identity}))
     with suppress(OSError, ValueError, RecursionError), verdict.open("rb") as remembered:
         if json.loads(remembered.read(1024)) == identity:
             touch(verdict)
-            return _dataset(file)
+            return _build(file.arrays, file.content(), file.where)
     dataset = _verified(file)
     if _identity(path.stat()) == identity:
         store(verdict, [json.dumps(identity).encode()])
     return dataset
-
-
-def verify_bundle(path: Path) -> Dataset:
-    """Open a bundle and verify it, whatever the cache says."""
-    return _verified(read_arrays(path, _BUNDLE, mapped="r", verify=False))
-
-
-def open_own_bundle(path: Path) -> Dataset:
-    """Open a bundle that this process has just written, without verifying it."""
-    return _dataset(read_arrays(path, _BUNDLE, mapped="r", verify=False))
 
 
 def _identity(status: os.stat_result) -> dict[str, int]:
@@ -135,8 +130,7 @@ def _identity(status: os.stat_result) -> dict[str, int]:
 
 
 def _verified(file: ArrayFile) -> Dataset:
-    """Open a bundle and check all of it: checksum, the graph's hash, structure."""
-    dataset = _dataset(file)
+    dataset = _build(file.arrays, file.content(), file.where)
     with ThreadPoolExecutor(1) as beside:
         hashed = beside.submit(_check_hashes, dataset.graph, file.where)
         file.verify()
@@ -152,9 +146,7 @@ def _check_hashes(graph: Graph, where: str) -> None:
 
 
 def _check_structure(dataset: Dataset, where: str) -> None:
-    """Check what the rest of the library trusts: rows, node ids, edges, weights, features, labels, splits, text."""
-    problem = next(_problems(dataset), None)
-    if problem is not None:
+    if (problem := next(_problems(dataset), None)) is not None:
         raise DataError(problem, where=where, hint=_DAMAGED)
     if dataset.graph.features is not None:
         check_features(dataset.graph.features, dataset.graph.num_nodes, where=where)
@@ -163,7 +155,8 @@ def _check_structure(dataset: Dataset, where: str) -> None:
 def _problems(dataset: Dataset) -> Iterator[str]:
     """Problems of a dataset's structure; a check may rely on those before it."""
     graph, subgraphs, last = dataset.graph, dataset.subgraphs, dataset.graph.num_nodes - 1
-    if not all(_rises(part.offsets) for parts in _ragged_parts(dataset) for part in parts):
+    offsets = (part.offsets for parts in _ragged_parts(dataset) for part in parts)
+    if not all(bool((piece[1:] >= piece[:-1]).all()) for array in offsets for piece in _pieces(array)):
         yield "the rows of an array overlap"
     for one in (graph, *graph.layers):
         node, symmetric = check_neighbors(Ragged(one.neighbors, one.offsets), one.weights)
@@ -195,17 +188,9 @@ def _all_finite(values: NDArray[Any] | None) -> bool:
     return values is None or all(bool(np.isfinite(piece).all()) for piece in _pieces(values))
 
 
-def _rises(offsets: NDArray[np.int64]) -> bool:
-    return all(bool((piece[1:] >= piece[:-1]).all()) for piece in _pieces(offsets))
-
-
 def _pieces(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Parts of an array that overlap by one value, so that little memory is needed for a large one."""
     return (values[begin : begin + _PIECE + 1] for begin in range(0, len(values), _PIECE))
-
-
-def _dataset(file: ArrayFile) -> Dataset:
-    return _build(file.arrays, file.content(), file.where)
 
 
 def _build(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str) -> Dataset:
@@ -253,10 +238,8 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
 
 
 def _fits(dataset: Dataset) -> bool:
-    """Whether types and lengths agree, as far as the ends of the arrays tell."""
     graph, subgraphs, targets = dataset.graph, dataset.subgraphs, dataset.subgraphs.targets
     n, count, classes, (rows, texts) = graph.num_nodes, len(subgraphs), subgraphs.num_classes, _ragged_parts(dataset)
-    ragged = rows + texts
     kinds = {
         "unlabelled": targets is None,
         "regression": _is_array(targets, np.float64) and classes == 0,
@@ -264,40 +247,26 @@ def _fits(dataset: Dataset) -> bool:
         "binary": _is_array(targets, np.int32) and classes == 2,
         "multi-class": _is_array(targets, np.int32) and classes != 2,
     }
+    columns = (targets, subgraphs.splits, subgraphs.times, subgraphs.names, subgraphs.groups, subgraphs.absent)
     return (
         kinds[subgraphs.task]
-        and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8))
-        and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
-        and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
-        and subgraphs.nodes.values.dtype == np.int32
-        and (subgraphs.absent is None or subgraphs.absent.values.dtype == np.int32)
-        and all(_edges_fit(one, n) for one in (graph, *graph.layers))
-        and len(set(graph.types)) == len(graph.types) <= MAX_TYPES
+        and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in rows + texts)
+        and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in rows + texts)
+        and all(r.values.dtype == np.int32 for r in rows)
         and all(text.values.dtype == np.uint8 for text in texts)
+        and all(
+            one.num_nodes == n
+            and (one.weights is None or _is_array(one.weights, np.float32))
+            and _are_times(one.times)
+            and all(array is None or len(array) == len(one.neighbors) for array in (one.weights, one.times))
+            for one in (graph, *graph.layers)
+        )
+        and len(set(graph.types)) == len(graph.types) <= MAX_TYPES
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
+        and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8))
         and _are_times(subgraphs.times)
-        and all(
-            column is None or len(column) == count
-            for column in (
-                targets,
-                subgraphs.splits,
-                subgraphs.times,
-                subgraphs.names,
-                subgraphs.groups,
-                subgraphs.absent,
-            )
-        )
-    )
-
-
-def _edges_fit(graph: Graph, num_nodes: int) -> bool:
-    return (
-        graph.num_nodes == num_nodes
-        and graph.neighbors.dtype == np.int32
-        and (graph.weights is None or _is_array(graph.weights, np.float32))
-        and _are_times(graph.times)
-        and all(array is None or len(array) == len(graph.neighbors) for array in (graph.weights, graph.times))
+        and all(column is None or len(column) == count for column in columns)
     )
 
 
@@ -321,6 +290,6 @@ def _ragged_parts(dataset: Dataset) -> tuple[list[Ragged], list[Ragged]]:
 BUNDLE = FileFormat(
     "bundle",
     (SUFFIX,),
-    read_dataset=lambda path, options, _: verify_bundle(path) if options.verify else read_bundle(path),
+    read_dataset=lambda path, options, _: read_bundle(path, check="always" if options.verify else "once"),
     matches=is_bundle,
 )

@@ -102,8 +102,6 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
 
 
 class _FolderReader:
-    """Reads the files of a folder one after the other, and collects what is wrong with any of them."""
-
     def __init__(self, folder: Path, options: ReadOptions, problems: Problems) -> None:
         self.folder, self.problems = folder, problems
         self.card_path = folder / CARD

@@ -156,7 +156,6 @@ class Columns:
 
 
 def _plain(title: str) -> str:
-    """A title in lower case, with one ``_`` for all between letters and digits."""
     return re.sub(r"[\W_]+", "_", title.strip().casefold()).strip("_")
 
 

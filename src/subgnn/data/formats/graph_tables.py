@@ -257,7 +257,6 @@ def _names_in(cell: str) -> list[str]:
 
 
 def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
-    """The graph with further names of its nodes; a graph without names gets the numbers of its rows for names."""
     if not any(aliases.values()):
         return graph
     names = graph.names or NodeNames({"name": Strings.numbers(0, graph.num_nodes)})
@@ -345,7 +344,6 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
 
 
 def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
-    """Standardised numbers; None if there is something else in the column."""
     present = np.array([not is_missing(cell) for cell in cells])
     texts = [cell.replace(",", ".") if table.kind == ";" else cell for cell in cells if not is_missing(cell)]
     numbers = [number for text in texts if (number := parse_number(text)) is not None]
@@ -370,7 +368,6 @@ def _odd_cell(title: str, cells: list[str]) -> str:
 
 
 def _categories(title: str, cells: list[str]) -> _Feature | None:
-    """One feature per distinct value; None if there are too many values for categories."""
     found = sorted({cell for cell in cells if not is_missing(cell)})
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
         return None
@@ -379,7 +376,6 @@ def _categories(title: str, cells: list[str]) -> _Feature | None:
 
 
 def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:
-    """What became of the columns, in a few words."""
     kinds: dict[str, list[str]] = {"number": [], "category": []}
     for feature in features:
         lacking = feature.card.get("missing")

@@ -192,12 +192,10 @@ def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Gr
 
 
 def _array(tensor: Any) -> Any:
-    """A copy of a tensor as an array; None as it is."""
     return None if tensor is None else tensor.detach().cpu().numpy().copy()
 
 
 def _from_networkx(given: Any, options: ReadOptions) -> Graph:
-    """A graph with nodes named by an attribute that names each one, where the file has one; ids come second."""
     # A networkx graph states itself whether it is directed.
     if options.directed and not given.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
@@ -218,7 +216,6 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
 
 
 def _networkx_file(path: Path, options: ReadOptions) -> Graph:
-    """GraphML, or node-link JSON."""
     with extra_package("networkx", extra="formats", feature="this file format"):
         import networkx as nx
     if path.suffix == ".json":
@@ -254,7 +251,6 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
 
 
 def _matrix(path: Path, options: ReadOptions) -> Graph:
-    """A sparse matrix of scipy, or in the Matrix Market format."""
     from scipy import io, sparse
 
     if path.suffix == ".npz":

@@ -442,7 +442,6 @@ def node_share(cells: Sequence[str], separator: str | None, graph: Graph) -> flo
 
 
 def _is_list_of_nodes(text: str, graph: Graph) -> float:
-    """The share of nodes in a text that is a node, or a list of nodes."""
     return node_share([text], find_separator([text], graph), graph)
 
 

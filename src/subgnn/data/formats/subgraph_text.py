@@ -89,7 +89,6 @@ class _Row(NamedTuple):
 
 
 def _parse(line: str, number: int, nodes: NodeField) -> _Row:
-    """Parse a line; a DataError has no place."""
     cells = [column.strip() for column in line.split("\t")]
     text, label, split, time, *_ = [*cells, "", "", ""]
     members, repeated = nodes.parse(text)
@@ -167,7 +166,6 @@ def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Prob
 
 
 def _read_alone(path: Path, options: ReadOptions, problems: Problems) -> Dataset | None:
-    """A file of subgraphs as a dataset, whose graph has no edges."""
     nodes = NodeField(None, id_base=options.id_base or 0)
     subgraphs = read_subgraphs(path, problems, nodes, options.labels or LabelFormat())
     if subgraphs is None:

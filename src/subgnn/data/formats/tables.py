@@ -502,7 +502,6 @@ def _equal_rows(path: Path, rows: list[tuple[int, list[str]]], refuse: Refuse | 
 
 
 def _read_spaced(path: Path, skipped: int, encoding: str, refuse: Refuse | None) -> Table:
-    """A table whose columns are separated by spaces."""
     lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
     rows = [(number, cells) for number, line in enumerate(lines, skipped + 1) if (cells := line.split())]
     return _from_rows(str(path), _equal_rows(path, rows, refuse), " ")

@@ -87,7 +87,6 @@ def open_unpacked(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
 
 @contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Turn what can go wrong while a file is read into a :class:`DataError`."""
     where = str(path)
     try:
         yield

@@ -70,7 +70,6 @@ class ComponentSettings:
 
 
 def _spread_evenly(low: int, high: int, count: int, rng: np.random.Generator) -> Array:
-    """Each whole number of low..high about as often, in random order."""
     return rng.permutation(np.resize(np.arange(low, high + 1), count))
 
 
