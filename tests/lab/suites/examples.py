@@ -11,12 +11,11 @@ from subgnn.lab.suites.spec import Suite, parse_suite
 from tests.training.examples import dataset
 
 SMALL = ("prepare.patch_length=5", "prepare.walks=2", "prepare.walk_length=4", "embeddings.dim=4", "training.epochs=2")
-ANCHORS = [{"kind": "structure", "side": side, "num_anchors": 3} for side in ("internal", "border")]
 MODELS = [
     {
         "label": "SubGNN",
         "recipe": "structure",
-        "channels": ANCHORS,
+        "set": ["channels.structure=3"],
         "published": {"source": "Nobody 1999, Table 0", "micro_f1": {"cliques": 0.75}, "auroc": {"cliques": 0.5}},
     },
     {"label": "bag", "recipe": "bag"},
@@ -41,17 +40,8 @@ def folder(parent: Path, task: str = "multi-class") -> Path:
     return parent / "cliques"
 
 
-def run(
-    suite: Suite,
-    data: Path,
-    out: Path,
-    *,
-    seeds: int = 2,
-    overrides: tuple[str, ...] = SMALL,
-    **options,
-):
-    command = "subgnn benchmark run tiny"
-    request = Request(seeds=seeds, overrides=overrides, device="cpu", command=command)
+def run(suite: Suite, data: Path, out: Path, *, seeds: int = 2, overrides: tuple[str, ...] = SMALL, **options):
+    request = Request(seeds=seeds, overrides=overrides, device="cpu", command="subgnn benchmark run tiny")
     return run_suite(suite, out, data={"cliques": data}, request=request, **options)
 
 

@@ -10,11 +10,7 @@ import pytest
 
 from subgnn.api.train_recipe import train
 from subgnn.lab.suites import job as jobs
-from subgnn.lab.suites.plan import Request, plan_jobs
-from subgnn.lab.suites.spec import parse_suite
-from subgnn.models.recipes import find_recipe
 from tests.lab.suites.examples import folder, run, tiny
-from tests.training.examples import dataset
 
 pytestmark = pytest.mark.slow
 
@@ -67,19 +63,3 @@ def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):
     assert not list((tmp_path / "out").glob("runs/*/outcome.json"))
     found = run(suite, data, tmp_path / "out", **given)
     assert (found["runs"], found["failures"]) == (1, [])
-
-
-def test_an_entry_for_each_candidate(tmp_path):
-    names = [one.name for one in find_recipe("auto").auto.candidates if not one.for_graphs_with]
-    both = [
-        {"label": "{candidate}", "each": "auto", "recipe": "{candidate}", "set": ["training.epochs=3"]},
-        {"label": "only {candidate}", "each": "auto", "recipe": "auto", "set": ["auto.only=['{candidate}']"]},
-    ]
-    suite = tiny(models=both)
-    assert [model.label for model in suite.models] == [*names, *(f"only {name}" for name in names)]
-    plain = [model for model in suite.models if not model.label.startswith("only ")]
-    assert all(suite.recipe(model, "cliques").training.epochs == 3 for model in plain)
-    content = {"name": "tiny", "title": "", "datasets": [{"name": "cliques"}]}
-    assert parse_suite(content | {"models": both}, "here").models == suite.models
-    jobs = plan_jobs(suite, suite.datasets[0], tmp_path, dataset(), models=suite.models, request=Request(1))
-    assert len({job["key"] for job in jobs}) == 2 * len(names)

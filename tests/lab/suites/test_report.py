@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 from subgnn.errors import DataError, UserError
+from subgnn.lab.suites.comparison import pair_over_datasets, rank_models
 from subgnn.lab.suites.page import benchmark_page
-from subgnn.lab.suites.ranks import pair_over_datasets, rank_models
 from subgnn.lab.suites.report import fill_document, open_benchmark, paired_rows, put_beside
 from subgnn.lab.suites.table import PACKAGED, read_tables, write_table
 from tests.cli.command import call

@@ -149,7 +149,7 @@ def test_shared_work_is_done_once(ran, tmp_path, monkeypatch):
     shared = []
     monkeypatch.setattr(runs, "share_job", lambda job: shared.append((job["share"], job["seed"])))
     pretrained = {**MODELS[2], "set": ["embeddings.source=gin"]}
-    other = {**MODELS[0], "label": "other", "set": ["training.lr=0.5"]}
+    other = {**MODELS[0], "label": "other", "set": ["channels.structure=3", "training.lr=0.5"]}
     monkeypatch.setattr(runs, "run_job", lambda job: None)
     monkeypatch.setattr(runs, "table_rows", lambda *_: [])
     with pytest.raises(DataError, match="no finished runs"):

@@ -43,7 +43,7 @@ def test_every_recipe_of_a_suite_builds(name):
         for setting in suite.settings:
             base = suite.recipe(by_label[setting.model], dataset.name)
             changed = [
-                suite.recipe(by_label[setting.model], dataset.name, change=f"{setting.key}={value}")
+                suite.recipe(by_label[setting.model], dataset.name, [f"{setting.key}={value}"])
                 for value in setting.values
             ]
             assert sum(recipe != base for recipe in changed) >= len(changed) - 1
@@ -114,14 +114,18 @@ def test_mistakes(changes, message):
         ({"recipe": "avg", "tune": [["training.lr=fast"]]}, "", "training.lr is 'fast'; accepted: a number"),
         ({"recipe": "avg", "tune": [["embeddings.dim=8"]]}, "", "'embeddings.dim=8'; accepted: training.lr"),
         ({"recipe": "bag", "tune": [["training.lr=1"]]}, "", "the method is bag; accepted for avg"),
-        ({"recipe": "structure"}, "channels.position=3", "tiny: the recipe has no channel 'position'; accepted: str"),
-        ({"recipe": "structure"}, "channels.structure=0", "accepted: a number of anchors from 1"),
+        (
+            {"recipe": "structure"},
+            "channels.position=3",
+            "no channel 'position'; the recipe has structure/internal",
+        ),
+        ({"recipe": "structure"}, "channels.structure=0", "num_anchors is 0; accepted: a whole number from 1"),
     ],
 )
 def test_mistakes_in_a_model(model, change, message):
     suite = tiny(models=[{"label": "a", **model}])
     with pytest.raises(UserError, match=message):
-        suite.recipe(suite.models[0], "cliques", change=change)
+        suite.recipe(suite.models[0], "cliques", [change] if change else [])
 
 
 def test_recipes_beside_ones_own_suite(tmp_path):

@@ -18,14 +18,12 @@ import shutil
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 
@@ -41,10 +39,10 @@ from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import parse_recipe
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_cached
-from subgnn.result import RunResult
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
+from subgnn.training.fits import one_thread
 from subgnn.training.portfolio import CANDIDATES
 from subgnn.training.run_dir import CHECKPOINT, SUBGRAPHS
 
@@ -56,7 +54,8 @@ _FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "s
 
 def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
     """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``."""
-    with _one_thread():
+    quiet_lightning()
+    with one_thread():
         recipe, dataset = parse_recipe(job["recipe"], job["folder"]), dataset or _load(job["source"], job["id_base"])
         graph = dataset.graph.undirected()
         if job["share"] == "pretrain":
@@ -75,7 +74,8 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         The content of outcome.json.
     """
     folder = Path(job["out"])
-    with locked_folder(folder), _one_thread(), warnings.catch_warnings(record=True) as raised:
+    quiet_lightning()
+    with locked_folder(folder), one_thread(), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         _reset_peak_memory()
         begin = time.perf_counter()
@@ -89,13 +89,17 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
         calibration_error = _save_predictions(folder, dataset, result.device)
+        members = ("name", "score", "weight", "seconds")
+        leaderboard = [{key: getattr(one, key) for key in members} for one in result.leaderboard]
+        about = {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}} if result.is_portfolio else {}
+        said = {" ".join(str(w.message).split()) for w in raised if w.category.__module__ == "subgnn.errors"}
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
             **{name: getattr(result, name) for name in _FROM_RESULT},
             "candidate": result.candidate or None,
             "seconds": asdict(result.seconds),
-            **_portfolio(result),
+            **about,
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
             "majority": _constant_score(dataset),
@@ -103,24 +107,13 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             "total_seconds": time.perf_counter() - begin,
             **_peak_memory(),
             **provenance(),
-            "warnings": sorted(
-                {" ".join(str(w.message).split()) for w in raised if w.category.__module__ == "subgnn.errors"}
-            ),
+            "warnings": sorted(said),
         }
         write_json(outcome, folder / OUTCOME)
         drop_weights(folder)
     if _on_gpu():
         torch.cuda.empty_cache()  # other processes may share the GPU
     return outcome
-
-
-def _portfolio(result: RunResult) -> dict[str, Any]:
-    """The essentials of a portfolio's leaderboard: what was chosen, and each candidate's score, weight and seconds."""
-    if not result.is_portfolio:
-        return {}
-    kept = ("name", "score", "weight", "seconds")
-    leaderboard = [{key: getattr(one, key) for key in kept} for one in result.leaderboard]
-    return {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}}
 
 
 def drop_weights(folder: Path) -> None:
@@ -166,20 +159,6 @@ def _load(source: str, id_base: int | None) -> Dataset:
     return read_dataset(Path(source), id_base=id_base)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Run on one thread, so that sums are added in one order wherever the job runs."""
-    quiet_lightning()
-    before = torch.get_num_threads(), numba.get_num_threads()
-    torch.set_num_threads(1)
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        numba.set_num_threads(before[1])
-
-
 @lru_cache(maxsize=1)
 def provenance() -> dict[str, str]:
     """Commit and hash of the source, and the machine."""
@@ -192,24 +171,17 @@ def provenance() -> dict[str, str]:
         named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
         processor = next(named, processor)
     hardware = [processor, f"{os.cpu_count()} cores"] + ([torch.cuda.get_device_name()] if _on_gpu() else [])
-    return {"commit": _commit(), "source_hash": source.hexdigest()[:16], "hardware": ", ".join(hardware)}
 
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(_PACKAGE), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
-def _commit() -> str:
-    """The commit of the checkout that tracks the package; empty if there is none."""
-    commands = (
-        ["ls-files", "--error-unmatch", "__init__.py"],
-        ["rev-parse", "HEAD"],
-        ["status", "--porcelain", "--untracked-files=no", "--", "."],
-    )
-    try:
-        _, head, changes = (
-            subprocess.run(["git", "-C", str(_PACKAGE), *words], capture_output=True, text=True, check=True, timeout=10)
-            for words in commands
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return head.stdout.strip() + (" with changes" if changes.stdout.strip() else "")
+    commit = ""  # of the checkout that tracks the package, if there is one
+    with suppress(OSError, subprocess.SubprocessError):
+        git("ls-files", "--error-unmatch", "__init__.py")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        commit = git("rev-parse", "HEAD") + (" with changes" if changed else "")
+    return {"commit": commit, "source_hash": source.hexdigest()[:16], "hardware": ", ".join(hardware)}
 
 
 def _reset_peak_memory() -> None:

@@ -102,7 +102,13 @@ def plan_jobs(
     graph = replace(graph, known_hash=graph.content_hash)
     drawn = split in ("random", "folds")
     whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
-    variants = list(_variants(suite, name, models, request.overrides))
+    chosen = {model.label: model for model in models}
+    changes = [(model.label, "", "", "") for model in models]
+    changes += [(s.model, s.name, v, f"{s.key}={v}") for s in suite.settings if s.model in chosen for v in s.values]
+    variants = []  # each model unchanged, and with each value of each setting that is varied in it
+    for label, setting, value, change in changes:
+        recipe = suite.recipe(chosen[label], name, [*request.overrides, *([change] if change else [])])
+        variants.append(({"model": label, "setting": setting, "value": value}, recipe))
     most = {model.label: request.seeds if drawn else model.seeds or request.seeds for model in models}
     on_gpu = request.device == "cuda" or (request.device == "auto" and torch.cuda.is_available())
     jobs: dict[str, dict[str, Any]] = {}
@@ -130,17 +136,13 @@ def plan_jobs(
                 # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
                 "recipe": replace(recipe, note="", published={}).plain(),
                 "device": request.device,
-                "on_gpu": on_gpu and _is_network(recipe),
+                # A network is trained step by step; a portfolio decides by itself what runs on a GPU.
+                "on_gpu": on_gpu and not (recipe.is_portfolio or trainable_model_of(recipe).is_fitted_in_one_go),
                 "cache": request.cache,
                 "id_base": request.id_base,
                 "command": request.command,
             }
     return list(jobs.values())
-
-
-def _is_network(recipe: Recipe) -> bool:
-    """Whether a model is trained step by step, so that a GPU helps; a portfolio decides that by itself."""
-    return not recipe.is_portfolio and not trainable_model_of(recipe).is_fitted_in_one_go
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
@@ -150,22 +152,6 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
         candidates = {name: recipe_key(one) for name, one in portfolio(recipe, ()).items()}
         found["auto"] = {**found["auto"], "only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
     return found
-
-
-def _variants(
-    suite: Suite, dataset: str, models: Sequence[ModelSpec], overrides: tuple[str, ...]
-) -> list[tuple[dict[str, str], Recipe]]:
-    """Each model unchanged, and with each value of each setting that is varied in it."""
-    chosen = {model.label: model for model in models}
-    changes = [(model.label, "", "", "") for model in models]
-    changes += [(s.model, s.name, v, f"{s.key}={v}") for s in suite.settings if s.model in chosen for v in s.values]
-    return [
-        (
-            {"model": label, "setting": setting, "value": value},
-            suite.recipe(chosen[label], dataset, overrides, change=change),
-        )
-        for label, setting, value, change in changes
-    ]
 
 
 def _plain(name: str) -> str:

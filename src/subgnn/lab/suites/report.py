@@ -15,10 +15,8 @@ from typing import Any
 import pandas as pd
 
 from subgnn.errors import DataError, UserError, choices
+from subgnn.lab.suites.comparison import PAIR_COLUMNS, Ranking, pair_models, pair_over_datasets, rank_models
 from subgnn.lab.suites.job import FAILURE, OUTCOME
-from subgnn.lab.suites.paired import COLUMNS as PAIR_COLUMNS
-from subgnn.lab.suites.paired import pair_models
-from subgnn.lab.suites.ranks import Ranking, pair_over_datasets, rank_models, scores_by_dataset
 from subgnn.lab.suites.spec import Suite, find_suite, parse_suite
 from subgnn.lab.suites.table import (
     PACKAGED,
@@ -67,9 +65,10 @@ class Benchmark:
         """Scores of models (rows) on datasets (columns), also of those that have failed runs alone; NaN if missing."""
         mine = with_labels(self.runs)
         mine = mine[mine["protocol"] == protocol]
-        names = [one.variant_of or one.label for one in self.suite.models]
+        models = _ordered(mine["label"], [one.variant_of or one.label for one in self.suite.models])
         datasets = _ordered(mine["dataset"], [one.name for one in self.suite.datasets])
-        return scores_by_dataset(self.summary, protocol).reindex(index=_ordered(mine["label"], names), columns=datasets)
+        means = self.summary[self.summary["protocol"] == protocol]
+        return means.pivot(index="model", columns="dataset", values="score").reindex(index=models, columns=datasets)
 
     def ranking(self, protocol: str) -> Ranking:
         """Mean ranks over the datasets of a protocol."""
@@ -83,13 +82,15 @@ class Benchmark:
                 return known.get(dataset, known.get(self.suite.like(dataset)))
         return None
 
+    @property
+    def failed(self) -> pd.DataFrame:
+        """The failed runs without a finished one, with their labels."""
+        return with_labels(self.runs)[self.runs["failure"].ne("")]
+
     def incomplete(self) -> list[str]:
         """A line for each failed run without a finished one, missing cell, and cell with fewer seeds than stated."""
-        failed = with_labels(self.runs)[self.runs["failure"].ne("")]
-        found = [
-            f"{one.label} on {one.dataset}, seed {one.seed:.0f}: {one.failure}"
-            for one in failed.itertuples(index=False)
-        ]
+        failed = self.failed.itertuples(index=False)
+        found = [f"{one.label} on {one.dataset}, seed {one.seed:.0f}: {one.failure}" for one in failed]
         seeds = {one.variant_of or one.label: one.seeds for one in self.suite.models}
         for protocol in self.protocols:
             mine = self.summary[self.summary["protocol"] == protocol]
@@ -107,8 +108,6 @@ class Benchmark:
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain values; undefined numbers are None."""
-        rankings = {name: self.ranking(name) for name in self.protocols}
-        failed = with_labels(self.runs)[self.runs["failure"].ne("")]
         return {
             "suite": self.suite.name,
             "title": self.suite.title,
@@ -121,10 +120,11 @@ class Benchmark:
                     "friedman_p": one.p,
                     "critical_difference": one.critical_difference,
                 }
-                for name, one in rankings.items()
+                for name in self.protocols
+                for one in [self.ranking(name)]
             },
             "pairs": _records(self.pairs),
-            "failures": _records(failed[["dataset", "label", "seed", "fold", "failure"]]),
+            "failures": _records(self.failed[["dataset", "label", "seed", "fold", "failure"]]),
             "incomplete": self.incomplete(),
         }
 
@@ -187,30 +187,29 @@ def read_folder(out: Path) -> Benchmark:
 
 def open_benchmark(sources: Sequence[Path]) -> Benchmark:
     """The benchmark of a folder, of tables of runs, or, without any, of the packaged table."""
-    if not sources and not PACKAGED.is_file():
-        hint = "give the folder that subgnn benchmark run wrote, or a table of runs"
-        raise DataError("this version has no packaged results", where="benchmark report", hint=hint)
+    suite, pairs = find_suite(_BENCHMARK), pd.DataFrame(columns=PAIR_COLUMNS)
     if len(sources) == 1 and sources[0].is_dir():
         return read_folder(sources[0])
-    runs = read_tables([one / TABLE if one.is_dir() else one for one in sources] or [PACKAGED])
-    beside = PACKAGED.with_name(f"{PAIRS}.gz")
-    pairs = pd.read_csv(beside, keep_default_na=False) if not sources and beside.is_file() else None
-    nothing = pd.DataFrame(columns=PAIR_COLUMNS)
-    return _benchmark(find_suite(_BENCHMARK), runs, nothing if pairs is None else pairs)
+    if sources:
+        return _benchmark(suite, read_tables(sources), pairs)
+    if not PACKAGED.is_file():
+        hint = "give the folder that subgnn benchmark run wrote, or a table of runs"
+        raise DataError("this version has no packaged results", where="benchmark report", hint=hint)
+    if (beside := PACKAGED.with_name(f"{PAIRS}.gz")).is_file():
+        pairs = pd.read_csv(beside, keep_default_na=False)
+    return _benchmark(suite, read_tables([PACKAGED]), pairs)
 
 
 def put_beside(ours: Benchmark, paths: Sequence[Path]) -> Benchmark:
     """The benchmark with the models of tables from elsewhere, whose datasets have our names."""
-    theirs = read_tables([one / TABLE if one.is_dir() else one for one in paths])
+    theirs = read_tables(paths)
     theirs = theirs[theirs["failure"].eq("")]
     known = {name.replace("-", "_"): name for name in ours.runs["dataset"].unique()}
     theirs = theirs.assign(dataset=theirs["dataset"].str.replace("-", "_").map(lambda name: known.get(name, name)))
-    strange = [name for name in theirs["dataset"].unique() if name not in known.values()]
-    if strange:
-        where = ", ".join(map(str, paths))
-        raise DataError(
-            f"the dataset '{strange[0]}' is not in our table", where=where, hint=choices(strange[0], known.values())
-        )
+    for name in theirs["dataset"].unique():
+        if name not in known.values():
+            what, where = f"the dataset '{name}' is not in our table", ", ".join(map(str, paths))
+            raise DataError(what, where=where, hint=choices(name, known.values()))
     taken = set(ours.runs["model"])
     theirs = theirs.assign(model=[f"{one} (given)" if one in taken else one for one in theirs["model"]])
     runs = pd.concat([ours.runs, theirs], ignore_index=True)
@@ -239,16 +238,14 @@ def markdown_table(benchmark: Benchmark, protocol: str, datasets: Sequence[str],
         for name in names:
             if name not in known:
                 raise UserError(f"the table has no {what} '{name}'", where="benchmark", hint=choices(name, known))
-    best = scores.round(3).max()
-    chosen = list(models) or [*ranking.models, *(name for name in scores.index if name not in ranking.models)]
-    lines = [["", "rank", *(datasets or scores.columns)], ["---"] * (2 + len(datasets or scores.columns))]
+    best, datasets = scores.round(3).max(), datasets or list(scores.columns)
+    chosen = models or [*ranking.models, *(name for name in scores.index if name not in ranking.models)]
+    lines = [["", "rank", *datasets], ["---"] * (2 + len(datasets))]
     for model in chosen:
-        rank = ranking.rank(model)
-        cells = [
-            f"**{score_text(score)}**" if round(score, 3) == best[name] else score_text(score)
-            for name in datasets or scores.columns
-            for score in [scores.at[model, name]]
-        ]
+        rank, cells = ranking.rank(model), []
+        for name in datasets:
+            text = score_text(score := scores.at[model, name])
+            cells.append(f"**{text}**" if round(score, 3) == best[name] else text)
         lines.append([model, MISSING if rank is None else f"{rank:.1f}", *cells])
     return "".join(f"{markdown_cells(line)}\n" for line in lines)
 

@@ -148,17 +148,9 @@ def cost_plan(
     for job in jobs:
         name = _names(suite, job)[0]
         each = known.get(name)
-        row = found.setdefault(
-            name,
-            {
-                **dict(zip(("dataset", "model", "protocol"), name, strict=True)),
-                "on_gpu": job["on_gpu"],
-                "runs": 0,
-                "seconds": longest if each is None and longest < math.inf else each,
-                "at_least": each is None,
-            },
-        )
-        row["runs"] += 1
+        limit = {"seconds": longest if each is None and longest < math.inf else each, "at_least": each is None}
+        about = dict(zip(("dataset", "model", "protocol"), name, strict=True)) | {"on_gpu": job["on_gpu"], "runs": 0}
+        found.setdefault(name, about | limit)["runs"] += 1
     return list(found.values())
 
 
@@ -169,16 +161,11 @@ def turn(job: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _map(
-    engine: Engine,
-    function: Function,
-    jobs: Sequence[Any],
-    what: str,
-    on_progress: OnProgress,
-    seconds: float = math.inf,
+    engine: Engine, call: Function, jobs: Sequence[Any], what: str, on_progress: OnProgress, seconds: float = math.inf
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """Run jobs and yield them with their results; the message of one that fails is written into its run's folder."""
-    for done, (job, result) in enumerate(engine.map(function, jobs, seconds=seconds), 1):
-        if isinstance(result, Failure) and function is run_job:
+    for done, (job, result) in enumerate(engine.map(call, jobs, seconds=seconds), 1):
+        if isinstance(result, Failure) and call is run_job:
             kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
             write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
         on_progress(what, done, len(jobs))
@@ -217,9 +204,9 @@ def _finished(job: Mapping[str, Any]) -> bool:
     A run that was copied from another suite takes the name that the dataset has in this one.
     """
     folder = Path(job["out"])
-    outcome = read_json(folder / OUTCOME, _REPLACE) if (folder / OUTCOME).is_file() else {}
-    if not outcome:
+    if not (folder / OUTCOME).is_file():
         return False
+    outcome = read_json(folder / OUTCOME, _REPLACE)
     entries = outcome["entries"] + [entry for entry in job["entries"] if entry not in outcome["entries"]]
     renamed = {**outcome, "entries": entries, "dataset": job["dataset"]}
     if renamed != outcome:
@@ -228,21 +215,18 @@ def _finished(job: Mapping[str, Any]) -> bool:
     return True
 
 
-def _select(names: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+def _select(names: Iterable[str], known: Sequence[str], where: str) -> list[str]:
     """The known names among ``names``, or all if there are none; - and _ are equal."""
-    plain = {name.replace("_", "-"): name for name in known}
-    for name in names:
-        if name.replace("_", "-") not in plain:
-            raise UserError(f"the suite does not have '{name}'", where=where, hint=choices(name, known))
-    selected = {plain[name.replace("_", "-")] for name in names}
-    return [name for name in known if not names or name in selected]
+    given = {name.replace("_", "-"): name for name in names}
+    for plain in given.keys() - {name.replace("_", "-") for name in known}:
+        raise UserError(f"the suite does not have '{given[plain]}'", where=where, hint=choices(given[plain], known))
+    return [name for name in known if not given or name.replace("_", "-") in given]
 
 
 def _locate(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: Path) -> list[tuple[DatasetSpec, Path]]:
     """The path of each dataset, also of those to be generated; datasets that are neither are left out."""
     names = [dataset.name for dataset in suite.datasets]
-    for name in data:
-        _select([name], names, "--data")
+    _select(data, names, "--data")
     given = {name.replace("_", "-"): path for name, path in data.items()}
     chosen, found = set(wanted), []
     for dataset in suite.datasets:
@@ -276,9 +260,8 @@ def _check_folder(suite: Suite, out: Path) -> None:
         before, now = read_json(out / SUITE, "choose a different --out"), _content(suite)["datasets"]
         known = {dataset["name"]: dataset for dataset in before["datasets"]}
         if before["name"] != suite.name or any(known.get(one["name"], one) != one for one in now):
-            raise DataError(
-                f"it holds a different suite, '{before.get('name')}'", where=str(out), hint="choose a different --out"
-            )
+            what = f"it holds a different suite, '{before['name']}'"
+            raise DataError(what, where=str(out), hint="choose a different --out")
     elif names is None or not all(name.startswith(_TEMPORARY) for name in names):
         raise DataError("exists already", where=str(out), hint="choose a different --out")
 

@@ -21,6 +21,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +30,7 @@ from subgnn.channels.table import check_channels
 from subgnn.config.files import Count, Seed, parse_table, read_toml
 from subgnn.config.plugins import is_plugin
 from subgnn.config.recipes import recipe_names
-from subgnn.config.settings import ChannelSettings, Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.lab.suites import FOLDER, suite_names
@@ -37,7 +38,6 @@ from subgnn.models.recipes import check_tunable, find_recipe, parse_recipe
 from subgnn.models.tensor_model import PaperBaselineSettings
 
 Splitting = Literal["random", "stored", "published", "folds"]
-_CHANNELS, _CANDIDATE = "channels.", "{candidate}"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -90,9 +90,6 @@ class ModelSpec:
         recipe: its name; ``{dataset}`` is replaced by the dataset's. ``package.module:NAME`` is a model of a plug-in.
         otherwise: the recipe for datasets that have none of that name.
         tune: lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
-        channels: instead of the recipe's own.
-        each: the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name replaces
-            ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
         variant_of: the model whose variants share a row of the benchmark, which shows the best on validation.
         seeds: the most runs on a given split, such as one of a model without randomness; 0 is the protocol's number.
     """
@@ -102,8 +99,6 @@ class ModelSpec:
     otherwise: str = ""
     set: tuple[str, ...] = ()
     tune: tuple[tuple[str, ...], ...] = ()
-    channels: tuple[ChannelSettings, ...] = ()
-    each: str = ""
     variant_of: str = ""
     seeds: int = 0
     published: Published = field(default_factory=Published)
@@ -111,7 +106,7 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """A setting to vary: ``section.key``, or ``channels.KIND`` and ``channels.KIND/SIDE`` for numbers of anchors."""
+    """A setting to vary, as ``--set`` names it."""
 
     name: str
     key: str
@@ -142,13 +137,8 @@ class Suite:
         split = dataset.split or self.protocol.split
         return "swapped" if dataset.swap and split == "stored" else split
 
-    def recipe(self, model: ModelSpec, dataset: str, overrides: tuple[str, ...] = (), *, change: str = "") -> Recipe:
-        """The settings of a model on a dataset.
-
-        Args:
-            overrides: ``section.key=value``, after those of the model.
-            change: one more, which may also be ``channels.KIND=N`` or ``channels.KIND/SIDE=N``.
-        """
+    def recipe(self, model: ModelSpec, dataset: str, overrides: Sequence[str] = ()) -> Recipe:
+        """The settings of a model on a dataset; overrides follow those of the model."""
         if is_plugin(model.recipe):
             content = {"name": model.recipe.partition(":")[2], "method": model.recipe}
             return parse_recipe(content, model.recipe, [*model.set, *overrides])
@@ -157,41 +147,12 @@ class Suite:
             name = model.otherwise
         if name.endswith(".toml"):
             name = str(Path(self.folder) / name)
-        anchors = change.startswith(_CHANNELS)
-        found = find_recipe(name, [*model.set, *overrides, *([change] if change and not anchors else [])])
-        if model.channels:
-            found = replace(found, channels=model.channels)
+        found = find_recipe(name, [*model.set, *overrides])
         if model.tune:
             found = found.with_method_settings(replace(found.of(PaperBaselineSettings), tune_settings=model.tune))
             check_tunable(found)
         check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
-        return _with_anchors(found, change, self.name) if anchors else found
-
-
-def _expanded(model: ModelSpec) -> list[ModelSpec]:
-    """The models that an entry stands for: itself, or one for each candidate of a portfolio."""
-    if not model.each:
-        return [model]
-    found = []
-    for candidate in (one for one in find_recipe(model.each).auto.candidates if not one.for_graphs_with):
-        label, *given = (text.replace(_CANDIDATE, candidate.name) for text in (model.label, *model.set))
-        alone = model.recipe == _CANDIDATE
-        recipe, own = (candidate.recipe, candidate.set) if alone else (model.recipe, ())
-        found.append(replace(model, label=label, recipe=recipe, set=(*own, *given), each=""))
-    return found
-
-
-def _with_anchors(recipe: Recipe, change: str, where: str) -> Recipe:
-    """The recipe with another number of anchors in one subchannel, or in both sides of a channel."""
-    channel, _, number = change.removeprefix(_CHANNELS).partition("=")
-    known = [name for c in recipe.channels for name in (c.kind, c.name)]
-    if channel not in known:
-        hint = choices(channel, dict.fromkeys(known))
-        raise UserError(f"the recipe has no channel '{channel}'", where=where, hint=hint)
-    if not number.strip().isdigit() or int(number) < 1:
-        raise UserError(f"'{change}'", where=where, hint="accepted: a number of anchors from 1")
-    changed = (replace(c, num_anchors=int(number)) if channel in (c.kind, c.name) else c for c in recipe.channels)
-    return replace(recipe, channels=tuple(changed))
+        return found
 
 
 def find_suite(name: str) -> Suite:
@@ -207,7 +168,6 @@ def find_suite(name: str) -> Suite:
 def parse_suite(content: dict[str, Any], where: str) -> Suite:
     """Make a suite from a mapping, and check it."""
     suite = parse_table(Suite, content, where)
-    suite = replace(suite, models=tuple(one for model in suite.models for one in _expanded(model)))
     datasets, labels = [d.name for d in suite.datasets], [m.label for m in suite.models]
     for what, names in (("dataset", datasets), ("model", labels)):
         if not names:

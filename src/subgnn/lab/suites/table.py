@@ -53,9 +53,10 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
         about |= {
             "val_micro_f1": run["val"].get("micro_f1"),
             "commit": run["commit"][:12] + ("+" if " " in run["commit"] else ""),
+            "seconds": run["total_seconds"],
+            "memory_mb": run["peak_memory_mb"],
+            "gpu_memory_mb": run["peak_gpu_memory_mb"],
         }
-        about |= {"seconds": run["total_seconds"], "memory_mb": run["peak_memory_mb"]}
-        about["gpu_memory_mb"] = run["peak_gpu_memory_mb"]
     found = []
     for entry in run["entries"]:
         label = entry["model"]
@@ -71,22 +72,18 @@ def append_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     if new:
         writer.writeheader()
-    writer.writerows({name: _short(value) for name, value in row.items()} for row in rows)
+    for row in rows:
+        writer.writerow({name: f"{value:.5g}" if isinstance(value, float) else value for name, value in row.items()})
     with path.open("a", encoding="utf-8") as file:
         file.write(text.getvalue())
 
 
-def _short(value: Any) -> Any:
-    return f"{value:.5g}" if isinstance(value, float) else value
-
-
 def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
-    """The runs of several tables (CSV, also gzipped, or Parquet); of a run that occurs twice, the later one.
+    """The runs of several tables (CSV, also gzipped, or Parquet) or folders; of a run that occurs twice, the later one.
 
     A failure does not replace a finished run.
     """
-    parts = [_read(path) for path in paths]
-    whole = pd.concat(parts, ignore_index=True)
+    whole = pd.concat([_read(path / TABLE if path.is_dir() else path) for path in paths], ignore_index=True)
     whole["_done"] = whole["failure"].eq("")
     whole = whole.sort_values("_done", kind="stable").drop_duplicates(KEY, keep="last").sort_index()
     return whole.drop(columns="_done").reset_index(drop=True)
