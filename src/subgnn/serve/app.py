@@ -1,28 +1,42 @@
-"""The ASGI application: routes, the page, errors, and the middleware around them."""
+"""The ASGI application: routes, the page, errors, and what happens to every request.
+
+Around all routes are access, a bounded body, a deadline, security headers, logs and metrics. The body is read here,
+completely and within limits, before any route sees it, so a slow or endless body occupies no worker. This is plain ASGI
+around the whole application: Starlette's own middleware runs inside its error handler, whose answers would lack the
+headers, and its limit of bodies has no timeout.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import mimetypes
+import secrets
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from subgnn.errors import UserError
-from subgnn.serve.limits import JSON, Limits, Refusal, failed
-from subgnn.serve.middleware import RequestMiddleware
-from subgnn.serve.monitoring import Metrics
+from subgnn.serve.limits import JSON, Deadline, Limits, Refusal
+from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.routes import AppState, OpenRuns, graphs, health, invalid, not_json, router
 from subgnn.serve.runs import ServedRun
-from subgnn.serve.security import STATIC, AccessRules
+from subgnn.serve.security import HEADERS, STATIC, AccessRules
 from subgnn.versions import __version__
 
+_CLOSING = (408, 413, 414, 431)
+_DISCARD_BYTES, _DISCARD_SECONDS = 20_000_000, 1.0
+_CLIENT_LEFT = 499  # a status for logs and metrics; nobody receives it
 _ABOUT = """Query trained runs about subgraphs of their graph: predictions, vectors, explanations, drawings, neighbours.
 
 Nodes are given by name, or by row number as #12; if the graph has no names, 12 is row 12.
@@ -73,23 +87,162 @@ def create_app(
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
-    refusal = _refusal(request, error)
+    if isinstance(error, Refusal):
+        refusal = error
+    elif isinstance(error, UserError):  # of the library, about its input
+        refusal = Refusal(422, error.what, hint=error.hint)
+    elif isinstance(error, RequestValidationError):  # in a path or a query, or a body that is not declared as JSON
+        found: list[Any] = list(error.errors())
+        refusal = not_json() if any(item["type"] == "json_invalid" for item in found) else invalid(found)
+    elif isinstance(error, HTTPException):  # unknown paths, wrong methods and text that cannot be decoded
+        status, known = error.status_code, {404: "there is no such path", 405: "this path does not support this method"}
+        refusal = Refusal(status, known.get(status, "the request is malformed"), hint="see /openapi.json")
+    else:
+        refusal = _failed(request.scope["id"])
     headers = refusal.headers | dict(getattr(error, "headers", None) or {})
     return Response(refusal.body(), refusal.status, headers=headers, media_type=JSON)
 
 
-def _refusal(request: Request, error: Exception) -> Refusal:
-    if isinstance(error, Refusal):
-        return error
-    if isinstance(error, UserError):  # of the library, about its input
-        return Refusal(422, error.what, hint=error.hint)
-    if isinstance(error, RequestValidationError):  # in a path or a query, or a body that is not declared as JSON
-        found: list[Any] = list(error.errors())
-        return not_json() if any(item["type"] == "json_invalid" for item in found) else invalid(found)
-    if isinstance(error, HTTPException):  # unknown paths, wrong methods and text that cannot be decoded
-        status, known = error.status_code, {404: "there is no such path", 405: "this path does not support this method"}
-        return Refusal(status, known.get(status, "the request is malformed"), hint="see /openapi.json")
-    return failed(request.scope["id"])  # a bug; the log has it under the request's id
+def _failed(request_id: str) -> Refusal:
+    """The answer to a request that met a bug; the log has the error under the request's id."""
+    return Refusal(500, "the server failed; this is a bug in subgnn", hint=f"its log has more, under {request_id}")
+
+
+class RequestMiddleware:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, *, access: AccessRules, limits: Limits, metrics: Metrics) -> None:
+        self.app, self.access, self.limits, self.metrics = app, access, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process one request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        reply, limits, failure = _Reply(send), self.limits, None
+        scope["id"] = reply.id
+        try:
+            # Refuse a long head before anything parses it; the protocol bounds only heads that arrive in pieces.
+            if len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"]) > limits.target_bytes:
+                raise Refusal(414, f"path and query exceed {limits.target_bytes:,} bytes", hint="send a body")
+            if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.header_bytes:
+                raise Refusal(431, f"the headers exceed {limits.header_bytes:,} bytes", hint="send fewer headers")
+            headers = Headers(scope=scope)
+            self.access.check(scope["method"], scope["path"], headers)
+            body = await self._read_body(headers, Request(scope, receive).stream())
+            scope["deadline"] = Deadline.after(limits.seconds)
+            await self._forward(scope, body, receive, reply)
+        except Refusal as refusal:
+            await reply.refuse(refusal, scope, receive)
+        except ClientDisconnect:
+            reply.status = _CLIENT_LEFT
+        except Exception as error:
+            failure = error
+            if not reply.status:
+                await reply.refuse(_failed(reply.id), scope, receive)
+        finally:
+            self._record(scope, reply, failure)
+
+    async def _forward(self, scope: Scope, body: bytes, receive: Receive, reply: _Reply) -> None:
+        """Pass on a complete request; if its client leaves, its work is cancelled."""
+        gone = asyncio.Event()
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope["deadline"].cancelled.set()
+            gone.set()
+
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def replay() -> Message:
+            for message in messages:
+                return message
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        watcher = asyncio.create_task(watch())
+        try:
+            await self.app(scope, replay, reply)
+        finally:
+            watcher.cancel()
+
+    async def _read_body(self, headers: Headers, stream: AsyncIterator[bytes]) -> bytes:
+        most = self.limits.body_bytes
+        too_large = Refusal(413, f"the body exceeds {most:,} bytes", hint="send fewer subgraphs at a time")
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length[:18]) > most:
+            if "expect" not in headers:
+                await _discard(stream)
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for part in stream:
+                    body += part
+                    if len(body) > most:
+                        await _discard(stream)
+                        raise too_large
+                return bytes(body)
+        except TimeoutError:
+            what = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
+            raise Refusal(408, what, hint="send it without pauses") from None
+
+    def _record(self, scope: Scope, reply: _Reply, failure: BaseException | None) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else "other"
+        self.metrics.requests.labels(route=route, method=method, status=str(reply.status)).inc()
+        self.metrics.request_seconds.labels(route=route).observe(reply.seconds)
+        fields = {
+            "id": reply.id,
+            "method": scope["method"],
+            "path": scope["path"][:200],
+            "status": reply.status,
+            "ms": round(reply.seconds * 1000, 2),
+            "client": (scope.get("client") or ["", 0])[0],
+        }
+        log("request", logging.ERROR if failure else logging.INFO, error=failure, **fields)
+
+
+async def _discard(stream: AsyncIterator[bytes]) -> None:
+    """Read some of a body that is too large: clients read the answer only after they have sent theirs."""
+    taken = 0
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            async for part in stream:
+                taken += len(part)
+                if taken >= _DISCARD_BYTES:
+                    return
+
+
+class _Reply:
+    """Sends an answer with the headers of all answers, and records its status."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._begin = send, time.perf_counter()
+        self.status, self.id = 0, secrets.token_hex(8)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            timing = f"total;dur={self.seconds * 1000:.2f}"
+            added = {"cache-control": "no-store", "x-request-id": self.id, "server-timing": timing}
+            for name, value in (HEADERS | added).items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal, scope: Scope, receive: Receive) -> None:
+        """Answer with an error; the connection is closed if the rest of the body is not read."""
+        headers = refusal.headers | ({"connection": "close"} if refusal.status in _CLOSING else {})
+        await Response(refusal.body(), refusal.status, headers=headers, media_type=JSON)(scope, receive, self)
 
 
 _FOLDER = Path(__file__).with_name("static")

@@ -60,9 +60,8 @@ class Limits:
 
     def to_json(self) -> dict[str, Any]:
         """The limits that a client needs to know."""
-        tables = ("table_subgraphs", "table_nodes")
-        shown = ("body_bytes", "subgraphs", "nodes", *tables, "explained", "left_out", "seconds", "drawn", "found")
-        return {name: getattr(self, name) for name in shown}
+        shown = "body_bytes subgraphs nodes table_subgraphs table_nodes explained left_out seconds drawn found"
+        return {name: getattr(self, name) for name in shown.split()}
 
 
 class DeadlinePassed(Exception):
@@ -90,20 +89,15 @@ class Deadline:
         """Seconds, at least 0."""
         return max(0.0, self.until - time.monotonic())
 
-    def check(self) -> None:
-        """Raise :class:`DeadlinePassed` if nobody waits for the answer any more."""
-        if self.cancelled.is_set() or not self.remaining:
-            raise DeadlinePassed
-
 
 CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def check_deadline() -> None:
-    """Raise :class:`DeadlinePassed` if the current work has a deadline and it has passed."""
+    """Raise :class:`DeadlinePassed` if nobody waits for the current work any more."""
     deadline = CURRENT.get()
-    if deadline is not None:
-        deadline.check()
+    if deadline is not None and (deadline.cancelled.is_set() or not deadline.remaining):
+        raise DeadlinePassed
 
 
 class Refusal(Exception):
@@ -121,11 +115,6 @@ class Refusal(Exception):
     def body(self) -> bytes:
         """The answer's body."""
         return encode({"error": self.error, "hint": self.hint, "nodes": self.nodes})
-
-
-def failed(request_id: str) -> Refusal:
-    """500: a bug."""
-    return Refusal(500, "the server failed; this is a bug in subgnn", hint=f"its log has more, under {request_id}")
 
 
 def encode(value: Any) -> bytes:

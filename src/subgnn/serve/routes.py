@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -351,21 +351,14 @@ _TABLE_RESPONSES: dict[int | str, dict[str, Any]] = {
 async def table(
     request: Request,
     run: Run,
-    unknown: Annotated[
-        Literal["error", "drop"], Query(description="Nodes that are not in the graph: refuse them, or leave them out.")
-    ] = "error",
+    unknown: schemas.Unknown = "error",
     top: Annotated[
         int | None,
         Query(ge=1, le=1000, description="How many of the likeliest classes to list, instead of one column per class."),
     ] = None,
-    coverage: Annotated[
-        float | None,
-        Query(gt=0, lt=1, description="Add the set of labels that contains the true one with this probability."),
-    ] = None,
-    coverage_by_class: Annotated[bool, Query(description="Hold the coverage for the subgraphs of each class.")] = False,
-    min_known: Annotated[
-        float, Query(ge=0, le=1, description="Leave the label empty if a smaller share of the nodes is in the graph.")
-    ] = 0.5,
+    coverage: schemas.Coverage = None,
+    coverage_by_class: schemas.ByClass = False,
+    min_known: schemas.MinKnown = 0.5,
     sort: Annotated[
         str | None,
         Query(max_length=300, description="Highest first, by probability, probability:CLASS, value or novelty."),

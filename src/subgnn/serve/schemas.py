@@ -24,6 +24,18 @@ Names = Annotated[
     list[str], Field(description="The same nodes by name, or by row number such as #12: the text for requests.")
 ]
 
+Unknown = Annotated[
+    Literal["error", "drop"], Field(description="Nodes that are not in the graph: refuse them, or leave them out.")
+]
+Coverage = Annotated[
+    float | None,
+    Field(gt=0, lt=1, description="Add the set of labels that contains the true one with this probability."),
+]
+ByClass = Annotated[bool, Field(description="Hold the coverage for the subgraphs of each class.")]
+MinKnown = Annotated[
+    float, Field(ge=0, le=1, description="Leave the label empty if a smaller share of the nodes is in the graph.")
+]
+
 _EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], ["#0", "#1", "#2"]]
 _AS = "by name (which may be digits), or by row number such as #12; if the graph has no names, numbers are rows"
 
@@ -49,19 +61,13 @@ class Subgraphs(Strict):
         Field(min_length=1, description=f"The nodes of each subgraph, {_AS}.", examples=[_EXAMPLE]),
         FailFast(),
     ]
-    unknown: Literal["error", "drop"] = Field(
-        "error", description="Nodes that are not in the graph: refuse them, or leave them out."
-    )
+    unknown: Unknown = "error"
 
 
 class SubgraphsToPredict(Subgraphs):
-    coverage: float | None = Field(
-        None, gt=0, lt=1, description="Add the set of labels that contains the true one with this probability."
-    )
-    coverage_by_class: bool = Field(False, description="Hold the coverage for the subgraphs of each class.")
-    min_known: float = Field(
-        0.5, ge=0, le=1, description="Leave the label empty if a smaller share of the nodes is in the graph."
-    )
+    coverage: Coverage = None
+    coverage_by_class: ByClass = False
+    min_known: MinKnown = 0.5
 
 
 class SubgraphsToSearch(Subgraphs):

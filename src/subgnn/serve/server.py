@@ -14,8 +14,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from subgnn.errors import UserError
+from subgnn.serve.app import RequestMiddleware
 from subgnn.serve.limits import Limits
-from subgnn.serve.middleware import RequestMiddleware
 from subgnn.serve.monitoring import log, log_to_stderr
 
 _BACKLOG = 256

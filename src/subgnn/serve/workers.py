@@ -25,7 +25,7 @@ import torch
 from subgnn.errors import UserError
 from subgnn.inference.options import PredictOptions
 from subgnn.ragged import Ragged
-from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, encode
+from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, check_deadline, encode
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.nodes import subgraphs_of
 from subgnn.serve.runs import ServedRun
@@ -58,15 +58,20 @@ class Lane:
             self._refused.inc()
             raise Refusal(503, "too many requests are waiting", hint="try again later", retry=1)
         if self._pool is None:  # an application that is started again has new threads
+
+            def use_one_core() -> None:
+                torch.set_num_threads(1)
+                numba.set_num_threads(1)
+
             name = f"subgnn-{self.name}"
-            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=_use_one_thread)
+            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=use_one_core)
         self._count(1)
         context = contextvars.copy_context()
         context.run(CURRENT.set, deadline)
         begin, loop = time.monotonic(), asyncio.get_running_loop()
 
         def job() -> T:
-            deadline.check()
+            check_deadline()
             self._waited.observe(time.monotonic() - begin)
             return work()
 
@@ -92,11 +97,6 @@ class Lane:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = None
-
-
-def _use_one_thread() -> None:
-    torch.set_num_threads(1)
-    numba.set_num_threads(1)
 
 
 class Lanes:
@@ -162,15 +162,7 @@ class PredictionBatcher:
             waiting.answer.cancel()
 
     def _answer_some(self) -> None:
-        # The request that submitted this job may be cancelled; the others are not.
-        token = CURRENT.set(Deadline.after(self._limits.seconds))
-        try:
-            self._answer_each(self._take_batch())
-        finally:
-            CURRENT.reset(token)
-
-    def _take_batch(self) -> list[_Waiting]:
-        """The longest-waiting requests, together no larger than a quick request; cancelled ones are dropped."""
+        """Answer the longest-waiting requests, together no larger than a quick request; cancelled ones are dropped."""
         batch: list[_Waiting] = []
         nodes = subgraphs = 0
         with self._lock:
@@ -183,7 +175,12 @@ class PredictionBatcher:
                 if first.answer.set_running_or_notify_cancel():
                     batch.append(first)
                     nodes, subgraphs = nodes + first.nodes, subgraphs + len(first.rows)
-        return batch
+        # The request that submitted this job may be cancelled; the others are not.
+        token = CURRENT.set(Deadline.after(self._limits.seconds))
+        try:
+            self._answer_each(batch)
+        finally:
+            CURRENT.reset(token)
 
     def _answer_each(self, batch: list[_Waiting]) -> None:
         """Answer requests together or, if that fails, one by one, so that one failure does not spoil the others."""
