@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -85,7 +86,8 @@ def test_every_node_and_the_edges_of_the_subgraph_are_there():
 
 
 def test_files_are_what_their_names_say(tmp_path):
-    one = picture(drawn(), pushes={0: 1.0, 1: -0.5}, towards="$x_1$")
+    pushes = [SimpleNamespace(node=node, contributions=push) for node, push in ((0, 1.0), (1, -0.5))]
+    one = picture(drawn(), SimpleNamespace(by_node=pushes, of_class=float, classes=["$x_1$"], leading=0))
     begins = {".svg": b"<svg", ".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".PNG": b"\x89PNG\r\n"}
     for kind, begin in begins.items():
         one.save(tmp_path / f"a{kind}", overwrite=True)

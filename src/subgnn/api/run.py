@@ -260,11 +260,11 @@ class Run:
             explain: ring nodes by their contribution to the predicted class.
             neighbors: how many nodes to draw besides those of the subgraph.
         """
-        from subgnn.reports.drawing import draw_with_anchors, explained_picture
+        from subgnn.reports.drawing import draw, picture
 
         rows = self._rows(nodes if isinstance(nodes, SubgraphSet) else [nodes], "error")
-        drawing = draw_with_anchors(self.predictor, rows[0], most=neighbors)
-        return explained_picture(drawing, self.explain(rows)[0] if explain else None)
+        drawing = draw(self.predictor, rows[0], most=neighbors)
+        return picture(drawing, self.explain(rows)[0] if explain else None)
 
     def _query(self, subgraphs: Subgraphs, unknown: Unknown) -> Query:
         return as_query(subgraphs, self.graph, unknown)

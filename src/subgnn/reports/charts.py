@@ -47,15 +47,11 @@ class Scale:
                 steps = [m * 10.0**p for p in range(powers.start - 1, powers.stop) for m in (1, 2, 5)]
                 found = [value for value in steps if self.low <= value <= self.high]
             return found[:: -(-len(found) // most)] if len(found) > 1 else [self.low, self.high]
-        step = _round_step((self.high - self.low) / most)
+        least = (self.high - self.low) / most
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= least * (1 - 1e-9))
         first = math.ceil(self.low / step - 1e-9)
         return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 2.5 and 5 times a power of ten that is not below ``least``."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= least * (1 - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)

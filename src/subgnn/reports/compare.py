@@ -72,14 +72,12 @@ class ComparedRun:
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain values."""
-        result = self.result
-        about = {key: getattr(result, key) for key in ("recipe", "dataset", "split", "seed", "task")}
-        scores = {
-            split: {"score": self.score(split), "interval": list(self.interval(split) or ()) or None}
-            for split in ("val", "test")
-        }
-        last = {"seconds": self.seconds, "date": result.date}
-        return {"name": self.name, "run": str(self.path), **about, "metric": self.metric, **scores, **last}
+        found: dict[str, Any] = {"name": self.name, "run": str(self.path)}
+        found |= {key: getattr(self.result, key) for key in ("recipe", "dataset", "split", "seed", "task")}
+        found["metric"] = self.metric
+        for split in ("val", "test"):
+            found[split] = {"score": self.score(split), "interval": list(self.interval(split) or ()) or None}
+        return found | {"seconds": self.seconds, "date": self.result.date}
 
     def cells(self) -> list[str]:
         """Name, recipe, data, scores, seconds and date, as text."""
@@ -128,9 +126,8 @@ def by_dataset(runs: Sequence[ComparedRun]) -> dict[tuple[str, str], list[Compar
 
 def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, overwrite: bool = False) -> None:
     """Write the page that compares runs; it links to their own pages by relative paths."""
-    groups = by_dataset(runs)
-    scales = {metric: _scale([run for run in runs if run.metric == metric]) for _, metric in groups}
-    shown, settings = runs[:_MAX_COMPARED], differing_settings(runs[:_MAX_COMPARED])
+    groups, shown = by_dataset(runs), runs[:_MAX_COMPARED]
+    pages = [os.path.relpath(run.path / PAGE, out.parent) if (run.path / PAGE).is_file() else "" for run in runs]
     curves = [chart for (name, _), some in groups.items() for chart in curve_charts(name, some)]
     contents = [("runs", "Runs"), ("scores", "Scores"), ("curves", "Curves"), ("settings", "Settings")]
     page = render(
@@ -139,38 +136,34 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
         lead=f"{len(runs)} runs side by side.",
         contents=[pair for pair in contents if curves or pair[0] != "curves"],
         header=HEADER,
-        rows=[(_link(run, out), run.cells()) for run in runs],
-        scores=[score_chart(name, some, scales[metric]) for (name, metric), some in groups.items()],
+        rows=[
+            ("./" + quote(Path(page).as_posix()) if page else "", run.cells())
+            for page, run in zip(pages, runs, strict=True)
+        ],
+        scores=[
+            score_chart(name, some, [run for run in runs if run.metric == metric])
+            for (name, metric), some in groups.items()
+        ],
         curves=curves,
         most_lines=COLOURS,
         names=[run.name for run in shown],
-        settings=settings,
+        settings=differing_settings(shown),
         left_out=len(runs) - len(shown),
     )
     write_page(page, out, overwrite=overwrite)
 
 
-def _scale(runs: Sequence[ComparedRun]) -> tuple[float, float]:
-    """A range that holds the scores and intervals of all runs."""
-    pairs = [(run.score(split), run.interval(split)) for run in runs for split in ("val", "test")]
-    return padded_range(end for score, interval in pairs if score is not None for end in (score, *(interval or ())))
-
-
-def _link(run: ComparedRun, out: Path) -> str:
-    """The relative address of a run's page; empty if there is none."""
-    page = run.path / PAGE
-    return "./" + quote(Path(os.path.relpath(page, out.parent)).as_posix()) if page.is_file() else ""
-
-
-def score_chart(dataset: str, runs: Sequence[ComparedRun], scale: tuple[float, float]) -> Chart:
-    """Validation and test scores of runs on a dataset, with their intervals, on a scale that all datasets share."""
+def score_chart(dataset: str, runs: Sequence[ComparedRun], same_metric: Sequence[ComparedRun]) -> Chart:
+    """Validation and test scores of runs on a dataset, with their intervals, on one scale for all with the metric."""
     word, marks = metric_name(runs[0].metric), []
+    pairs = [(run.score(split), run.interval(split)) for run in same_metric for split in ("val", "test")]
+    scale = padded_range(end for score, interval in pairs if score is not None for end in (score, *(interval or ())))
     for i, run in enumerate(runs):
         for split, place, style in (("val", 0.58, _VAL), ("test", 0.84, _TEST)):
             score, interval = run.score(split), run.interval(split)
             if score is not None:
                 text = f"{run.name}: {split} {word} {_scored(score, interval)}"
-                marks.append(Mark(x=score, y=i + place, title=text, style=style, size=3.5, x_range=interval))
+                marks.append(Mark(x=score, y=i + place, title=text, style=style, x_range=interval))
     shown = "; ".join(mark.title for mark in marks)
     return Chart(
         f"{dataset}: {word}",
@@ -199,55 +192,41 @@ def curve_charts(dataset: str, runs: Sequence[ComparedRun]) -> list[Chart]:
             known.append((run, [records[i] for i in thin(len(records), MAX_POINTS)]))
     if not known:
         return []
-    metric = runs[0].metric
-    found = [
-        _curve_chart(f"{dataset}: validation {metric_name(name)}", f"val_{name}", known[:COLOURS])
-        for name in (metric, "loss")
-    ]
-    return [chart for chart in found if any(math.isfinite(y) for line in chart.lines for y in line.ys)]
-
-
-def _curve_chart(caption: str, key: str, known: Sequence[tuple[ComparedRun, list[dict[str, Any]]]]) -> Chart:
-    lines, entries = [], []
-    for group, (run, records) in enumerate(known):
-        values = [value if (value := _number(record.get(key))) is not None else math.nan for record in records]
-        lines.append(Line([record["epoch"] for record in records], values, group_line(group)))
-        entries.append(Key(cut(run.name, _NAME), line=group_line(group)))
-    last = max(line.xs[-1] for line in lines)
-    return Chart(
-        caption,
-        f"{caption} over epochs, of {', '.join(run.name for run, _ in known)}.",
-        number_axes(
-            (0, max(last, 1)), padded_range(y for line in lines for y in line.ys), "epoch", caption.split()[-1]
-        ),
-        lines=lines,
-        key=entries,
-    )
+    charts, last = [], max(records[-1]["epoch"] for _, records in known[:COLOURS])
+    for name in (runs[0].metric, "loss"):
+        word, lines, entries = metric_name(name), [], []
+        for group, (run, records) in enumerate(known[:COLOURS]):
+            values = [_number(record.get(f"val_{name}")) for record in records]
+            ys = [math.nan if value is None else value for value in values]
+            lines.append(Line([record["epoch"] for record in records], ys, group_line(group)))
+            entries.append(Key(cut(run.name, _NAME), line=group_line(group)))
+        heights = [y for line in lines for y in line.ys]
+        if any(map(math.isfinite, heights)):
+            caption = f"{dataset}: validation {word}"
+            names = ", ".join(run.name for run, _ in known[:COLOURS])
+            axes = number_axes((0, max(last, 1)), padded_range(heights), "epoch", word.split()[-1])
+            charts.append(Chart(caption, f"{caption} over epochs, of {names}.", axes, lines=lines, key=entries))
+    return charts
 
 
 def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
     """The settings in which runs differ: the name of each, and its value in each run as text."""
-    flat = [_settings(run) for run in runs]
+    flat = []
+    for run in runs:
+        found = {key: str(getattr(run.result, key)) for key in ("recipe", "dataset", "seed", "split")}
+        found["version of subgnn"] = run.result.versions.get("subgnn", "")
+        for key, value in run.recipe.plain().items():
+            several = (
+                {f"{key}.{name}": item for name, item in value.items()} if isinstance(value, Mapping) else {key: value}
+            )
+            if key == "channels":
+                found[key] = ", ".join(f"{one['kind']}/{one['side']} {one['num_anchors']}" for one in value)
+            elif key not in _NOT_SETTINGS:
+                found |= {name: one if isinstance(one, str) else setting_text(one) for name, one in several.items()}
+        flat.append(found)
     names = dict.fromkeys(name for settings in flat for name in settings)
     rows = [(name, [settings.get(name, "") for settings in flat]) for name in names]
     return [(name, [cut(value, _VALUE) for value in values]) for name, values in rows if len(set(values)) > 1]
-
-
-def _settings(run: ComparedRun) -> dict[str, str]:
-    """All settings of a run by their names in recipes, and whatever else determines its scores."""
-    found: dict[str, str] = {key: str(getattr(run.result, key)) for key in ("recipe", "dataset", "seed", "split")}
-    found["version of subgnn"] = run.result.versions.get("subgnn", "")
-    for key, value in run.recipe.plain().items():
-        if key in _NOT_SETTINGS:
-            continue
-        if key == "channels":
-            found[key] = ", ".join(f"{one['kind']}/{one['side']} {one['num_anchors']}" for one in value)
-            continue
-        several = (
-            {f"{key}.{name}": item for name, item in value.items()} if isinstance(value, Mapping) else {key: value}
-        )
-        found |= {name: one if isinstance(one, str) else setting_text(one) for name, one in several.items()}
-    return found
 
 
 def _number(value: Any) -> float | None:

@@ -89,22 +89,13 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
     return found
 
 
-def draw_with_anchors(predictor: Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
-    """:func:`draw` one subgraph with the anchors of the model, if it has any."""
-    source = predictor.with_channels()
-    prepared = None if source is None else source.measured(Ragged.from_rows([subgraph])).prepared
-    return draw(predictor.graph, subgraph, most=most, prepared=prepared)
-
-
-def draw(graph: Graph, subgraph: NDArray[np.int32], *, most: int, prepared: Prepared | None = None) -> Drawing:
-    """Draw one subgraph.
-
-    Args:
-        subgraph: sorted nodes.
-        most: number of nodes to draw besides those of the subgraph.
-        prepared: the subgraph alone, measured against the anchors of the model.
-    """
-    anchors = {} if prepared is None else _anchor_channels(prepared, max(1, most // 10))
+def draw(source: Graph | Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
+    """Draw one subgraph, of sorted nodes, and ``most`` other nodes: with the anchors of a model that has any."""
+    graph, anchors = source if isinstance(source, Graph) else source.graph, {}
+    measured_by = None if isinstance(source, Graph) else source.with_channels()
+    if measured_by is not None:
+        prepared = measured_by.measured(Ragged.from_rows([subgraph])).prepared
+        anchors = _anchor_channels(prepared, max(1, most // 10))
     layout = lay_out(graph, subgraph, max_nodes=_MAX_NODES, max_border=most, anchors=anchors)
     inside, border = layout.roles.count("inside"), layout.roles.count("border")
     shown = layout.nodes.tolist()
@@ -183,13 +174,6 @@ class PictureFiles:
     def __post_init__(self) -> None:
         _kind(self.out)
 
-    def _check(self, query: Query) -> None:
-        if len(query) > _MAX_PICTURES:
-            what, hint = f"it has {len(query):,} subgraphs", f"accepted: up to {_MAX_PICTURES}, as each is a picture"
-            raise UserError(what, where=query.members.where, hint=hint)
-        for row in range(len(query)):
-            refuse_existing(self.path(query, row), overwrite=self.overwrite)
-
     def path(self, query: Query, row: int) -> Path:
         """The file of a subgraph."""
         return self.out if len(query) == 1 else self.out.with_stem(f"{self.out.stem}-{row + 1}")
@@ -199,17 +183,14 @@ class PictureFiles:
 
         Before the first one, too many subgraphs and files that exist are refused; one without nodes has no picture.
         """
-        if row == 0:
-            self._check(query)
-        nodes = query.matched.nodes[row]
-        if not len(nodes):
-            return
-        if isinstance(source, Graph):
-            drawing = draw(source, nodes, most=self.most)
-        else:
-            drawing = draw_with_anchors(source, nodes, most=self.most)
-        self.written.append(self.path(query, row))
-        explained_picture(drawing, why).save(self.written[-1], overwrite=self.overwrite)
+        if row == 0 and len(query) > _MAX_PICTURES:
+            what, hint = f"it has {len(query):,} subgraphs", f"accepted: up to {_MAX_PICTURES}, as each is a picture"
+            raise UserError(what, where=query.members.where, hint=hint)
+        for one in range(len(query)) if row == 0 else ():
+            refuse_existing(self.path(query, one), overwrite=self.overwrite)
+        if len(nodes := query.matched.nodes[row]):
+            self.written.append(self.path(query, row))
+            picture(draw(source, nodes, most=self.most), why).save(self.written[-1], overwrite=self.overwrite)
 
     def notes(self, query: Query) -> list[str]:
         """State how several files are named, and which subgraphs have none."""
@@ -220,14 +201,6 @@ class PictureFiles:
         if missing := len(query) - len(self.written):
             found.append(f"{missing} of {len(query)} subgraphs have no picture, because no node is in the graph")
         return found
-
-
-def explained_picture(drawing: Drawing, why: Explanation | None) -> Picture:
-    """Render a drawing; if it is explained, with a ring for each contribution to the predicted class."""
-    if why is None:
-        return picture(drawing)
-    pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
-    return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
 
 
 def _figure(svg: str) -> Figure:
@@ -272,15 +245,19 @@ def _figure(svg: str) -> Figure:
     return figure
 
 
-def picture(drawing: Drawing, *, pushes: Mapping[int, float] | None = None, towards: str = "") -> Picture:
-    """Render a drawing.
+def picture(drawing: Drawing, why: Explanation | None = None) -> Picture:
+    """Render a drawing; if it is explained, with rings for contributions of nodes to the predicted class or value.
 
-    Args:
-        pushes: the contribution of each node of the subgraph to a class or value. Nodes with at least a twentieth of
-            the largest get a ring, wider for larger contributions: solid towards the class, dashed away from it.
-        towards: the class or value, for the legend.
+    Nodes with at least a twentieth of the largest contribution get one, wider for larger ones: solid towards the class,
+    dashed away from it.
     """
-    nodes, rings = drawing.nodes, _rings(pushes or {})
+    nodes, rings = drawing.nodes, {}
+    if why is not None:
+        pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
+        largest = max(map(abs, pushes.values()), default=0.0)
+        strong = {node: push for node, push in pushes.items() if push and abs(push) >= _LEAST_PUSH * largest}
+        # The width of each ring, negative for nodes that push away.
+        rings = {node: float(np.sign(push)) * (2 + 5 * abs(push) / largest) for node, push in strong.items()}
     at = push_apart(np.array([(node["x"], node["y"]) for node in nodes]).reshape(-1, 2) * (1.25, 0.9), nodes)
     boxes = name_boxes(nodes)
     low = (at - boxes).min(axis=0, initial=0) - _MARGIN
@@ -301,7 +278,7 @@ def picture(drawing: Drawing, *, pushes: Mapping[int, float] | None = None, towa
         neighbours=sum(node["kind"] == "border" for node in nodes),
         anchors={bool(node["channels"]) for node in nodes if node["kind"] != "inside"},
         rings=bool(rings),
-        towards=towards or "the class",
+        towards="" if why is None else why.classes[why.leading],
         box=(*low.round().astype(int).tolist(), round(max(float(width), 520)), round(float(height))),  # 520: of the key
         margin=_MARGIN,
         longest=_LONGEST,
@@ -338,10 +315,3 @@ def push_apart(at: NDArray[np.float64], nodes: list[dict[str, Any]]) -> NDArray[
         overlap[..., 1] *= ~narrow
         at = at + (np.where(away < 0, -1, 1) * overlap * 0.3).sum(axis=1)
     return at
-
-
-def _rings(pushes: Mapping[int, float]) -> dict[int, float]:
-    """Widths of rings, negative for nodes that push away."""
-    largest = max(map(abs, pushes.values()), default=0.0)
-    strong = {node: push for node, push in pushes.items() if push and abs(push) >= _LEAST_PUSH * largest}
-    return {node: float(np.sign(push)) * (2 + 5 * abs(push) / largest) for node, push in strong.items()}

@@ -62,10 +62,10 @@ class Evaluation:
     outputs: Tensor
     targets: Tensor
     train_targets: Tensor
-    thresholds: Thresholds = 0.5
-    out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None = None
-    member: str | None = None
-    mapped: NDArray[np.float32] | None = None
+    mapped: NDArray[np.float32]
+    thresholds: Thresholds
+    out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None
+    member: str | None
 
     @property
     def shown(self) -> Checkpoint:
@@ -136,10 +136,24 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     same = (subgraphs.task, subgraphs.classes) == (checkpoint.spec.task, checkpoint.spec.classes)
     if not same or subgraphs.targets is None:
-        raise DataError(
-            "the dataset has different labels from the run", where=dataset.name, hint="give the run's dataset"
+        what = "the dataset has different labels from the run"
+        raise DataError(what, where=dataset.name, hint="give the run's dataset")
+    folds = None  # a portfolio has them, unless its candidates have been removed
+    if result.is_portfolio and (run / CANDIDATES).is_dir():
+        members = [read_candidate(run, name) for name in checkpoint.parts]
+        rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
+        cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
+        weights = checkpoint.weights
+        mixed = mean_scores(
+            [one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist()
         )
-    folds = _out_of_fold(run, checkpoint) if result.is_portfolio else None
+        scale, offset, target = (
+            weights["scale"].numpy(),
+            weights["offset"].numpy(),
+            checkpoint.spec.standards.get("target"),
+        )
+        outputs = task_of(checkpoint.spec.task).calibrated(mixed, scale, offset, target)
+        folds = outputs.reshape(repeats, len(rows), -1), rows
     found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)
     return evaluate(found, dataset, predictor, where=str(run / METRICS))
 
@@ -201,24 +215,6 @@ def evaluate(
         member=predictor.member_with_channels,
         mapped=mapped,
     )
-
-
-def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-    """Calibrated out-of-fold outputs of a portfolio, and their subgraphs; None if its candidates have been removed.
-
-    Shapes:
-        returns: (repeats, n, outputs) and (n,).
-    """
-    spec, weights = checkpoint.spec, checkpoint.weights
-    if not (run / CANDIDATES).is_dir():
-        return None
-    members = [read_candidate(run, name) for name in checkpoint.parts]
-    rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
-    cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
-    mixed = mean_scores([one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist())
-    scale, offset = weights["scale"].numpy(), weights["offset"].numpy()
-    outputs = task_of(spec.task).calibrated(mixed, scale, offset, spec.standards.get("target"))
-    return outputs.reshape(repeats, len(rows), -1), rows
 
 
 def selected_records(records: Sequence[dict[str, Any]], result: RunResult, where: str) -> list[dict[str, Any]]:

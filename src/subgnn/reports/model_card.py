@@ -31,7 +31,18 @@ def model_card(result: RunResult) -> str:
     data = result.data
     splits = [split for split in ("val", "test") if result.scores(split)]
     names = list(dict.fromkeys(name for split in splits for name in result.scores(split) if name != "loss"))
-    scored_on = "test" if result.test else result.scores_name("val")
+    # What this run's own data and settings limit.
+    limits = [*result.warnings]
+    if result.look_ahead:
+        limits.append("Edges later than the first held-out subgraph were used: scores may be too high.")
+    if result.edges_until is not None:
+        limits.append("Later edges of the graph were left out.")
+    if result.interrupted:
+        limits.append("The search was interrupted: not every candidate was tried.")
+    if result.late:
+        limits.append(f"There was no time for: {', '.join(result.late)}.")
+    if result.unused:
+        limits.append(f"Not used by this model: {'; '.join(result.unused)}.")
     return render(
         "model_card.md",
         name=_line(f"{result.recipe} on {result.dataset}"),
@@ -49,34 +60,19 @@ def model_card(result: RunResult) -> str:
         portfolio=result.is_portfolio,
         headers=["", *map(result.scores_name, splits)],
         scores=[(metric_name(name), *(score_text(result.scores(s).get(name), name) for s in splits)) for name in names],
-        intervals=[_interval(result, split) for split in splits if split in result.intervals],
+        intervals=[
+            "{} to {} ({})".format(
+                *(score_text(end, result.headline) for end in result.intervals[split]), result.scores_name(split)
+            )
+            for split in splits
+            if split in result.intervals
+        ],
         headline=metric_name(result.headline),
         calibration_error="" if result.calibration_error is None else score_text(result.calibration_error),
-        scored_on=scored_on,
+        scored_on="test" if result.test else result.scores_name("val"),
         signal=_line(result.signal),
-        limits=_limits(result),
+        limits=[_line(words) for words in limits],
     )
-
-
-def _interval(result: RunResult, split: str) -> str:
-    low, high = (score_text(value, result.headline) for value in result.intervals[split])
-    return f"{low} to {high} ({result.scores_name(split)})"
-
-
-def _limits(result: RunResult) -> list[str]:
-    """What this run's own data and settings limit, in sentences."""
-    found = [*result.warnings]
-    if result.look_ahead:
-        found.append("Edges later than the first held-out subgraph were used: scores may be too high.")
-    if result.edges_until is not None:
-        found.append("Later edges of the graph were left out.")
-    if result.interrupted:
-        found.append("The search was interrupted: not every candidate was tried.")
-    if result.late:
-        found.append(f"There was no time for: {', '.join(result.late)}.")
-    if result.unused:
-        found.append(f"Not used by this model: {'; '.join(result.unused)}.")
-    return [_line(one) for one in found]
 
 
 def _line(text: Any) -> str:

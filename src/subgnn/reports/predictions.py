@@ -1,8 +1,9 @@
-"""Sections of a run's page about predictions: agreement, examples, calibration."""
+"""Sections of a run's page about predictions: agreement, map of the vectors, examples, calibration."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,20 @@ from subgnn.reports.charts import (
     Line,
     Mark,
     Style,
+    group_line,
+    group_style,
     number_axes,
     padded_range,
     thin,
 )
 from subgnn.reports.evaluation import FOLDS, Evaluation
-from subgnn.reports.figures import label_groups, principal_axes, reliability_chart, vector_chart
 
 _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80
 _HALF, _SCALE = 160, 100  # of the square of a drawing
 _MAX_EDGES, _MAX_CUT_EDGES = 800, 300
+_WRONG = " wrong"
+_LEVELS = 5
 
 
 def confusion_values(run: Evaluation) -> dict[str, Any]:
@@ -75,21 +79,66 @@ def prediction_values(run: Evaluation) -> dict[str, Any]:
 
 
 def map_chart(run: Evaluation) -> Chart | None:
-    """The map of the subgraphs' vectors; None if they have fewer than two axes."""
-    known = None if run.mapped is None else principal_axes(run.mapped)
-    if known is None:
+    """The vectors of the subgraphs on their first two principal axes; None if they have fewer."""
+    given = run.mapped.astype(np.float64)
+    if given.ndim != 2 or len(given) < 3:
         return None
+    left, sizes, _ = np.linalg.svd(given - given.mean(axis=0), full_matrices=False)
+    if len(sizes) < 2 or not np.isfinite(sizes).all() or sizes[0] <= 0:
+        return None
+    # The sign of an axis is arbitrary; it is fixed by the largest entry.
+    signs = np.sign(left[np.abs(left[:, :2]).argmax(axis=0), [0, 1]])
+    xs, ys = (left[:, :2] * sizes[:2] * signs).T.tolist()
+    shares = sizes[:2] ** 2 / (sizes**2).sum()
     rows = thin(len(run.rows), MAX_POINTS)
-    targets, wrong = run.targets.numpy()[rows], None
+    targets, wrong = run.targets.numpy()[rows], np.zeros(len(rows), bool)
     if run.task.real:
         targets = run.in_unit(run.targets)[rows]
         said = [f"{value:.4g}" for value in run.in_unit(run.outputs[:, 0])]
     else:
         correct, _, said = _predictions(run)
         wrong = ~correct[rows]
-    titles = [f"{_subgraph_name(run, i)}: true {_true_label(run, i)}, predicted {cut(said[i], _LABEL)}" for i in rows]
-    caption = f"{len(rows):,} subgraphs of the {run.scored_on}"
-    return vector_chart(caption, *known, label_groups(targets, run.classes), titles=titles, wrong=wrong)
+    group, key = _label_groups(targets, run.classes)
+    styles = dict(zip(np.unique(group).tolist(), (entry.style or Style("point") for entry in key), strict=True))
+    marks = []
+    for i, row in enumerate(rows):
+        style = styles[int(group[i])]
+        if wrong[i]:
+            style = Style(style.kind + _WRONG, style.shape)
+        title = f"{_subgraph_name(run, row)}: true {_true_label(run, row)}, predicted {cut(said[row], _LABEL)}"
+        marks.append(Mark(x=xs[i], y=ys[i], title=title, size=2.6, style=style))
+    # Rings are drawn last, so that nothing hides them.
+    marks.sort(key=lambda mark: mark.style.kind.endswith(_WRONG))
+    x_label, y_label = (f"principal axis {i + 1}, {share:.0%} of variance" for i, share in enumerate(shares.tolist()))
+    return Chart(
+        f"{len(rows):,} subgraphs of the {run.scored_on}",
+        f"Scatter plot of {len(rows)} subgraphs on two principal axes, by label.",
+        number_axes(padded_range(xs), padded_range(ys), x_label, y_label),
+        marks=marks,
+        key=[*key, *([Key("wrong", style=Style("ring" + _WRONG))] if wrong.any() else [])],
+    )
+
+
+def _label_groups(targets: NDArray[np.generic], classes: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
+    """The group that gives each subgraph its colour and shape (n,), and the key of groups that occur.
+
+    A group is a class, or the first of several labels; for real values a quintile, darker for higher ones.
+
+    Shapes:
+        targets: (n,) classes or values, or (n, classes) of 0 and 1.
+    """
+    if not classes:
+        values = np.asarray(targets, np.float64)
+        cuts = np.quantile(values, np.linspace(0, 1, _LEVELS + 1))
+        level = np.clip(np.searchsorted(cuts[1:-1], values, side="right"), 0, _LEVELS - 1)
+        words = [f"{cuts[i]:.3g} to {cuts[i + 1]:.3g}" for i in range(_LEVELS)]
+        return level.astype(np.int64), [Key(words[i], style=Style(f"q{i}")) for i in np.unique(level)]
+    first = np.asarray(targets, np.int64)
+    if first.ndim == 2:
+        first = np.where(first.any(axis=1), first.argmax(axis=1), -1)
+    named = {-1: Key("no label", style=Style("border"))}
+    named |= {i: Key(cut(name, 30), style=group_style(i)) for i, name in enumerate(classes)}
+    return first, [named[i] for i in np.unique(first).tolist()]
 
 
 def scatter_chart(run: Evaluation) -> Chart:
@@ -137,9 +186,31 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
     for where, probabilities, targets in sources:
         predicted, correct = run.task.confidences(probabilities, targets)
         bins, error = calibration(predicted, correct)
+        name, style, line = run.recipe.name, group_style(0), group_line(0)
+        marks = [
+            Mark(
+                x=b.said,
+                y=b.right,
+                title=f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}",
+                style=style,
+                size=4,
+                y_range=(b.low, b.high),
+            )
+            for b in bins
+        ]
+        chart = Chart(
+            f"Predicted and observed {where}",
+            f"Reliability diagram: {name} error {error:.3f}.",
+            number_axes((0, 1), (0, 1), "predicted probability", share),
+            lines=[Line([0, 1], [0, 1], "even"), Line([b.said for b in bins], [b.right for b in bins], line)],
+            marks=marks,
+            key=[
+                Key("perfect calibration", line="even"),
+                Key(f"{name}, error {error:.3f}", line=line, style=style),
+                Key("95 % interval", line="whisker"),
+            ],
+        )
         rows = [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins]
-        caption = f"Predicted and observed {where}"
-        chart = reliability_chart(caption, [(run.recipe.name, bins, error)], share=share)
         found.append(
             {"where": where, "chart": chart, "rows": rows, "count": f"{len(predicted):,}", "error": f"{error:.3f}"}
         )
@@ -170,11 +241,16 @@ def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
                 turn[i] = seen[texts[i]]
                 seen[texts[i]] += 1
         groups = {"Correct": sorted(turn, key=turn.__getitem__), "Wrong": [i for i in order if not correct[i]]}
-    graph = run.dataset.graph.undirected()
-    return [
-        (title, [_example(run, graph, i, texts[i], notes[i]) for i in chosen[:_MAX_EXAMPLES]])
-        for title, chosen in groups.items()
-    ]
+    graph, subgraphs = run.dataset.graph.undirected(), run.dataset.subgraphs.nodes
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    for title, chosen in groups.items():
+        found.append((title, []))
+        for i in chosen[:_MAX_EXAMPLES]:
+            name = _subgraph_name(run, i)
+            drawing = drawing_values(graph, lay_out(graph, subgraphs[int(run.rows[i])]), name)
+            about = {"name": name, "true": _true_label(run, i), "predicted": cut(texts[i], _LABEL), "note": notes[i]}
+            found[-1][1].append(about | {"drawing": drawing})
+    return found
 
 
 def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
@@ -189,17 +265,6 @@ def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list
 
 def _labels(run: Evaluation, target: NDArray[Any]) -> str:
     return ", ".join(run.task.names(target, run.classes)) or "no label"
-
-
-def _example(run: Evaluation, graph: Graph, index: int, predicted: str, note: str) -> dict[str, Any]:
-    name, layout = _subgraph_name(run, index), lay_out(graph, run.dataset.subgraphs.nodes[int(run.rows[index])])
-    return {
-        "name": name,
-        "true": _true_label(run, index),
-        "predicted": cut(predicted, _LABEL),
-        "note": note,
-        "drawing": drawing_values(graph, layout, name),
-    }
 
 
 def drawing_values(graph: Graph, layout: Layout, name: str) -> dict[str, Any]:

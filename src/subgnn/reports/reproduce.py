@@ -33,31 +33,25 @@ def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
 
     Packaged recipes need only their name and the changed settings.
     """
-    changes = _changes(recipe)
-    name = f"{recipe.name}.toml" if changes is None else recipe.name
-    words = ["subgnn", "train", result.source or "DIR", "--recipe", name]
-    for change in changes or ():
-        words += ["--set", change]
+    packaged = find_recipe(recipe.name) if recipe.name in recipe_names() else None
+    needs_file = packaged is None or (recipe.channels, recipe.method) != (packaged.channels, packaged.method)
+    words = [
+        "subgnn",
+        "train",
+        result.source or "DIR",
+        "--recipe",
+        f"{recipe.name}.toml" if needs_file else recipe.name,
+    ]
+    if packaged is not None and not needs_file:
+        ours, theirs = recipe.plain(), packaged.plain()
+        for section in (*_SECTIONS, *recipe.methods):
+            for key, value in ours[section].items():
+                if section not in theirs or value != theirs[section][key]:
+                    words += ["--set", f"{section}.{key}={setting_text(value)}"]
     words += ["--out", "RUN", "--seed", str(result.seed)]
     words += ["--split", result.split] if result.split != "stored" else []
     words += ["--device", result.device.partition(":")[0]]
-    return shlex.join(words), changes is None
-
-
-def _changes(recipe: Recipe) -> list[str] | None:
-    """``section.key=value`` for each difference from the packaged recipe of that name; None if there is none."""
-    if recipe.name not in recipe_names():
-        return None
-    packaged = find_recipe(recipe.name)
-    if (recipe.channels, recipe.method) != (packaged.channels, packaged.method):
-        return None
-    ours, theirs = recipe.plain(), packaged.plain()
-    return [
-        f"{section}.{key}={setting_text(value)}"
-        for section in (*_SECTIONS, *recipe.methods)
-        for key, value in ours[section].items()
-        if section not in theirs or value != theirs[section][key]
-    ]
+    return shlex.join(words), needs_file
 
 
 def _pairs(content: Mapping[str, Any]) -> list[str]:

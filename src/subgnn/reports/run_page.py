@@ -27,14 +27,8 @@ from subgnn.reports.predictions import (
     scatter_chart,
 )
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.reports.scores import (
-    CLASS_HEADER,
-    class_charts,
-    class_rows,
-    leaderboard_values,
-    threshold_table,
-)
-from subgnn.result import RunResult, read_result
+from subgnn.reports.scores import CLASS_HEADER, class_charts, class_rows, leaderboard_values, threshold_table
+from subgnn.result import read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
@@ -53,6 +47,12 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     result, curves, drawn = found.result, _curves(found), map_chart(found)
     board = leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
     scores = "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
+    threshold = None  # the table of thresholds that were chosen for an aim, and notes
+    if (report := result.threshold) is not None:
+        of_aim, header, rows = threshold_table(report)
+        of_aim = of_aim[0].upper() + of_aim[1:]
+        threshold = {"title": of_aim, "header": header, "rows": rows, "notes": threshold_notes(report)}
+    line, needs_file = command(found.recipe, result)
     optional = {"leaderboard": board, "curves": curves, "map": drawn}
     absent = {name for name, values in optional.items() if not values}
     contents = [
@@ -76,7 +76,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         networks=found.networks,
         member=found.member,
         thresholds=np.ndim(found.thresholds) > 0,
-        threshold=_threshold(found),
+        threshold=threshold,
         predictions_title=f"{scores} on the {found.scored_on}",
         overview=_overview(found),
         warnings=result.warnings,
@@ -92,7 +92,16 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         scatter=scatter_chart(found) if found.task.real else None,
         examples=example_groups(found),
         calibration=calibration_values(found),
-        reproduce=_reproduce(found),
+        reproduce={
+            "command": line,
+            "file": f"{found.recipe.name}.toml" if needs_file else "",
+            "facts": [
+                ("Versions", ", ".join(f"{name} {version}" for name, version in result.versions.items())),
+                ("Graph, SHA-256 of its content", found.checkpoint.spec.graph_hash),
+                ("Subgraphs, SHA-256 of nodes, labels and splits", dataset.subgraphs.content_hash),
+            ],
+            "settings": recipe_toml(found.recipe),
+        },
     )
 
 
@@ -132,8 +141,10 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     constant, scored = found.constant(), result.scores(shown)
     headline, names = result.headline, SPLIT_NAMES | ({"val": "out of fold"} if result.is_portfolio else {})
     ours, guess = scored.get(headline), found.task.constant_word
+    low, high = found.interval()
+    ends = f"95 % interval {score_text(low)} to {score_text(high)}, " if math.isfinite(low + high) else ""
     tiles = [
-        (f"{names[shown]} {metric_name(headline)}", score_text(ours), _spread(found)),
+        (f"{names[shown]} {metric_name(headline)}", score_text(ours), f"{ends}on {len(found.rows):,} subgraphs"),
         ("trivial baseline", score_text(constant[headline]), f"always predicting the {guess}"),
     ]
     if _is_number(published.get(headline)):
@@ -159,13 +170,6 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     }
 
 
-def _spread(found: Evaluation) -> str:
-    """The interval of the headline score, and the number of subgraphs."""
-    low, high = found.interval()
-    ends = f"95 % interval {score_text(low)} to {score_text(high)}, " if math.isfinite(low + high) else ""
-    return f"{ends}on {len(found.rows):,} subgraphs"
-
-
 def _published(published: dict[str, Any], name: str) -> str:
     if not _is_number(published.get(name)):
         return "-"
@@ -183,6 +187,13 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
         each = ", ".join(str(member.selected_epoch) for member in result.members)
         selected = f"{each}, of each network by validation"
     epochs = [("Selected epoch", selected), ("Time of an epoch", f"{seconds.epoch_median:.3g} s, the median")]
+    updated: list[tuple[str, str]] = []
+    if (given := result.updated_from) is not None:
+        name = result.headline
+        scores = f"{score_text(given.before.get(name), name)} before, {score_text(given.after.get(name), name)} now"
+        same = (metric_name(name), f"{scores}, on the same {given.subgraphs:,} held-out subgraphs")
+        updated = [("Updated from", given.run), ("Graph", given.graph)]
+        updated.append(("Before and after", given.note) if given.note else same)
     return [
         ("Dataset", dataset.name),
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
@@ -192,25 +203,13 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
         ("Recipe", found.recipe.name),
         ("Seed", str(result.seed)),
         ("Date", date_text(result.date)),
-        *_update_facts(result),
+        *updated,
         *_model_facts(found),
         *(epochs if len(found.records) > 1 else []),
         ("Time", f"{seconds.prepare:.1f} s to prepare, {seconds.train:.1f} s to train"),
         ("Device", result.device),
         ("Peak memory", f"{result.peak_memory_mb:,.0f} MB"),
     ]
-
-
-def _update_facts(result: RunResult) -> list[tuple[str, str]]:
-    """The run that this one was updated from, and scores of both on the same held-out subgraphs."""
-    given = result.updated_from
-    if given is None:
-        return []
-    name, facts = result.headline, [("Updated from", given.run), ("Graph", given.graph)]
-    if given.note:
-        return [*facts, ("Before and after", given.note)]
-    scores = f"{score_text(given.before.get(name), name)} before, {score_text(given.after.get(name), name)} now"
-    return [*facts, (metric_name(name), f"{scores}, on the same {given.subgraphs:,} held-out subgraphs")]
 
 
 def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
@@ -232,15 +231,6 @@ def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
         *([] if baseline is None else [("Corrects", f"{baseline.spec.method} ({baseline.spec.title})")]),
         ("Weights of each" if several else "Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
     ]
-
-
-def _threshold(found: Evaluation) -> dict[str, Any] | None:
-    """The table of thresholds that were chosen for an aim, and notes; None without an aim."""
-    report = found.result.threshold
-    if report is None:
-        return None
-    title, header, rows = threshold_table(report)
-    return {"title": title[0].upper() + title[1:], "header": header, "rows": rows, "notes": threshold_notes(report)}
 
 
 def _curves(found: Evaluation) -> dict[str, Any] | None:
@@ -292,19 +282,3 @@ def epoch_chart(
             Key(f"selected epoch, {selected}", line="chosen"),
         ],
     )
-
-
-def _reproduce(found: Evaluation) -> dict[str, Any]:
-    recipe = found.recipe
-    line, needs_file = command(recipe, found.result)
-    used = ", ".join(f"{name} {version}" for name, version in found.result.versions.items())
-    return {
-        "command": line,
-        "file": f"{recipe.name}.toml" if needs_file else "",
-        "facts": [
-            ("Versions", used),
-            ("Graph, SHA-256 of its content", found.checkpoint.spec.graph_hash),
-            ("Subgraphs, SHA-256 of nodes, labels and splits", found.dataset.subgraphs.content_hash),
-        ],
-        "settings": recipe_toml(recipe),
-    }

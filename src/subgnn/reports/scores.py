@@ -179,18 +179,19 @@ def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
     widths = [2 * (row.high - row.low) for row in scored[:1] if row.low is not None and row.high is not None]
     lowest = top - max([_WINDOW, *widths])
     drawn = [row for row in scored if row.score is not None and row.score >= lowest]
+    cells = []
+    for row in (replace(answer, weight=0.0), *scored):
+        interval = "" if row.low is None else f"{_score(row.low)} to {_score(row.high)}"
+        weight, test = f"{row.weight:.2f}" if row.weight else "", [_score(row.test)] if tested else []
+        cells.append([row.name, _score(row.score), interval, weight, *test, f"{row.seconds:.1f}", row.note])
     return {
         "signal": result.signal,
         "chosen": _CHOICES.get(result.chosen, "unknown"),
         "chart": _candidate_chart([answer, *drawn], word),
         "far": [row.name for row in scored if row not in drawn],
-        "header": [
-            *("candidate", "out of fold", "95 % interval", "weight"),
-            *(["test"] if tested else []),
-            *("seconds", "note"),
-        ],
+        "header": ["candidate", "out of fold", "95 % interval", "weight", *["test"] * tested, "seconds", "note"],
         "caption": f"Candidates by out-of-fold {word}",
-        "rows": [_cells(row, tested=tested) for row in (replace(answer, weight=0.0), *scored)],
+        "rows": cells,
         "tested": tested,
         "dropped": [(row.name, row.note) for row in rows if row.score is None],
         "learning": None if curve is None else {"sentence": curve.sentence, "chart": learning_chart(curve, word=word)},
@@ -220,13 +221,6 @@ def _score(value: float | None) -> str:
     return "" if value is None else metric_text("micro_f1", value)
 
 
-def _cells(row: Candidate, *, tested: bool) -> list[str]:
-    interval = "" if row.low is None else f"{_score(row.low)} to {_score(row.high)}"
-    weight = f"{row.weight:.2f}" if row.weight else ""
-    more = [_score(row.test)] if tested else []
-    return [row.name, _score(row.score), interval, weight, *more, f"{row.seconds:.1f}", row.note]
-
-
 def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
     """One row per candidate: its out-of-fold score with the interval, and below it the test score."""
     marks = []
@@ -241,11 +235,8 @@ def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
         if row.test is not None:
             title = f"{row.name}: test {_score(row.test)}"
             marks.append(Mark(x=row.test, y=i + 0.72, title=title, style=_TEST, size=3))
-    key = [
-        Key("in the final answer", style=_MEMBER),
-        Key("not in it", style=_OTHER),
-        Key("95 % interval", line="whisker"),
-    ]
+    key = [Key("in the final answer", style=_MEMBER), Key("not in it", style=_OTHER)]
+    key.append(Key("95 % interval", line="whisker"))
     key += [Key("test", style=_TEST)] if any(mark.style is _TEST for mark in marks) else []
     ends = padded_range(end for mark in marks for end in (mark.x, *(mark.x_range or ())))
     shown = "; ".join(f"{row.name} {_score(row.score)}" for row in rows)

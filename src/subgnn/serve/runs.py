@@ -31,7 +31,7 @@ from subgnn.inference.search import KnownSubgraphs, SearchOptions, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
-from subgnn.reports.drawing import draw_with_anchors
+from subgnn.reports.drawing import draw
 from subgnn.result import RunResult
 from subgnn.serve import named_runs
 from subgnn.serve.limits import Limits, check_deadline
@@ -281,7 +281,7 @@ class ServedRun:
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
         """The subgraph and nodes around it, to be drawn."""
-        return draw_with_anchors(self.predictor, subgraph, most=most).to_json()
+        return draw(self.predictor, subgraph, most=most).to_json()
 
     def search(self, subgraphs: Ragged, options: SearchOptions) -> dict[str, Any]:
         """The known subgraphs nearest to each, with names, labels and nodes."""
