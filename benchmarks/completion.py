@@ -65,7 +65,7 @@ def measure(folder: Path, split: str, queries: int, on: str) -> None:
         table = features.table(query, nodes)
         odds = completer.ranker.bias + completer.ranker.terms(table).sum(axis=1)
         expected += float((1 / (1 + np.exp(-odds))).sum())
-        scores = {"complete": odds, "neighbours in the subgraph": features.links(query.nodes, nodes)}
+        scores = {"complete": odds, "neighbours in the subgraph": features.links(query.nodes)[nodes]}
         scores |= {title: table[:, NAMES.index(name)] for name, title in SIMPLE.items()}
         for title, values in scores.items():
             ranks = filtered_ranks(values, np.isin(nodes, left))

@@ -140,7 +140,7 @@ def test_a_large_graph_is_searched_near_the_subgraph(fitted, monkeypatch):
     monkeypatch.setattr(diffusion, "EXACT_NODES", 0)
     (found,) = fitted.complete(asked, top=2)
     assert found.nodes.tolist() == exact.nodes.tolist()
-    assert module._examples(fitted.features, np.arange(COUNT - 3), stream(0, "test"))[1].any()
+    assert module._fit(fitted.features, np.arange(COUNT - 3), 0).weights.any()
 
 
 def test_the_model_is_stored_and_a_damaged_file_is_replaced(tmp_path, monkeypatch):

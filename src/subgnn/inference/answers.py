@@ -40,7 +40,6 @@ _NPY = ".npy"
 _DEFAULTS = ReadOptions()
 CLASS = "class_"
 """The prefix of a column of a class whose title is taken."""
-_OWN, _GIVEN = "subgraph_", "given_"
 
 Prefixed = tuple[Column, str]
 """A column, and the prefix that its title gets if it is taken; columns without a prefix keep their titles."""
@@ -114,33 +113,31 @@ class Query:
             there = np.flatnonzero([not why_empty(*pair, min_known) for pair in zip(known, new, strict=True)])
             yield rows, there, nodes.take(there)
 
-    def counts(self) -> Joined:
-        """The numbers of nodes, of those in the graph and of the others; the others, if they may be dropped."""
+    def joined(self, *, min_known: float | None = None) -> Joined:
+        """The columns that come after an answer: numbers of nodes, the nodes that were dropped, those of the input.
+
+        With ``min_known``, the answer has one row, and a note says why a subgraph has none. Without, the name of the
+        subgraph comes first.
+        """
         known, new = self.matched.nodes.lengths, self.matched.dropped
         numbers = {"nodes": known + new, "known": known, "new": new}
         found: Joined = [(Column(title, int), "", values.tolist()) for title, values in numbers.items()]
+        if min_known is None and self.members.named:
+            found.insert(0, (Column("name"), "subgraph_", self.members.names))
         if self.drops:
             found.append((Column("dropped"), "", [";".join(self.dropped(row)) for row in range(len(self))]))
-        return found
-
-    def others(self) -> Joined:
-        """The other columns of the input."""
-        return [(Column(title), _GIVEN, values) for title, values in self.members.others.items()]
-
-    def joined(self) -> Joined:
-        """The columns that come after an answer of several rows."""
-        names: Joined = [(Column("name"), _OWN, self.members.names)] if self.members.named else []
-        return [*names, *self.counts(), *self.others()]
+            if min_known is not None:
+                why = [why_empty(*pair, min_known) for pair in zip(known.tolist(), new.tolist(), strict=True)]
+                found.append((Column("note"), "", why))
+        return found + [(Column(title), "given_", values) for title, values in self.members.others.items()]
 
 
 def why_empty(known: int, new: int, min_known: float) -> str:
     """Why a subgraph gets no answer: too small a share of its nodes is in the graph; empty if it gets one."""
     if not known:
         return "none of its nodes is in the graph"
-    share = known / (known + new)
-    return (
-        f"only {known} of {known + new} nodes are in the graph, fewer than {min_known:.0%}" if share < min_known else ""
-    )
+    few = f"only {known} of {known + new} nodes are in the graph, fewer than {min_known:.0%}"
+    return few if known / (known + new) < min_known else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +152,7 @@ class AnswerTable:
         cls,
         query: Query,
         own: list[Prefixed],
-        answer: Callable[[Ragged], list[Sequence[Any]]],
+        answer: Callable[[Ragged], list[Any]],
         size: int,
         *,
         min_known: float = 0.0,
@@ -166,11 +163,7 @@ class AnswerTable:
         Subgraphs of which a smaller share than ``min_known`` is in the graph get none. ``members`` adds the nodes.
         """
         query.refuse_empty()
-        joined = query.counts()
-        if query.drops:
-            pairs = zip(query.matched.nodes.lengths.tolist(), query.matched.dropped.tolist(), strict=True)
-            joined.append((Column("note"), "", [why_empty(*pair, min_known) for pair in pairs]))
-        joined += query.others()
+        joined = query.joined(min_known=min_known)
         names = query.members.names if query.members.named else None
 
         def parts() -> Iterator[Part]:
@@ -238,11 +231,8 @@ def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
     query.refuse_empty()
     first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
     width = predictor.embeddings(first).shape[1]
-
-    def answer(nodes: Ragged) -> list[Any]:
-        return [predictor.embeddings(nodes)]
-
-    return AnswerTable.of(query, [(Column("vector", float, width), "")], answer, chunk_size(predictor.spec))
+    column = Column("vector", float, width), ""
+    return AnswerTable.of(query, [column], lambda nodes: [predictor.embeddings(nodes)], chunk_size(predictor.spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +303,7 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
     form = files.output_format(others=[_NPY])
     predictor = files.open(run).predictor
-    query = files.read(predictor)
-    return _write_vectors(predictor, query, files, form)
+    return _write_vectors(predictor, files.read(predictor), files, form)
 
 
 def write_embeddings_without_labels(

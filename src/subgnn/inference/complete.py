@@ -153,9 +153,10 @@ class PairFeatures:
         members = self.known.take(np.flatnonzero(overlaps)).values
         return np.unique(np.concatenate([query.reached, members.astype(np.int64)]))
 
-    def links(self, subgraph: NDArray[np.int32], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The number of neighbours in S of each node."""
-        return self._links(subgraph)[nodes]
+    def links(self, subgraph: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The number of neighbours in S of all nodes (N,)."""
+        rows = Ragged(self.graph.neighbors, self.graph.offsets).take(subgraph)
+        return np.bincount(rows.values, minlength=self.graph.num_nodes)
 
     def table(self, query: DiffusedSubgraph, nodes: NDArray[np.int64], *, unused: NDArray[np.int64] = _NONE) -> Floats:
         """The features of nodes outside of S (nodes, features), as :data:`NAMES`, without the unused subgraphs."""
@@ -173,7 +174,7 @@ class PairFeatures:
             "diffusion": np.log(ratios[nodes] * self._chance[nodes] + _SMALLEST_P),
             "lift": lifts[nodes],
             "degree": np.log1p(self.degrees[nodes]),
-            "paths": np.log1p(self._over_neighbours(self._links(query.nodes) / np.log(2 + self.degrees), nodes)),
+            "paths": np.log1p(self._over_neighbours(self.links(query.nodes) / np.log(2 + self.degrees), nodes)),
             "frequency": np.log1p(frequency[nodes]),
             "together": np.log1p(_TOGETHER_SCALE * shared[:, 0] / (size * np.sqrt(1 + frequency[nodes]))),
             "overlap": np.log(_SMALLEST_OVERLAP + shared[:, 1]),
@@ -185,11 +186,6 @@ class PairFeatures:
         """The number of nodes, or the sum of their weights, in each known subgraph (T,)."""
         given = np.ones(len(nodes)) if weights is None else weights
         return np.asarray(given @ self._containing[nodes], np.float64)
-
-    def _links(self, subgraph: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The number of neighbours in S of all nodes (N,)."""
-        rows = Ragged(self.graph.neighbors, self.graph.offsets).take(subgraph)
-        return np.bincount(rows.values, minlength=self.graph.num_nodes)
 
     def _over_neighbours(self, values: Floats, nodes: NDArray[np.int64]) -> Floats:
         """The sum of values (N,) over the neighbours of each node (nodes,)."""
@@ -256,8 +252,7 @@ class Completion:
     @property
     def reasons(self) -> list[str]:
         """The group of features that contributes most to each candidate."""
-        names = list(GROUPS)
-        return [names[i] for i in self.contributions.argmax(axis=1)]
+        return [list(GROUPS)[i] for i in self.contributions.argmax(axis=1)]
 
 
 class Completer:
@@ -323,7 +318,7 @@ class Completer:
                 best, terms = best[order], terms[order]
             odds = np.clip(self.ranker.bias + terms.sum(axis=1), -700, 700)
             parts = [part.sum(axis=1) for part in np.split(terms, ends, axis=1)]
-            links = self.features.links(query.nodes, best)
+            links = self.features.links(query.nodes)[best]
             yield Completion(best, 1 / (1 + np.exp(-odds)), links, np.stack(parts, axis=1))
 
 
@@ -334,11 +329,12 @@ def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[
     return np.sort(mixed[count:]), np.sort(mixed[:count])
 
 
-def _examples(
-    features: PairFeatures, groups: NDArray[np.int64], draws: np.random.Generator
-) -> tuple[Floats, NDArray[np.bool_], Floats]:
-    """Pairs of a subgraph and a node: features, whether the node was left out, and how many pairs each stands for."""
-    known, num_nodes = features.known, features.graph.num_nodes
+def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
+    """Fit to pairs of a subgraph and a node, each of which stands for a number of pairs like it."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    draws, known, num_nodes = stream(seed, "completion"), features.known, features.graph.num_nodes
     usable = np.flatnonzero((known.lengths > 1) & (known.lengths < num_nodes))
     if not len(usable):
         what = "no known subgraph has two or more nodes, with others outside it, to learn from"
@@ -361,22 +357,15 @@ def _examples(
         belongs.append(np.repeat([True, False], [len(left), len(some) + len(others)]))
         stands = [1, len(near) / max(1, len(some)), len(elsewhere) / max(1, len(others))]
         counts.append(np.repeat(stands, [len(left), len(some), len(others)]))
-    return np.concatenate(tables), np.concatenate(belongs), np.concatenate(counts)
-
-
-def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
-    from scipy.optimize import brentq
-    from scipy.special import expit
-
-    table, belongs, counts = _examples(features, groups, stream(seed, "completion"))
-    means = np.average(table[~belongs], axis=0, weights=counts[~belongs])
+    table, positive, weights = np.concatenate(tables), np.concatenate(belongs), np.concatenate(counts)
+    means = np.average(table[~positive], axis=0, weights=weights[~positive])
     deviations = table.std(axis=0)
     deviations[deviations < 1e-9] = 1  # a feature that is constant, as overlaps of disjoint subgraphs, has no weight
     table = (table - means) / deviations
-    targets, roots = belongs[:, None].astype(np.float64), np.sqrt(counts)[:, None]
+    targets, roots = positive[:, None].astype(np.float64), np.sqrt(weights)[:, None]
     weight = fit_linear(table, targets, 1.0, loss="logistic", weights=roots)[0][:, 0]
-    scores, wanted = table @ weight, np.count_nonzero(belongs)
-    bias = brentq(lambda constant: counts @ expit(scores + constant) - wanted, -1000, 1000)
+    scores, wanted = table @ weight, np.count_nonzero(positive)
+    bias = brentq(lambda constant: weights @ expit(scores + constant) - wanted, -1000, 1000)
     return Ranker(weight / deviations, means, float(bias))
 
 

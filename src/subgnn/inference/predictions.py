@@ -162,10 +162,8 @@ def prediction_table(
         if top is None:
             columns += scores.T.tolist()
         else:
-            order = np.argsort(-scores, axis=1, kind="stable")[:, :shown]
-            ranked = np.take_along_axis(scores, order, axis=1)
-            for k in range(shown):
-                columns += [[classes[c] for c in order[:, k]], ranked[:, k].tolist()]
+            for column in np.argsort(-scores, axis=1, kind="stable")[:, :shown].T:
+                columns += [[classes[c] for c in column], scores[np.arange(len(scores)), column].tolist()]
         sets = None if found.sets is None else [joiner.join(one) for one in found.sets]
         columns += [sets, found.low, found.high, found.novelty]
         if key is not None:
@@ -194,9 +192,8 @@ def _sort_key(sort: str | None, predictor: Predictor) -> str | None:
         return None
     if sort not in accepted:
         raise UserError(f"cannot sort by '{sort}'", where="--sort", hint=choices(sort, accepted))
-    if kind == "value":
-        return "0"
-    return "novelty" if kind == "novelty" else str(spec.classes.index(name)) if name else ""
+    keys = {"value": "0", "novelty": "novelty", "probability": ""}
+    return str(spec.classes.index(name)) if name else keys[kind]
 
 
 def _sorted(table: AnswerTable, hidden: int) -> AnswerTable:

@@ -70,24 +70,23 @@ class Records:
         answers: Sequence[dict[str, Any]],
         explanations: Sequence[dict[str, Any]] | None = None,
     ) -> None:
-        """Append a line for each subgraph.
+        """Append a line for each subgraph, from its nodes as they were written and as they are in the graph.
 
-        Args:
-            given: the nodes of each subgraph as they were written.
-            nodes: the same in the graph, with the times as of which they are measured, if there are any.
-            answers: as :meth:`~subgnn.inference.predictions.Predictions.answers` gives them.
-            explanations: those that were shown, with the limits they were computed with.
+        ``answers`` are those of :meth:`~subgnn.inference.predictions.Predictions.answers`; ``explanations`` those that
+        were shown, with the limits they were computed with.
         """
         times, absent, now = times_of(nodes), absent_rows(nodes), datetime.now(UTC).isoformat(timespec="seconds")
         lines = []
         for i, (texts, answer) in enumerate(zip(given, answers, strict=True)):
             matched = list(names_of(self._predictor.graph, nodes[i].tolist()))
-            of_input: dict[str, Any] = {"given": list(map(str, texts)), "matched": matched}
-            of_input["as_of"] = None if times is None else float(times[i])
-            lacking = names_of(self._predictor.graph, absent[i].tolist())
-            of_input |= {"absent": list(lacking)} if lacking else {}
-            shown = {} if explanations is None else {"explanation": explanations[i]}
-            lines.append(json.dumps({**self._about, "time": now, **of_input, "answer": answer, **shown}) + "\n")
+            record: dict[str, Any] = {**self._about, "time": now, "given": list(map(str, texts)), "matched": matched}
+            record["as_of"] = None if times is None else float(times[i])
+            if lacking := names_of(self._predictor.graph, absent[i].tolist()):
+                record["absent"] = list(lacking)
+            record["answer"] = answer
+            if explanations is not None:
+                record["explanation"] = explanations[i]
+            lines.append(json.dumps(record) + "\n")
         try:
             with _WRITING, self._file.open("a", encoding="utf-8") as out:
                 out.write("".join(lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from subgnn.inference.records import FORMAT, checkpoint_hash
 
 _MOST_LINES, _LONGEST = 10**6, 2**24
 _CLOSE = 2e-5  # another processor differs in the last digits
-_TEXTS = ("run", "run_hash", "graph_hash", "names_hash")
+_KINDS: dict[str, Any] = {"run": str, "run_hash": str, "graph": (str, NoneType), "graph_hash": str, "names_hash": str}
+_KINDS |= {"as_of": (int, float, NoneType), "matched": list, "answer": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +62,7 @@ def _read(file: Path) -> list[tuple[int, dict[str, Any]]]:
                 if number > _MOST_LINES or len(line) > _LONGEST:
                     raise ValueError("it is too large")
                 record = json.loads(line)
-                right = isinstance(record, dict) and record.get("record") == FORMAT
-                right = right and all(isinstance(record.get(name), str) for name in _TEXTS)
-                right = right and isinstance(record.get("graph"), (str, type(None)))
-                right = right and isinstance(record.get("as_of"), (int, float, type(None)))
-                right = right and isinstance(record.get("matched"), list) and bool(record["matched"])
-                right = right and isinstance(record.get("absent", []), list)
-                right = right and all(isinstance(node, str) for node in record["matched"] + record.get("absent", []))
-                right = right and isinstance(record.get("answer"), dict)
-                right = right and isinstance(record["answer"].get("coverage"), (int, float, type(None)))
-                limits = record.get("explanation", {"max_nodes": 0, "max_anchors": 0}) if right else None
-                if not isinstance(limits, dict) or not all(
-                    isinstance(limits.get(name), int) for name in ("max_nodes", "max_anchors")
-                ):
+                if not _is_record(record):
                     raise ValueError("it is not a record")
                 found.append((number, record))
     except OSError as error:
@@ -82,6 +72,21 @@ def _read(file: Path) -> list[tuple[int, dict[str, Any]]]:
         hint = "--record of predict, explain and serve writes them"
         raise DataError(f"not a record of an answer ({error})", where=where, hint=hint) from None
     return found
+
+
+def _is_record(record: Any) -> bool:
+    if not isinstance(record, dict) or record.get("record") != FORMAT:
+        return False
+    nodes, limits = record.get("absent", []), record.get("explanation", {"max_nodes": 0, "max_anchors": 0})
+    return (
+        all(isinstance(record.get(name), kinds) for name, kinds in _KINDS.items())
+        and isinstance(nodes, list)
+        and all(isinstance(node, str) for node in record["matched"] + nodes)
+        and bool(record["matched"])
+        and isinstance(record["answer"].get("coverage"), (int, float, NoneType))
+        and isinstance(limits, dict)
+        and all(isinstance(limits.get(name), int) for name in ("max_nodes", "max_anchors"))
+    )
 
 
 def _problem(record: dict[str, Any], opened: OpenedRun, run_hash: str) -> str:
@@ -113,20 +118,16 @@ def _problem(record: dict[str, Any], opened: OpenedRun, run_hash: str) -> str:
 
 def _difference(now: Any, recorded: Any, what: str) -> str:
     """Where two values of JSON differ by more than rounding, in words; empty if they do not."""
+    pairs: list[tuple[Any, Any, str]] = []
     if isinstance(now, dict) and isinstance(recorded, dict) and now.keys() == recorded.keys():
         # A sentence rounds what the numbers say.
         pairs = [(now[key], recorded[key], f"{what}: {key}") for key in now if key != "sentence"]
-        return next(filter(None, (_difference(*pair) for pair in pairs)), "")
-    if isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
+    elif isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
         pairs = [(*pair, what) for pair in zip(now, recorded, strict=True)]
-        return next(filter(None, (_difference(*pair) for pair in pairs)), "")
-    if isinstance(now, float) and isinstance(recorded, (int, float)):
-        if abs(now - recorded) <= _CLOSE * max(1.0, abs(now)):
-            return ""
-        return f"{what} is {now:.6g}, recorded as {recorded:.6g}"
-    return "" if now == recorded else f"{what} is {_short(now)}, recorded as {_short(recorded)}"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    elif isinstance(now, float) and isinstance(recorded, (int, float)):
+        close = abs(now - recorded) <= _CLOSE * max(1.0, abs(now))
+        return "" if close else f"{what} is {now:.6g}, recorded as {recorded:.6g}"
+    elif now != recorded:
+        texts = [text if len(text) <= 80 else f"{text[:80]}..." for text in map(json.dumps, (now, recorded))]
+        return f"{what} is {texts[0]}, recorded as {texts[1]}"
+    return next(filter(None, (_difference(*pair) for pair in pairs)), "")
