@@ -25,6 +25,7 @@ from subgnn.training import resume
 from subgnn.training.fit import set_up
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
+from tests.models.examples import training_data
 
 from .examples import CHANNELS, dataset, recipe
 
@@ -32,7 +33,6 @@ pytestmark = pytest.mark.slow
 
 BASELINE = {"topology": TopologySettings(classifier="boosting"), "bag": BagSettings(normalize="rows")}
 TASKS = ["multi-class", "multi-label", "regression"]
-CPU = torch.device("cpu")
 
 
 def correcting(method: str, epochs: int = 4, **model: object) -> Recipe:
@@ -87,7 +87,7 @@ def trained(tmp_path_factory):
 
 def test_the_first_line_judges_the_start_and_the_others_steps(trained):
     data, run, results = trained
-    candidates, examples = set_up(data, correcting("bag-1hop"), 5, CPU)
+    candidates, examples = set_up(training_data(data.graph, data.subgraphs, 5), correcting("bag-1hop"))
     scores = examples.inputs.whole.baseline_scores
     rows = torch.from_numpy(examples.train)
     expected = torch.nn.functional.cross_entropy(scores[rows], examples.targets[rows].long())
@@ -151,7 +151,8 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
 
 
 def test_scores_are_picked_with_their_subgraphs():
-    _, examples = set_up(dataset(), correcting("bag"), 0, CPU)
+    data = dataset()
+    _, examples = set_up(training_data(data.graph, data.subgraphs), correcting("bag"))
     inputs, rows = examples.inputs, np.array([7, 2, 2])
     expected = inputs.whole.baseline_scores[[7, 2, 2]]
     assert torch.equal(inputs.batch(rows).baseline_scores, expected)
@@ -161,11 +162,12 @@ def test_scores_are_picked_with_their_subgraphs():
 
 
 def test_without_a_baseline_nothing_is_added():
-    candidates, examples = set_up(dataset(), recipe(channels=CHANNELS[1:4]), 0, CPU)
+    data = training_data(dataset().graph, dataset().subgraphs)
+    candidates, examples = set_up(data, recipe(channels=CHANNELS[1:4]))
     assert not candidates[0].checkpoint.parts
     assert examples.inputs.whole.baseline_scores is None
     # All else starts from the same numbers.
-    others, _ = set_up(dataset(), correcting("bag"), 0, CPU)
+    others, _ = set_up(data, correcting("bag"))
     plain, corrects = (c[0].network.state_dict() for c in (candidates, others))
     assert plain.keys() == corrects.keys()
     same = {name for name in plain if torch.equal(plain[name], corrects[name])}

@@ -22,6 +22,7 @@ from subgnn.training import resume
 from subgnn.training.fit import set_up as set_up_run
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
+from tests.models.examples import training_data
 
 from .examples import CHANNELS, dataset, recipe
 from .test_run import assert_equal_weights, weights
@@ -125,7 +126,8 @@ def test_a_node_first_met_in_prediction_has_its_features(tmp_path, how):
 
 
 def set_up(chosen, data=None):
-    candidates, examples = set_up_run(data or dataset(), chosen, 3, torch.device("cpu"))
+    data = data or dataset()
+    candidates, examples = set_up_run(training_data(data.graph, data.subgraphs, 3), chosen)
     return candidates[0].network, examples, candidates[0].checkpoint
 
 

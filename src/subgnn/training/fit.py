@@ -151,17 +151,17 @@ def fit(
         data = TrainingData(graph, dataset.subgraphs, seed, fabric.device, vectors, cache, hooks.on_prepare)
         # Without a choice that is left to validation, both splits are learned from at once.
         at_once = join and model.is_fitted_in_one_go and len(model.candidates(recipe)) == 1
-        candidates, examples = _set_up(data, recipe, join=at_once)
+        candidates, examples = set_up(data, recipe, join=at_once)
     prepared_at = time.monotonic()
     if at_once and isinstance(candidates[0].network, Solvable):
         found = _solved(candidates[0], examples, Progress(epoch=1))
     else:
         if at_once:  # it is trained after all
-            candidates, examples = _set_up(data, recipe)
+            candidates, examples = set_up(data, recipe)
         fitted = _fit_all(candidates, examples, fabric, hooks)
         found = _select(candidates, fitted, examples, recipe)
         if join and isinstance(found.network, Solvable):
-            (first, *_), examples = _set_up(data, found.recipe, join=True)
+            (first, *_), examples = set_up(data, found.recipe, join=True)
             found = replace(_solved(first, examples, found.progress), selection=found.selection)
     ended = time.monotonic()
     checkpoint, examples, size = found.checkpoint, found.examples, recipe.training.batch_size
@@ -172,9 +172,10 @@ def fit(
     # With cross-fitted scores of a corrected baseline, vectors of training are not those of predictions.
     alike = embed and isinstance(model, ChannelModel) and not checkpoint.parts and checkpoint.spec.members == 1
     seconds = found.progress.seconds or [ended - prepared_at]
+    started_from = "" if vectors is None else vectors_hash(vectors)
     return FitResult(
         recipe=found.recipe,
-        checkpoint=_stored(checkpoint, vectors),
+        checkpoint=replace(checkpoint, spec=replace(checkpoint.spec, vectors_hash=started_from)),
         progress=found.progress,
         seconds=Seconds(
             pretrain=pretrained_at - begin,
@@ -217,23 +218,6 @@ def best_of(fitted: Sequence[Progress]) -> int:
     return max(range(len(fitted)), key=lambda i: (fitted[i].best[0], fitted[i].epoch == 1, -fitted[i].best[1], -i))
 
 
-def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
-    """Select the best candidate on validation; or all of them, if they are members of an ensemble."""
-    if candidates[0].checkpoint.spec.members > 1:
-        return _join(candidates, fitted, examples, recipe)
-    place = best_of(fitted)
-    chosen, progress = candidates[place], fitted[place]
-    chosen.network.to(examples.targets.device).load_state_dict(progress.best_state)
-    checkpoint = replace(chosen.checkpoint, weights=progress.best_state)
-    selection: dict[str, Any] = {}
-    if chosen.name:
-        selection["candidate"] = chosen.name
-        selection["candidates"] = {one.name: p.best_metrics for one, p in zip(candidates, fitted, strict=True)}
-        embeddings = chosen.name.partition(",")[0]
-        selection["embeddings"] = embeddings if embeddings in ("frozen", "trainable") else ""
-    return _Fitted(chosen.network, checkpoint, progress, examples, chosen.recipe, selection)
-
-
 class Ensemble(nn.Module):
     """Networks of one shape whose outputs are averaged (n, outputs)."""
 
@@ -246,23 +230,36 @@ class Ensemble(nn.Module):
         return torch.stack([member(batch) for member in self.members]).mean(dim=0)
 
 
-def _join(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
-    """The fitted networks as an ensemble; the selected epoch is that of the first."""
-    checkpoint = candidates[0].checkpoint
-    checkpoint = replace(checkpoint, weights=join_weights([one.best_state for one in fitted]))
+def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
+    """Select the best candidate on validation; or all of them, if they are members of an ensemble."""
+    if candidates[0].checkpoint.spec.members == 1:
+        place = best_of(fitted)
+        chosen, progress = candidates[place], fitted[place]
+        chosen.network.to(examples.targets.device).load_state_dict(progress.best_state)
+        checkpoint = replace(chosen.checkpoint, weights=progress.best_state)
+        selection: dict[str, Any] = {}
+        if chosen.name:
+            embeddings = chosen.name.partition(",")[0]
+            selection = {
+                "candidate": chosen.name,
+                "candidates": {one.name: p.best_metrics for one, p in zip(candidates, fitted, strict=True)},
+                "embeddings": embeddings if embeddings in ("frozen", "trainable") else "",
+            }
+        return _Fitted(chosen.network, checkpoint, progress, examples, chosen.recipe, selection)
+    weights = join_weights([one.best_state for one in fitted])
     for candidate, progress in zip(candidates, fitted, strict=True):
         candidate.network.load_state_dict(progress.best_state)
     network = Ensemble([candidate.network for candidate in candidates]).to(examples.targets.device)
     val_loss, val = evaluate(network, examples, examples.val, recipe.training.batch_size)
-    first = fitted[0]
     together = Progress(
-        epoch=first.epoch,
-        best_epoch=first.best_epoch,
+        epoch=fitted[0].epoch,
+        best_epoch=fitted[0].best_epoch,
         best=validation_score(val_loss, val, examples.select_by),
         best_metrics={"loss": val_loss, **val},
         seconds=[seconds for progress in fitted for seconds in progress.seconds],
     )
     members = tuple(Member(selected_epoch=one.best_epoch, epochs=one.epoch, val=one.best_metrics) for one in fitted)
+    checkpoint = replace(candidates[0].checkpoint, weights=weights)
     return _Fitted(network, checkpoint, together, examples, recipe, {"members": members})
 
 
@@ -275,33 +272,14 @@ def _solved(candidate: Candidate, examples: Examples, progress: Progress) -> _Fi
     return _Fitted(network, checkpoint, progress, examples, candidate.recipe)
 
 
-def _stored(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
-    """The checkpoint with the name of the node embeddings it started from."""
-    named = "" if vectors is None else vectors_hash(vectors)
-    return replace(checkpoint, spec=replace(checkpoint.spec, vectors_hash=named))
-
-
 _undirected = lru_cache(maxsize=1)(Graph.undirected)  # fits to many splits have the same graph
 
 
-def set_up(
-    dataset: Dataset,
-    recipe: Recipe,
-    seed: int,
-    device: torch.device,
-    *,
-    vectors: NDArray[np.float32] | None = None,
-    cache: bool = True,
-    on_prepare: OnProgress = ignore,
-) -> tuple[Sequence[Candidate], Examples]:
-    """Make the networks that are to be fitted, and the examples they learn from."""
-    graph = _undirected(dataset.graph)
-    data = TrainingData(graph, dataset.subgraphs, seed, device, vectors, cache, on_prepare)
-    return _set_up(data, recipe)
+def set_up(data: TrainingData, recipe: Recipe, *, join: bool = False) -> tuple[Sequence[Candidate], Examples]:
+    """Make the networks that are to be fitted, and the examples they learn from.
 
-
-def _set_up(data: TrainingData, recipe: Recipe, *, join: bool = False) -> tuple[Sequence[Candidate], Examples]:
-    """As :func:`set_up`; with ``join``, the subgraphs to choose on are among those to learn from."""
+    With ``join``, the subgraphs to choose on are among those to learn from.
+    """
     subgraphs = data.subgraphs
     check_labels(subgraphs)
     check_edges(recipe, data.graph)
@@ -319,7 +297,12 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
     network, examples, settings = candidate.network, fitting.examples, fitting.settings
     if not isinstance(network, Solvable):
         if fitting.fabric.world_size > 1:
-            _check_table(network, examples)
+            # Gradients gathered over ranks cannot be sparse.
+            table = getattr(network, "table", None)
+            if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
+                what = f"a learned table of {len(table):,} nodes x {table.shape[1]} numbers is trained on one device"
+                hint = "set embeddings.trainable=false, lower embeddings.dim, use fewer anchors, or start one process"
+                raise UserError(what, where="torchrun", hint=hint)
             use_global_batch(network)
         corrects = BASELINE in candidate.checkpoint.parts
         return run_epochs(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
@@ -337,15 +320,6 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
     return progress
 
 
-def _check_table(network: nn.Module, examples: Examples) -> None:
-    """Refuse many devices for a table that is learned by rows: gradients gathered over ranks cannot be sparse."""
-    table = getattr(network, "table", None)
-    if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
-        what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
-        hint = "set embeddings.trainable=false, use a smaller embeddings.dim or fewer anchors, or start one process"
-        raise UserError(what, where="torchrun", hint=hint)
-
-
 _WHERE = "train"
 _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
 
@@ -361,17 +335,14 @@ def check_labels(subgraphs: SubgraphSet) -> None:
     if task.one_class and subgraphs.num_classes == 1:
         what = f"all subgraphs have the label {excerpt(subgraphs.classes[0])}"
         raise DataError(what, where=_WHERE, hint="at least two classes are needed")
-    if task.real:
-        _check_values(targets, targets[subgraphs.indices("train")])
-
-
-def _check_values(targets: NDArray[Any], training: NDArray[Any]) -> None:
+    if not task.real:
+        return
     # A bundle may have such labels: they are not read one by one.
     outside = np.flatnonzero(~(np.abs(targets) <= LARGEST_LABEL))
     if len(outside):
         hint = f"accepted: finite numbers from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}"
         raise DataError(f"the label of subgraph {outside[0]} is {targets[outside[0]]}", where=_WHERE, hint=hint)
-    standard = Standard.of(training[:, None])
+    standard = Standard.of(targets[subgraphs.indices("train"), None])
     if standard.deviation[0] < 1 / LARGEST_LABEL:
         what = f"the training labels have a standard deviation of {standard.deviation[0]:g}"
         hint = f"accepted: from {1 / LARGEST_LABEL:g}; give the labels in a smaller unit"

@@ -16,11 +16,9 @@ from subgnn.models.registry import MODELS
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.dense import dense_adjacency
-from tests.models.examples import recipe
+from tests.models.examples import recipe, training_data
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
-
-CPU = torch.device("cpu")
 
 
 def dense_meetings(graph, left, right):
@@ -144,7 +142,7 @@ def test_outputs_are_those_of_dense_matrices(tmp_path, variant):
 def test_training_is_on_the_graph_of_the_training_subgraphs():
     data = dataset()
     chosen = recipe("s2n", "s2n.edge_dropout=0.0", "model.dropout=0.0", "s2n.batch_norm=false", "s2n.threshold=0.0")
-    candidates, examples = set_up(data, chosen, 0, CPU)
+    candidates, examples = set_up(training_data(data.graph, data.subgraphs), chosen)
     network = candidates[0].network.train()
     whole = network(examples.inputs.batch(examples.train))
     some = examples.train[[5, 2]]

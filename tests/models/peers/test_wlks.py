@@ -8,7 +8,6 @@ from itertools import product
 import networkx as nx
 import numpy as np
 import pytest
-import torch
 from scipy import sparse
 from sklearn.svm import SVC
 
@@ -21,7 +20,7 @@ from subgnn.models.peers.support_vectors import Fit, machine_scores
 from subgnn.models.peers.wlks import graph_colours, subgraph_colours, table_of, table_rows
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
-from tests.models.examples import recipe, two_triangles
+from tests.models.examples import recipe, training_data, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
@@ -99,7 +98,7 @@ def naive_kernel(data: Dataset, *, rounds, mix, normalize) -> np.ndarray:
 @pytest.mark.parametrize("chosen", [{}, {"normalize": "none"}, {"cumulative": "true"}, {"mix": [1.0]}, {"mix": [0.0]}])
 def test_it_is_the_machine_of_the_naive_kernel(chosen):
     data = dataset()
-    candidates, examples = set_up(data, recipe("wlks", *settings(**chosen)), 0, torch.device("cpu"))
+    candidates, examples = set_up(training_data(data.graph, data.subgraphs), recipe("wlks", *settings(**chosen)))
     network = candidates[0].network
     network.solve(examples)
     kernel = naive_kernel(
@@ -159,7 +158,7 @@ def test_many_subgraphs_are_fitted_without_a_matrix(monkeypatch):
     outputs = []
     for largest in (wlks._LARGEST_MATRIX, 5):
         monkeypatch.setattr(wlks, "_LARGEST_MATRIX", largest)
-        candidates, examples = set_up(data, recipe("wlks", *settings()), 0, torch.device("cpu"))
+        candidates, examples = set_up(training_data(data.graph, data.subgraphs), recipe("wlks", *settings()))
         candidates[0].network.solve(examples)
         outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)).numpy())
     np.testing.assert_allclose(*outputs, atol=0.1)
