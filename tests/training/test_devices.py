@@ -105,9 +105,7 @@ def test_a_rank_is_known_by_its_environment(monkeypatch):
     assert current_ranks() is None
     for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    found = current_ranks()
-    assert found is not None
-    assert (found.rank, found.size, found.local_rank, found.nodes) == (3, 4, 1, 2)
+    assert current_ranks() == Ranks(rank=3, size=4, local_rank=1, local_size=2)
 
 
 @given(total=st.integers(1, 50), size=st.integers(1, 8))

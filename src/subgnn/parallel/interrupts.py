@@ -30,7 +30,12 @@ def leave_on_signals() -> None:
 
     No exception is raised: while modules are imported, other code would swallow or print it.
     """
-    _handle(_leave)
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(128 + number)
+
+    _handle(leave)
 
 
 def raise_on_signals() -> None:
@@ -45,19 +50,10 @@ def _handle(handler: Any) -> None:
             signal.signal(number, handler)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(128 + number)
-
-
 def _raise(number: int, frame: FrameType | None) -> None:
-    _record(number)
-    raise KeyboardInterrupt
-
-
-def _record(number: int) -> None:
     global _received
     _received = number
+    raise KeyboardInterrupt
 
 
 def _unraisable(found: Any) -> None:
@@ -78,7 +74,8 @@ class Interrupt:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Record the first signal, and raise KeyboardInterrupt at the second."""
-        _record(number)
+        global _received
+        _received = number
         if self.pressed:
             raise KeyboardInterrupt
         self.pressed = True

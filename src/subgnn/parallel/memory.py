@@ -19,21 +19,18 @@ from subgnn.errors import UserError, excerpt
 LEAST = 10**9
 """The smallest limit: the interpreter and its libraries alone need about as much."""
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGT]?B?)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTkmgt]?)[Bb]?\s*")
 _limit: ContextVar[int | None] = ContextVar("subgnn_memory", default=None)
 
 
 def parse_size(text: str, where: str, *, hint: str = "") -> int:
     """Parse a number of bytes, such as ``1.5 GB``; ``hint`` is added to what is accepted."""
     found = _SIZE.fullmatch(text)
-    unit = found[2].upper() if found else ""
-    scale = _UNITS.get(unit, _UNITS.get(unit + "B"))
-    if found is None or scale is None:
+    if found is None:
         accepted = "accepted: a number with KB, MB, GB or TB, such as 5GB"
         what = f"{excerpt(text)} is not a size"
         raise UserError(what, where=where, hint=f"{accepted}; {hint}" if hint else accepted)
-    return int(float(found[1]) * scale)
+    return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
 
 
 def machine_memory() -> int:

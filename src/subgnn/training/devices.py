@@ -51,11 +51,6 @@ class Ranks:
     local_rank: int
     local_size: int
 
-    @property
-    def nodes(self) -> int:
-        """The number of machines."""
-        return self.size // self.local_size
-
 
 def current_ranks() -> Ranks | None:
     """The ranks that torchrun started this process among; None where it trains alone."""
@@ -90,7 +85,7 @@ def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
     return ManyDevices(
         accelerator=device,
         devices=ranks.local_size,
-        num_nodes=ranks.nodes,
+        num_nodes=ranks.size // ranks.local_size,
         strategy=strategy,
         plugins=[TorchElasticEnvironment()],
     )
@@ -106,7 +101,10 @@ def in_turn(fabric: Any, ranks: Ranks | None) -> Iterator[None]:
         yield
         return
     first = ranks.local_rank == 0
-    store = _store()
+    store = None
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True):  # torchrun gives it to its ranks from the start
+        host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        store = TCPStore(host, port, is_master=False, timeout=TIMEOUT)
     done = f"subgnn/turn/{os.environ.get('GROUP_RANK', ranks.rank)}/{next(_turns)}"
     if not first:
         if store is not None:
@@ -119,30 +117,17 @@ def in_turn(fabric: Any, ranks: Ranks | None) -> Iterator[None]:
             store.set(done, "")
         fabric.launch()
         fabric.barrier()
-    _share_cores(ranks.local_size)
+    if "OMP_NUM_THREADS" not in os.environ:  # unless the user has set it, the ranks share this machine's cores
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = max(1, cores // ranks.local_size)
+        torch.set_num_threads(threads)
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
 def disconnect(fabric: Any) -> None:
     """Disconnect from the other ranks; a process that ends while it is connected may be aborted."""
     fabric.barrier()
     torch.distributed.destroy_process_group()
-
-
-def _store() -> TCPStore | None:
-    """The key-value store that torchrun gives its ranks from the start, if there is one."""
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):
-        return None
-    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=TIMEOUT)
-
-
-def _share_cores(local_size: int) -> None:
-    """Divide this machine's cores among its ranks, unless the user has set a number of threads."""
-    if "OMP_NUM_THREADS" in os.environ:
-        return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(1, cores // local_size)
-    torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
 def any_rank(fabric: Fabric, value: bool) -> bool:

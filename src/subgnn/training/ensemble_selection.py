@@ -123,16 +123,15 @@ def simplest(given: OutOfFold) -> Array:
 
 def best(given: OutOfFold) -> Array:
     """All weight on the candidate of the highest score; of equals, that of the lowest loss."""
+    targets, task = given.targets, task_of(given.task)
     merits = [
-        (score_of(one, given.targets, given.task, given.metric), -task_of(given.task).log_loss(one, given.targets))
-        for one in given.predictions
+        (score_of(one, targets, given.task, given.metric), -task.log_loss(one, targets)) for one in given.predictions
     ]
-    return _only(max(range(len(merits)), key=lambda i: (merits[i], -i)), len(merits))
+    return _only(merits.index(max(merits)), len(merits))
 
 
 def _only(chosen: int, candidates: int) -> Array:
-    weights = np.zeros(candidates)
-    weights[chosen] = 1.0
+    weights: Array = np.eye(candidates)[chosen]
     return weights
 
 
@@ -160,11 +159,9 @@ def clearly_behind(given: OutOfFold, rows: NDArray[np.int64], predictions: Array
     On the subgraphs it has predicted, ``rows``, it is clearly behind the best of the others by a paired test, and an
     ensemble that is selected on them gives it no weight. ``predictions`` are its own (1, m, outputs).
     """
-    top = int(np.flatnonzero(best(given))[0])
-    others, repeats = given.take(rows), given.predictions.shape[1]
-    everyone = replace(
-        others, predictions=np.concatenate([others.predictions, predictions[None].repeat(repeats, axis=1)])
-    )
+    top = int(best(given).argmax())
+    others, repeated = given.take(rows), predictions[None].repeat(given.predictions.shape[1], axis=1)
+    everyone = replace(others, predictions=np.concatenate([others.predictions, repeated]))
     ours, theirs = everyone.predictions[[top, -1]]
     if chance_of_lead(everyone, ours, theirs) > BEHIND or ensemble(everyone)[-1] > 0:
         return ""

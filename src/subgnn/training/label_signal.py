@@ -49,12 +49,8 @@ from subgnn.training.ensemble_selection import HEADLINE, OutOfFold, calibrate, c
 
 Signal = Literal["identity", "shape", "surroundings", "beyond", "unplaced", "undecided", "none"]
 LEVEL, MARGIN = 0.05, 0.02
-_VIEWS: dict[View, Signal] = {
-    "nodes": "identity",
-    "shape": "shape",
-    "surroundings": "surroundings",
-    "everything": "beyond",
-}
+_VIEWS: dict[View, Signal] = {"nodes": "identity", "shape": "shape"}
+_VIEWS |= {"surroundings": "surroundings", "everything": "beyond"}
 _SIMPLER: dict[View, tuple[View, ...]] = {
     "nodes": ("shape",),
     "shape": (),
@@ -102,6 +98,10 @@ class _Scored:
     predictions: NDArray[np.float64]
     score: float
 
+    @classmethod
+    def of(cls, name: str, predictions: NDArray[np.float64], given: OutOfFold) -> _Scored:
+        return cls(name, predictions, score_of(predictions, given.targets, given.task, given.metric))
+
     def __str__(self) -> str:
         return f"{self.name} {self.score:.3f}"
 
@@ -119,39 +119,29 @@ def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence
         >>> print(*signal_of([JudgedModel("bag", "nodes")], given).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); always predicting the most frequent class ...
     """
-    scored = [
-        _Scored(model.name, one, _score(one, given)) for model, one in zip(models, given.predictions, strict=True)
-    ]
+    scored = [_Scored.of(model.name, one, given) for model, one in zip(models, given.predictions, strict=True)]
     groups = {view: [scored[i] for i, model in enumerate(models) if model.sees == view] for view in _VIEWS}
     sizes = {view: len(group) for view, group in groups.items()}
     # Each is compared with the guess twice: by the metric, and by likelihood.
     tests = sum(size * (2 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
     simple = [scored[i] for i, model in enumerate(models) if model.simple and model.sees in _VIEWS]
     tests += len(simple) * (sum(sizes.values()) - len(simple))
+    # The guess is always the most frequent class, or the mean; for a ranking, equal scores of all subgraphs.
+    task, shape = task_of(given.task), given.predictions.shape[2:]
+    constant = np.broadcast_to(task.constant(given.targets), given.targets.shape)
+    guess = task.indicators(constant, shape[1]) if given.metric == HEADLINE else np.zeros(shape)
     return _Comparison(
         given=given,
         best={view: _best(group) for view, group in groups.items() if group},
         simple=_best(simple) if simple else None,
-        guess=_guess(given),
+        guess=_Scored.of("", guess[None], given),
         level=LEVEL / max(1, tests),
         untried=untried,
     ).verdict()
 
 
-def _score(predictions: NDArray[np.float64], given: OutOfFold) -> float:
-    return score_of(predictions, given.targets, given.task, given.metric)
-
-
 def _best(models: Sequence[_Scored]) -> _Scored:
     return max(models, key=lambda model: model.score)
-
-
-def _guess(given: OutOfFold) -> _Scored:
-    """Always the most frequent class, or the mean; equal scores of all subgraphs, if these are ranked."""
-    task, shape = task_of(given.task), given.predictions.shape[2:]
-    constant = np.broadcast_to(task.constant(given.targets), given.targets.shape)
-    found = task.indicators(constant, shape[1]) if given.metric == HEADLINE else np.zeros(shape)
-    return _Scored("", found[None], _score(found[None], given))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,15 +158,15 @@ class _Comparison:
     def verdict(self) -> Verdict:
         by_metric = [view for view, model in self.best.items() if self._beats_guess(model)]
         clear = [view for view, model in self.best.items() if view in by_metric or self._is_likelier(model.predictions)]
-        signals: list[Signal] = [_VIEWS[view] for view in clear if self._is_signal(view, clear)]
         if not clear:
             return self._no_signal()
-        words = [self._signal_words(signals, clear)]
+        views = [view for view in clear if self._is_signal(view, clear)]
+        words = [self._signal_words(views, clear)]
         if not by_metric:
             better = f"no {self._metric} is clearly higher than that of {self._guess_words}"
             words.append(f"Only probabilities show it: {better}.")
         enough, advice = self._enough()
-        return Verdict(tuple(signals) or ("unplaced",), enough.name, (*words, advice))
+        return Verdict(tuple(_VIEWS[view] for view in views) or ("unplaced",), enough.name, (*words, advice))
 
     @property
     def _metric(self) -> str:
@@ -245,14 +235,13 @@ class _Comparison:
         right = task.indicators(given.targets, given.predictions.shape[3])[None]
         perfect = _Scored("", right, 1.0)
         rest = f"{self._guess_words} ({self._metric} {self.guess.score:.3f})."
-        if self._beats_guess(perfect) or self._is_likelier(right):
-            signal: Signal = "none"
+        signal: Signal = "none" if self._beats_guess(perfect) or self._is_likelier(right) else "undecided"
+        if signal == "none":
             words = f"No signal was found: no model is clearly better than {rest}"
             ahead = [model for model in self.best.values() if self._beats_guess(model, level=LEVEL)]
             if ahead:
                 words += f" {_best(ahead)} is ahead, which may be chance: more labelled subgraphs would tell."
         else:
-            signal = "undecided"
             words = (
                 f"{len(given.targets):,} labelled subgraphs are too few to tell whether any model is better than {rest}"
             )
@@ -261,13 +250,12 @@ class _Comparison:
             words += f" {subject} not tried: {', '.join(self.untried)}."
         return Verdict((signal,), "", (words,))
 
-    def _signal_words(self, signals: Sequence[Signal], clear: Sequence[View]) -> str:
+    def _signal_words(self, views: Sequence[View], clear: Sequence[View]) -> str:
         guess, score = self._guess_words, f"{self.guess.score:.3f}"
-        if not signals:
+        if not views:
             models = " and ".join(str(self.best[view]) for view in clear)
             what = f"The labels carry a signal ({models}; {guess} scores {score}, {self._metric})"
             return f"{what}, but its kind is unclear: no kind of model is clearly better than the simpler ones."
-        views = [view for view in clear if _VIEWS[view] in signals]
         named = [_DEPENDS_ON[_VIEWS[view]][min(i, 1)] for i, view in enumerate(views)]
         first, *others = (f"{words} ({self.best[view]})" for words, view in zip(named, views, strict=True))
         words = " and on ".join([", on ".join([first, *others[:-1]]), *others[-1:]])

@@ -100,16 +100,12 @@ def _described(curves: Sequence[tuple[float, Array]], pool: CrossValidation, met
         LearningPoint(subgraphs=round(labels), score=score, low=ends[i][0], high=ends[i][1])
         for i, ((labels, _), score) in enumerate(zip(curves, scores, strict=True))
     )
-    return LearningCurve(points=points, sentence=_sentence(points, low, high))
-
-
-def _sentence(points: Sequence[LearningPoint], low: float, high: float) -> str:
-    """What the last step added, and whether that is more than chance: ``low`` and ``high`` are of the difference."""
     before, after = points[-2:]
     gain = after.score - before.score
     added = f"added {gain:.3f}" if gain > 0 else f"changed the score by {gain:+.3f}"
     begin = f"Doubling the labels, from {before.subgraphs:,} to {after.subgraphs:,} subgraphs, {added}"
     shown = f"{begin} ({before.score:.3f} to {after.score:.3f}, 95 % interval of the gain {low:+.3f} to {high:+.3f})"
-    if low > 0:
-        return f"{shown}; more labels would probably help."
-    return f"{shown}, which is within chance; more labels alone may not help."
+    end = (
+        "; more labels would probably help." if low > 0 else ", which is within chance; more labels alone may not help."
+    )
+    return LearningCurve(points=points, sentence=shown + end)

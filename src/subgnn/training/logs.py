@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -86,26 +85,25 @@ class EventLog:
 
     def _log(self, values: dict[str, float], step: int, *, before: slice) -> None:
         """Log values; the first call opens the log, and logs the records ``before`` them in metrics.jsonl."""
-        if not self._options.tensorboard:
+        options = self._options
+        if not options.tensorboard:
             return
         if self._logger is None:
-            path = self._options.out / METRICS
+            from lightning.fabric.loggers import TensorBoardLogger
+
+            path = options.out / METRICS
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-            self._open(map(json.loads, lines[before]))
+            for old in (options.out / TENSORBOARD).glob("events.out.tfevents.*"):
+                old.unlink()
+            # Step 0 also makes an open TensorBoard forget what it has read.
+            self._logger = TensorBoardLogger(
+                options.out, TENSORBOARD, version="", default_hp_metric=False, purge_step=0
+            )
+            settings = options.recipe.plain() | {"seed": options.seed, "split": options.split, "source": options.source}
+            self._logger.log_hyperparams(settings)
+            for record in map(json.loads, lines[before]):
+                self._write(_points(record), record["epoch"])
         self._write(values, step)
-
-    def _open(self, records: Iterable[Record]) -> None:
-        from lightning.fabric.loggers import TensorBoardLogger
-
-        options = self._options
-        for old in (options.out / TENSORBOARD).glob("events.out.tfevents.*"):
-            old.unlink()
-        # Step 0 also makes an open TensorBoard forget what it has read.
-        self._logger = TensorBoardLogger(options.out, TENSORBOARD, version="", default_hp_metric=False, purge_step=0)
-        settings = options.recipe.plain() | {"seed": options.seed, "split": options.split, "source": options.source}
-        self._logger.log_hyperparams(settings)
-        for record in records:
-            self._write(_points(record), record["epoch"])
 
     def _write(self, values: dict[str, float], step: int) -> None:
         self._logger.log_metrics({name: value for name, value in values.items() if math.isfinite(value)}, step=step)

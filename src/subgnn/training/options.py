@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 SplitName = Annotated[
     Literal["stored", "published"],
-    Option(
-        "--split",
-        help="'published' swaps val and test if val is smaller, as published results do.",
-    ),
+    Option("--split", help="'published' swaps val and test if val is smaller, as published results do."),
 ]
 DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
 CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Use the cache (read and write).")]
@@ -46,11 +43,7 @@ class TrainOptions:
     seed: Annotated[int, Option(help="Seed for anchors, weights, batches and dropout.")] = 0
     time: Annotated[
         float | None,
-        Option(
-            metavar="DURATION",
-            parser=str,
-            help="Time budget, e.g. 90s, 5m or 1h (auto only; default 5m).",
-        ),
+        Option(metavar="DURATION", parser=str, help="Time budget, e.g. 90s, 5m or 1h (auto only; default 5m)."),
     ] = None
     threshold: Annotated[
         str | None,
@@ -104,10 +97,7 @@ class TrainOptions:
 
 
 def parse_duration(value: Any, where: str) -> float:
-    """Parse a duration into seconds: a number, or text such as ``90s``, ``5m`` or ``1h``.
-
-    Raises:
-        UserError: for anything else, and for less than a second.
+    """Parse a duration of at least a second into seconds: a number, or text such as ``90s``, ``5m`` or ``1h``.
 
     Example:
         >>> [parse_duration(value, "--time") for value in (90, "90", "90s", "5m", "1.5h")]

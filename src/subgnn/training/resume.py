@@ -46,15 +46,32 @@ class Recorder:
     def fitting(self) -> Iterator[State | None]:
         """Give the saved progress, if there is any, and note interrupts until the end of the block."""
         options, fabric, first = self._options, self._fabric, self._fabric.is_global_zero
-        fits = trainable_model_of(options.recipe).num_fits(options.recipe)
-        before: State | None = fabric.broadcast(
-            _saved_progress(options.out, fabric.world_size, fits) if options.resume and first else None
-        )
+        before: State | None = fabric.broadcast(self._saved() if options.resume and first else None)
         if first:
             self._log = MetricsLog(options.out / METRICS, "" if before is None else before["metrics"])
         self._saved_at = time.monotonic()
         with noted_interrupt() as self._interrupt:
             yield before
+
+    def _saved(self) -> State | None:
+        """The progress of an interrupted run; None where there is none, or it is damaged."""
+        path, devices = self._options.out / LAST, self._fabric.world_size
+        if not path.is_file():
+            return None
+        try:
+            found = load_progress(path)
+        except Damaged as error:
+            warn(f"{error.where}: {error.what}; the run starts from the beginning")
+            return None
+        saved, recipe = [*found["fitted"], found["progress"]], self._options.recipe
+        whole = all(isinstance(one, dict) and one.keys() == Progress.__dataclass_fields__.keys() for one in saved)
+        if len(saved) > trainable_model_of(recipe).num_fits(recipe) or not whole:
+            hint = "remove it to start from the beginning"
+            raise DataError("the saved progress does not fit the run", where=str(path), hint=hint)
+        if (before := found["devices"]) != devices:
+            what = f"the run started on {before} devices and cannot resume on {devices}: the batches would differ"
+            raise DataError(what, where=str(path.parent), hint=f"continue on {before}, or give another --out")
+        return found
 
     def after_epoch(self, record: Record, state: Callable[[], State]) -> None:
         """Write the record, and save the state if it is time, or the run is interrupted."""
@@ -72,27 +89,6 @@ class Recorder:
             self._saved_at = time.monotonic()
         if stop:
             raise KeyboardInterrupt
-
-
-def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:
-    """The progress of an interrupted run; None where there is none, or it is damaged."""
-    if not (out / LAST).is_file():
-        return None
-    try:
-        found = load_progress(out / LAST)
-    except Damaged as error:
-        warn(f"{error.where}: {error.what}; the run starts from the beginning")
-        return None
-    saved = [*found["fitted"], found["progress"]]
-    names = Progress.__dataclass_fields__.keys()
-    if len(saved) > candidates or not all(isinstance(one, dict) and one.keys() == names for one in saved):
-        hint = "remove it to start from the beginning"
-        raise DataError("the saved progress does not fit the run", where=str(out / LAST), hint=hint)
-    before = found["devices"]
-    if before != devices:
-        what = f"the run started on {before} devices and cannot resume on {devices}: the batches would differ"
-        raise DataError(what, where=str(out), hint=f"continue on {before}, or give another --out")
-    return found
 
 
 def save_progress(state: dict[str, Any], path: Path) -> None:

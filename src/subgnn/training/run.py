@@ -182,6 +182,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         errors[split] = calibration_error(task, task.scores(given), targets.numpy())
         if spec.decision is not None and split == "test":
             counts[split] = spec.decision.counts(task.probabilities(outputs).numpy(), targets.numpy(), spec.classes)
+    corrected = baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title)
     return {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
@@ -191,9 +192,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         "calibration_error": errors.get("test", errors.get("val")),
         "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
         "threshold": None if spec.decision is None else spec.decision.report(**counts),
-        "baseline": None
-        if baseline is None
-        else CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title),
+        "baseline": corrected,
         **found.selection,
     }
 

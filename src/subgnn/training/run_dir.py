@@ -46,6 +46,20 @@ PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "trained_on.subgnn"
 
 def result_fields(options: RunOptions, dataset: Dataset, device: object, devices: int = 1) -> dict[str, Any]:
     """Fields of the result that no training decides: the data, the settings, the machine and the time."""
+    from subgnn.data.subgraphs import SPLITS
+
+    graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
+    licences = [card.get("licence", ""), *(source.get("licence", "") for source in card.get("sources", ()))]
+    facts = DataFacts(
+        nodes=graph.num_nodes,
+        edges=graph.num_edges,
+        splits={} if subgraphs.splits is None else {split: len(subgraphs.indices(split)) for split in SPLITS},
+        classes=subgraphs.num_classes,
+        graph_hash=graph.undirected().content_hash,
+        subgraphs_hash=subgraphs.content_hash,
+        source=str(card.get("source", "")),
+        licence="; ".join(dict.fromkeys(str(one) for one in licences if one)),
+    )
     return {
         "run": str(options.out),
         "dataset": dataset.name,
@@ -58,11 +72,11 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "recipe": options.recipe.name,
         "method": options.recipe.method,
         "seed": options.seed,
-        "task": dataset.subgraphs.task,
+        "task": subgraphs.task,
         "fitted_to": options.fitted_to,
-        "unused": tuple(unused_data(options.recipe, dataset.graph, dataset.subgraphs)),
+        "unused": tuple(unused_data(options.recipe, graph, subgraphs)),
         "warnings": options.warnings,
-        "data": _data_facts(dataset),
+        "data": facts,
         "published": options.recipe.published,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(device),
@@ -70,23 +84,6 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _data_facts(dataset: Dataset) -> DataFacts:
-    from subgnn.data.subgraphs import SPLITS
-
-    graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
-    licences = [card.get("licence", ""), *(source.get("licence", "") for source in card.get("sources", ()))]
-    return DataFacts(
-        nodes=graph.num_nodes,
-        edges=graph.num_edges,
-        splits={} if subgraphs.splits is None else {split: len(subgraphs.indices(split)) for split in SPLITS},
-        classes=subgraphs.num_classes,
-        graph_hash=graph.undirected().content_hash,
-        subgraphs_hash=subgraphs.content_hash,
-        source=str(card.get("source", "")),
-        licence="; ".join(dict.fromkeys(str(one) for one in licences if one)),
-    )
 
 
 @contextmanager
@@ -97,7 +94,9 @@ def claim_run(options: RunOptions) -> Iterator[None]:
     can be given again with the same --out. An interrupt removes nothing.
     """
     out = options.out
-    if _is_foreign(out):
+    # Not even a lock file may be left in what is not the folder of a run.
+    names = names_in(out)
+    if names is None or (names and not any(name in (LOCK, RECIPE) or name.startswith(f".{RECIPE}.") for name in names)):
         raise _existing(out)
     with locked_folder(out):
         remove_leftovers(out)
@@ -150,14 +149,6 @@ def _read_run_recipe(out: Path, hint: str) -> tuple[Recipe, dict[str, Any]]:
         raise DataError("a table is needed", where=str(out / RECIPE), hint=hint)
     options = {name: content.pop(name) for name in RUN_OPTIONS if name in content}
     return parse_recipe(content, str(out / RECIPE)), options
-
-
-def _is_foreign(out: Path) -> bool:
-    """Whether the path holds something other than a run, where not even a lock file may be left."""
-    names = names_in(out)
-    if not names:
-        return names is None
-    return not any(name in (LOCK, RECIPE) or name.startswith(f".{RECIPE}.") for name in names)
 
 
 def _existing(out: Path) -> DataError:
@@ -241,14 +232,13 @@ def keep_dataset(dataset: Dataset, out: Path) -> None:
     if not path.is_file():
         write_bundle(dataset, path)
         return
-    before = read_bundle(path)
-    if _content(before) != _content(dataset):
+    hashes = [
+        (one.graph.content_hash, one.graph.names_hash, one.subgraphs.content_hash)
+        for one in (dataset, read_bundle(path))
+    ]
+    if hashes[0] != hashes[1]:
         hint = f"continue with the dataset in {path}, or give another --out"
         raise DataError("the existing run used a different dataset", where=str(out), hint=hint)
-
-
-def _content(dataset: Dataset) -> tuple[str, ...]:
-    return dataset.graph.content_hash, dataset.graph.names_hash, dataset.subgraphs.content_hash
 
 
 def dataset_path(run: Path, result: RunResult, data: Path | None) -> Path:
