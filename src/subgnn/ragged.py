@@ -58,17 +58,15 @@ class Ragged:
     def validate(self, where: str) -> None:
         """Raise :class:`DataError` unless the offsets describe the values."""
         if not self.is_valid:
-            raise DataError(
-                "offsets do not describe the values", where=where, hint="they must rise from 0 to len(values)"
-            )
+            hint = "they must rise from 0 to len(values)"
+            raise DataError("offsets do not describe the values", where=where, hint=hint)
 
     @property
     def digest(self) -> str:
         """SHA-256 of rows of integers, whatever their type."""
-        parts = (np.ascontiguousarray(part, "<i8").data for part in (self.offsets, self.values))
         digest = hashlib.sha256(str(len(self)).encode())
-        for part in parts:
-            digest.update(part)
+        for part in (self.offsets, self.values):
+            digest.update(np.ascontiguousarray(part, "<i8").data)
         return digest.hexdigest()
 
     @property
@@ -93,13 +91,8 @@ class Ragged:
 
     def batches(self, most: int, *, least: int = 0) -> Iterator[Ragged]:
         """Consecutive rows, one or more at a time, of at most ``most`` values; short rows count as ``least`` values."""
-        ends = np.cumsum(np.maximum(self.lengths, least))
-        begin = 0
-        while begin < len(self):
-            before = ends[begin - 1] if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, before + most, side="right")))
-            yield self.take(np.arange(begin, end))
-            begin = end
+        for run in runs(np.maximum(self.lengths, least), most):
+            yield self.take(np.arange(run.start, run.stop))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -112,3 +105,12 @@ class Ragged:
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[i] for i in range(len(self)))
+
+
+def runs(sizes: NDArray[Any], most: int) -> Iterator[slice]:
+    """Consecutive items, one or more at a time, whose sizes sum to at most ``most``."""
+    ends, begin = np.append(0, np.cumsum(sizes)), 0
+    while begin < len(sizes):
+        end = max(begin + 1, int(np.searchsorted(ends, ends[begin] + most, side="right")) - 1)
+        yield slice(begin, end)
+        begin = end

@@ -31,7 +31,7 @@ from subgnn.kernels.arrays import Array, compiled_parallel, frozen
 from subgnn.kernels.distances import BYTES_A_NODE, WORD, pair_distances, reduce_table
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
-from subgnn.ragged import Ragged
+from subgnn.ragged import Ragged, runs
 
 TABLE_AT_ONCE = 64_000_000  # numbers of a table of hops to shared anchors, each an int32
 OWN_AT_ONCE = 1_000_000  # components
@@ -58,13 +58,9 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
         hops = hops_from(work, backward, sources[part], nodes)
         distance[:, part], reached[:, part] = reduce_table(hops, slots, components.offsets)
-    return _by_layer(distance, reached, anchors)
-
-
-def _by_layer(distance: Array, reached: Array, anchors: list[NodeAnchors]) -> list[Distances]:
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
-    parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
-    return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*parts, strict=True)]
+    layers = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
+    return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*layers, strict=True)]
 
 
 def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Distances]:
@@ -78,26 +74,19 @@ def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[
     for begin in range(0, len(components), at_once):
         rows = slice(begin, min(begin + at_once, len(components)))
         present = anchors[0].present[rows]
-        wanted, inverse = _distinct([a.nodes[rows] for a in anchors], present, work.graph.num_nodes)
+        keys = np.stack([a.nodes[rows] for a in anchors], axis=1).reshape(len(present), -1).astype(np.int64)
+        keys += np.arange(len(present), dtype=np.int64)[:, None] * work.graph.num_nodes
+        distinct, inverse = np.unique(keys[present], return_inverse=True)
+        owner, nodes = np.divmod(distinct, work.graph.num_nodes)
+        wanted = Ragged.from_lengths(nodes.astype(np.int32), np.bincount(owner, minlength=len(present)))
         some = components.take(np.arange(rows.start, rows.stop))
         measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
         for out, values in zip(full, measured, strict=True):
-            out[rows][present] = values[inverse].reshape(-1, *shape[1:])
+            out[rows][present] = values[inverse.reshape(-1)].reshape(-1, *shape[1:])
     return [Distances(*(np.ascontiguousarray(out[:, layer]) for out in full)) for layer in range(shape[1])]
 
 
 HOPS = Similarity(measure={NodeAnchors: shared_hops, OwnAnchors: own_hops}, searches=True)
-
-
-def _distinct(
-    drawn: list[NDArray[np.int32]], present: NDArray[np.bool_], num_nodes: int
-) -> tuple[Ragged, NDArray[np.int64]]:
-    """The distinct anchors of each component, and for each draw the position of its anchor among them."""
-    keys = np.stack(drawn, axis=1).reshape(len(present), -1).astype(np.int64)
-    keys += np.arange(len(present), dtype=np.int64)[:, None] * num_nodes
-    unique, inverse = np.unique(keys[present], return_inverse=True)
-    owner, nodes = np.divmod(unique, num_nodes)
-    return Ragged.from_lengths(nodes.astype(np.int32), np.bincount(owner, minlength=len(present))), inverse.reshape(-1)
 
 
 _Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
@@ -115,20 +104,16 @@ def distances_to(
     open_pairs: list[_Pairs] = []
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
     owner, bounds = _units(components.lengths, wanted)
-    ends = np.cumsum(components.lengths[owner] * np.diff(bounds))
 
     def report(units: int) -> None:
         share_done = len(components) * units // max(1, len(owner))
         work.on_progress("hops to own anchors", done + share_done, total or len(components))
 
-    begin = 0
-    while begin < len(owner):
-        report(begin)
-        # At least one unit, and as many as fit.
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right")))
-        nodes, first = components.take(owner[begin:end]), int(bounds[begin])
-        anchors = Ragged(wanted.values[first : bounds[end]], bounds[begin : end + 1] - first)
+    for run in runs(components.lengths[owner] * np.diff(bounds), PAIRS_AT_ONCE):
+        report(run.start)
+        end = run.stop
+        nodes, first = components.take(owner[run]), int(bounds[run.start])
+        anchors = Ragged(wanted.values[first : bounds[end]], bounds[run.start : end + 1] - first)
         hops, still_open = _near(work, nodes, anchors)
         # A run for each anchor, over the nodes of its component.
         sizes = np.repeat(nodes.lengths, anchors.lengths)
@@ -137,15 +122,14 @@ def distances_to(
         counts[first : bounds[end]] += np.add.reduceat(known, starts, dtype=np.int64)
         if still_open.any():
             places = np.flatnonzero(still_open)
-            run = np.searchsorted(starts, places, side="right") - 1
-            members = nodes.values[nodes.offsets[anchors.row_ids[run]] + places - starts[run]]
-            open_pairs.append((run + first, members, anchors.values[run], hops[places]))
+            slots = np.searchsorted(starts, places, side="right") - 1
+            members = nodes.values[nodes.offsets[anchors.row_ids[slots]] + places - starts[slots]]
+            open_pairs.append((slots + first, members, anchors.values[slots], hops[places]))
         if open_pairs and (end == len(owner) or sum(len(pairs[0]) for pairs in open_pairs) >= at_once):
             slots, found = _far(work, open_pairs)
             np.add.at(sums, slots, found)
             np.add.at(counts, slots, 1)
             open_pairs = []
-        begin = end
     report(len(owner))
     reached = counts / np.repeat(components.lengths, wanted.lengths)
     return (sums / np.maximum(counts, 1)).astype(np.float32), reached.astype(np.float32)
@@ -211,11 +195,8 @@ def searches_at_once(graph: Graph) -> int:
     needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes
     if needed > limit():
         what = f"one search needs {needed / 1e9:.1f} GB, but the limit is {limit() / 1e9:.1f} GB"
-        raise MemoryLimitError(
-            what,
-            where="--memory",
-            hint="raise --memory, lower --processes, or drop the position and neighborhood channels",
-        )
+        hint = "raise --memory, lower --processes, or drop the position and neighborhood channels"
+        raise MemoryLimitError(what, where="--memory", hint=hint)
     return workers(marks, int(numba.get_num_threads()))
 
 
@@ -233,13 +214,7 @@ def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
 @lru_cache(maxsize=2)
 def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:
     """The nodes with the most neighbours, ties broken by smaller id; cached, because every channel needs them."""
-    degrees = np.diff(graph.offsets)
-    count = min(count, len(degrees))
-    if not count:
-        return np.empty(0, np.int32)
-    least = np.partition(degrees, len(degrees) - count)[len(degrees) - count]
-    some = np.flatnonzero(degrees >= least)
-    return some[np.argsort(-degrees[some], kind="stable")][:count].astype(np.int32)
+    return np.argsort(-np.diff(graph.offsets), kind="stable")[:count].astype(np.int32)
 
 
 @compiled_parallel

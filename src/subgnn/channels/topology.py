@@ -29,7 +29,7 @@ from subgnn.kernels.induced import (
     inside_degrees,
     shapes,
 )
-from subgnn.ragged import Ragged
+from subgnn.ragged import Ragged, runs
 from subgnn.storage.arrays import ArrayFile, Format
 from subgnn.storage.cache import cache_path, cached
 
@@ -152,33 +152,29 @@ def subgraph_statistics(
     """
 
     def compute(now: Graph, some: Ragged) -> NDArray[np.float64]:
-        return _subgraph_statistics(now, some, weighted=weighted, directed=directed)
+        inside, border = inside_degrees(*now.csr, some)
+        own_cores = induced_core_numbers(*now.csr, some)
+        cores = Ragged(graph_cores(now)[some.values], some.offsets)
+        components = induced_components(*now.csr, some)
+        sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
+        more = [
+            _row_deviations(inside),
+            _row_maxima(inside),
+            np.log1p(_row_deviations(border)),
+            np.log1p(_row_maxima(border)),
+            _row_maxima(own_cores),
+            _row_deviations(own_cores),
+            _row_means(cores),
+            _row_maxima(cores),
+            components.counts.astype(np.float64),
+            _row_maxima(sizes) / some.lengths,
+        ]
+        found = [node_set_statistics(now, some), np.stack(more, axis=1)]
+        found += [weight_statistics(now, some)] if weighted else []
+        found += [direction_statistics(now, some)] if directed else []
+        return np.concatenate(found, axis=1)
 
     return at_own_times(graph, rows, compute, join_rows)
-
-
-def _subgraph_statistics(graph: Graph, rows: Ragged, *, weighted: bool, directed: bool) -> NDArray[np.float64]:
-    inside, border = inside_degrees(*graph.csr, rows)
-    own_cores = induced_core_numbers(*graph.csr, rows)
-    cores = Ragged(graph_cores(graph)[rows.values], rows.offsets)
-    components = induced_components(*graph.csr, rows)
-    sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
-    more = [
-        _row_deviations(inside),
-        _row_maxima(inside),
-        np.log1p(_row_deviations(border)),
-        np.log1p(_row_maxima(border)),
-        _row_maxima(own_cores),
-        _row_deviations(own_cores),
-        _row_means(cores),
-        _row_maxima(cores),
-        components.counts.astype(np.float64),
-        _row_maxima(sizes) / rows.lengths,
-    ]
-    found = [node_set_statistics(graph, rows), np.stack(more, axis=1)]
-    found += [weight_statistics(graph, rows)] if weighted else []
-    found += [direction_statistics(graph, rows)] if directed else []
-    return np.concatenate(found, axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,10 +211,10 @@ def _in_pieces(
     graph: Graph, rows: Ragged, compute: Callable[[Ragged], list[NDArray[np.float64]]]
 ) -> NDArray[np.float64]:
     """Compute columns for a few sets at a time: at least one, and as many as fit a bounded number of entries."""
-    work = np.cumsum((graph.offsets[rows.values + 1] - graph.offsets[rows.values]) + 1)[rows.offsets[1:] - 1]
-    cuts = np.unique(np.searchsorted(work, np.arange(0, work[-1] if len(work) else 0, _ENTRIES_AT_ONCE)[1:]))
-    parts = np.split(np.arange(len(rows)), cuts)
-    return np.concatenate([np.stack(compute(rows.take(part)), axis=1) for part in parts if len(part) or not len(rows)])
+    degrees = np.append(0, np.cumsum(graph.offsets[rows.values + 1] - graph.offsets[rows.values]))
+    parts = list(runs(np.diff(degrees[rows.offsets]), _ENTRIES_AT_ONCE)) or [slice(0, 0)]
+    some = (rows.take(np.arange(part.start, part.stop)) for part in parts)
+    return np.concatenate([np.stack(compute(one), axis=1) for one in some])
 
 
 def _over(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -24,6 +24,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels.build_csr import transpose, undirected_csr
 from subgnn.kernels.draws import sample_non_edges
+from subgnn.ragged import runs
 from subgnn.rng import stream, stream_key
 
 _ENTRIES_AT_A_TIME = 2**24
@@ -248,22 +249,12 @@ class Batch:
 Rows = Callable[[slice], Adjacency]
 
 
-def _slices(offsets: NDArray[np.int64]) -> Iterator[slice]:
-    """Runs of rows with a bounded number of entries each (at least one row)."""
-    begin, last = 0, len(offsets) - 1
-    while begin < last:
-        end = int(np.searchsorted(offsets, offsets[begin] + _ENTRIES_AT_A_TIME, side="right")) - 1
-        end = min(max(end, begin + 1), last)
-        yield slice(begin, end)
-        begin = end
-
-
 @torch.no_grad()
 def embed_all(encoder: Encoder, rows: Rows, offsets: NDArray[np.int64], device: torch.device) -> Tensor:
     """The vector z of every node (N, d) from all its neighbours, layer by layer, some rows at a time."""
     encoder.eval()
     x: Tensor = encoder.inputs(slice(None))
     for i, layer in enumerate(encoder.layers):
-        x = torch.cat([layer(x, rows(run).to(device)) for run in _slices(offsets)])
+        x = torch.cat([layer(x, rows(run).to(device)) for run in runs(np.diff(offsets), _ENTRIES_AT_A_TIME)])
         x = functional.relu(x) if i + 1 < len(encoder.layers) else x
     return x

@@ -68,14 +68,6 @@ class VectorSettings(Protocol):
         """Their pretraining."""
 
 
-class SeededSettings(VectorSettings, Protocol):
-    """Settings of node embeddings, and the seed of random ones."""
-
-    @property
-    def seed(self) -> int:
-        """The seed."""
-
-
 def run_file(i: int) -> str:
     """The file name of a run's table by its number: ``embeddings.safetensors``, ``embeddings-1.safetensors``..."""
     return f"embeddings-{i}.safetensors" if i else RUN_FILE
@@ -103,9 +95,10 @@ def node_vectors(
 
 
 def moved_vectors(
-    spec: SeededSettings,
+    spec: VectorSettings,
     match: NodeMatch,
     *,
+    seed: int,
     table: NDArray[np.float32] | None,
     known: tuple[NDArray[Any], NDArray[np.float32]] | None = None,
 ) -> NDArray[np.float32]:
@@ -120,7 +113,7 @@ def moved_vectors(
         what = f"vectors of {match.graph.num_nodes:,} nodes x {spec.embeddings.dim} numbers take {size / 1e9:,.1f} GB"
         raise UserError(what, where="--graph", hint="raise --memory, or train again on this graph")
     nodes = np.arange(match.num_old, dtype=np.int32)
-    rows = node_vectors(spec.embeddings, nodes, num_nodes=match.num_old, seed=spec.seed, table=table)
+    rows = node_vectors(spec.embeddings, nodes, num_nodes=match.num_old, seed=seed, table=table)
     if known is not None:
         match.rows(known[0])  # which refuses nodes that are not there
         rows[known[0]] = known[1]

@@ -269,17 +269,6 @@ def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> tuple[Arr
     return nodes[:distinct], weights[:distinct]
 
 
-@compiled
-def _keep(nodes: Array, weights: Array, out_nodes: Array, out_weights: Array) -> None:
-    """Put the heaviest first, and fill the remaining places with the last of them."""
-    relative = (weights / weights.max()).astype(np.float32).astype(np.float64)
-    order = np.argsort(-relative, kind="mergesort")[: len(out_nodes)]
-    length = np.sqrt(np.sum(relative[order] ** 2))
-    out_nodes[:] = nodes[order[-1]]
-    for k in range(len(order)):
-        out_nodes[k], out_weights[k] = nodes[order[k]], relative[order[k]] / length
-
-
 @compiled_parallel
 def _heaviest(
     begin: int, end: int, graph: Csr, family: Sets, powers: tuple[float, float], out_nodes: Array, out_weights: Array
@@ -288,4 +277,9 @@ def _heaviest(
     for c in range(begin, end):
         nodes, weights = _weigh(graph, values[rows[c] : rows[c + 1]], powers)
         if len(nodes) > 0:
-            _keep(nodes, weights, out_nodes[c], out_weights[c])
+            relative = (weights / weights.max()).astype(np.float32).astype(np.float64)
+            order = np.argsort(-relative, kind="mergesort")[: out_nodes.shape[1]]
+            length = np.sqrt(np.sum(relative[order] ** 2))
+            out_nodes[c] = nodes[order[-1]]
+            for k in range(len(order)):
+                out_nodes[c, k], out_weights[c, k] = nodes[order[k]], relative[order[k]] / length

@@ -19,6 +19,7 @@ import scipy
 
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, num_chunks, sets
+from subgnn.kernels.draws import scramble
 from subgnn.ragged import Ragged
 
 CELL_BITS = 8
@@ -148,14 +149,6 @@ def bucket_rows(records: Array, first: int, num_rows: int) -> tuple[Array, Array
     return offsets, neighbors, weights.view(np.float32), mirrored
 
 
-@compiled
-def _mix(x: np.uint64) -> np.uint64:
-    """The finaliser of MurmurHash3, a bijection of 64 bits in which each bit of the input moves half of the output."""
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return x ^ (x >> np.uint64(33))
-
-
 @compiled_parallel
 def _check(
     begin: int,
@@ -186,9 +179,9 @@ def _check(
             for i in range(lo, hi if graph else lo):
                 value = np.int64(values[i])
                 low, high = (value, row) if value < row else (row, value)
-                mixed = _mix((np.uint64(low) << np.uint64(32) | np.uint64(high)) ^ key)
+                mixed = scramble((np.uint64(low) << np.uint64(32) | np.uint64(high)) ^ key)
                 if len(weights) > 0:
-                    mixed = _mix(mixed ^ np.uint64(weights[i]))
+                    mixed = scramble(mixed ^ np.uint64(weights[i]))
                 total += mixed if row == low else np.uint64(0) - mixed
         sums[chunk] = total
 

@@ -170,40 +170,21 @@ def _sample_rows(begin: int, end: int, graph: Csr, rows: Array, key: np.uint64, 
                     break
 
 
-@compiled
-def _number(rows: Array, entries: Array, num_nodes: int, columns: Array) -> Array:
-    """Number the rows first, then other nodes as they are met; fills ``columns`` and returns the nodes."""
-    place = np.full(num_nodes, -1, np.int32)
-    nodes = np.empty(min(num_nodes, len(rows) + len(entries)), np.int32)
-    count = 0
-    for v in rows:
-        place[v] = count
-        nodes[count] = v
-        count += 1
-    for i in range(len(entries)):
-        v = entries[i]
-        if place[v] < 0:
-            place[v] = count
-            nodes[count] = v
-            count += 1
-        columns[i] = place[v]
-    return nodes[:count]
-
-
 def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction: float, key: int) -> Block:
     """A uniform sample, without replacement, of ceil(fraction x degree) neighbours of each of the rows.
 
     Rows differ; the draw for a node depends on the key and the node alone.
     """
+    import pandas as pd
+
     wanted = frozen(rows, np.int32)
     degrees = (offsets[1:] - offsets[:-1])[wanted]
     starts = np.zeros(len(wanted) + 1, np.int64)
     np.cumsum(np.minimum(np.ceil(fraction * degrees).astype(np.int64), degrees), out=starts[1:])
     entries = np.empty(int(starts[-1]), np.int32)
     _sample_rows(len(wanted), csr(offsets, neighbors), wanted, np.uint64(key), frozen(starts, np.int64), entries)
-    columns = np.empty(len(entries), np.int32)
-    nodes = _number(wanted, frozen(entries, np.int32), len(offsets) - 1, columns)
-    return Block(starts, columns, nodes)
+    places, nodes = pd.factorize(np.concatenate([wanted, entries]))  # in the order in which nodes are met
+    return Block(starts, places[len(wanted) :].astype(np.int32), nodes)
 
 
 @compiled_parallel
@@ -230,22 +211,6 @@ def walk_nodes(offsets: Array, neighbors: Array, *, roots: int, length: int, key
     return np.flatnonzero(seen).astype(np.int32)
 
 
-@compiled_parallel
-def _inside(
-    begin: int, end: int, graph: Csr, members: Array, place: Array, starts: Array, counts: Array, entries: Array
-) -> None:
-    """Count the entries inside, and write their places unless there is no room for them."""
-    offsets, neighbors = graph
-    for r in range(begin, end):
-        count = 0
-        for e in range(offsets[members[r]], offsets[members[r] + 1]):
-            if place[neighbors[e]] >= 0:
-                if len(entries) > 0:
-                    entries[starts[r] + count] = e
-                count += 1
-        counts[r] = count
-
-
 def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Block, Array]:
     """The subgraph induced by a large sorted set of nodes, in time linear in the sum of their degrees.
 
@@ -254,13 +219,11 @@ def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Blo
     nodes = frozen(members, np.int32)
     place = np.full(len(offsets) - 1, -1, np.int32)
     place[nodes] = np.arange(len(nodes), dtype=np.int32)
-    counts, starts = np.empty(len(nodes), np.int64), np.zeros(len(nodes) + 1, np.int64)
-    graph, known = csr(offsets, neighbors), frozen(place, np.int32)
-    _inside(len(nodes), graph, nodes, known, frozen(starts, np.int64), counts, np.empty(0, np.int64))
-    np.cumsum(counts, out=starts[1:])
-    entries = np.empty(int(starts[-1]), np.int64)
-    _inside(len(nodes), graph, nodes, known, frozen(starts, np.int64), counts, entries)
-    return Block(starts, place[graph[1][entries]], nodes), entries
+    rows = Ragged(neighbors, offsets).take(nodes)
+    inside = place[rows.values] >= 0
+    entries = (np.repeat(offsets[nodes] - rows.offsets[:-1], rows.lengths) + np.arange(len(rows.values)))[inside]
+    starts = np.append(0, np.cumsum(inside))[rows.offsets]
+    return Block(starts, place[rows.values[inside]], nodes), entries
 
 
 @compiled_parallel

@@ -1,13 +1,16 @@
-"""``edge_list.txt``: one edge per line, ``u v`` or ``u v weight``.
+"""``edge_list.txt``: one edge per line, ``u v`` or ``u v weight``; lines that begin with # or % are comments.
 
-The parser is ours: pyarrow's CSV reader is not faster (5 million lines, two cores), takes one separator and no
-comments, and reports the first bad line of a file rather than all of them.
+pandas parses chunks of lines. One that it does not take for edges alone is read line by line, to say what is wrong.
 """
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,17 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Problems
 from subgnn.data.edge_store import MEMORY, EdgeStore
-from subgnn.data.formats.text import read_bytes, read_chunks
+from subgnn.data.formats.text import read_chunks
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames
+from subgnn.data.strings import NodeNames, parse_number
 from subgnn.errors import excerpt
-from subgnn.kernels import text as parser
 from subgnn.parallel.progress import OnProgress, ignore
 
 _COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
+_COMMENTS, _FIRST_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$"), re.compile(rb"\S[^\n]*")
+_SIGNED_ID = re.compile(rb"(?m)^[ \t]*(\d+[ \t]+)?[+-]")
+_NUMERALS = b"0123456789.eE+- \t\n"
+_LARGEST_ID, _LARGEST_WEIGHT = 2**31 - 2, float(np.finfo(np.float32).max)
 _CHUNK = 2**24
 _LARGEST_CHUNK, _SMALLEST_CHUNK = 2**26, 2**12
 
@@ -73,118 +79,121 @@ class Staging:
 
 def read_edge_list(path: Path, id_base: int, problems: Problems) -> EdgeList:
     """Read an edge list into memory; what is wrong with it goes to ``problems``."""
-    reader = EdgeReader(path, id_base)
-    edges = reader.read(np.frombuffer(read_bytes(path), np.uint8))
-    reader.report(problems)
-    return edges
+    reader = _EdgeReader(path, id_base, problems)
+    parts = [part for data, _ in read_chunks(path, _CHUNK) if len((part := reader.read(data)).tails)]
+    if not parts or problems.num_errors:
+        return EdgeList(np.empty(0, np.int32), np.empty(0, np.int32), None)
+    tails, heads = (np.concatenate([getattr(part, name) for part in parts]) for name in ("tails", "heads"))
+    weights = [part.weights for part in parts if part.weights is not None]
+    return EdgeList(tails, heads, np.concatenate(weights) if weights else None)
 
 
 def stage_edge_list(path: Path, id_base: int, problems: Problems, staging: Staging) -> EdgeStore:
     """Read an edge list that may be larger than memory, a chunk at a time, and keep its edges on disk."""
-    reader = EdgeReader(path, id_base)
+    reader = _EdgeReader(path, id_base, problems)
     store = EdgeStore(staging.folder, memory=staging.memory, on_progress=staging.on_progress)
     for data in staging.chunks(path):
         edges = reader.read(data)
-        if not reader.num_errors:
+        if not problems.num_errors:
             store.append(edges.tails, edges.heads, edges.weights)
-    reader.report(problems)
     return store
 
 
 def first_beyond(path: Path, id_base: int, limit: int) -> tuple[int, int]:
     """The line of the first edge with a node that is not below ``limit``, and that node, in a file without errors."""
-    reader = EdgeReader(path, id_base)
+    reader = _EdgeReader(path, id_base, Problems())
     for data, _ in read_chunks(path, _CHUNK):
-        before = reader.num_lines
-        edges = reader.read(data)
+        before, edges = reader.num_lines, reader.read(data)
         high = np.maximum(edges.tails, edges.heads)
-        beyond = high >= limit
-        if beyond.any():
-            at = int(np.argmax(beyond))
-            return before + line_of_edge(data.tobytes(), at), int(high[at]) + id_base
+        if (high >= limit).any():
+            at = int(np.argmax(high >= limit))
+            line, _ = next(islice(_lines(data.tobytes(), before), at, None))
+            return line, int(high[at]) + id_base
     return 0, limit
 
 
-class EdgeReader:
-    """Parses an edge list, as a whole or in chunks, and records what is wrong with it."""
+def _lines(text: bytes, before: int) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines that should be edges, cut at spaces and tabs, with their numbers."""
+    for number, line in enumerate(text.split(b"\n"), before + 1):
+        tokens = re.findall(rb"[^ \t\r]+", line)
+        if tokens and tokens[0][:1] not in b"#%":
+            yield number, tokens
 
-    def __init__(self, path: Path, id_base: int) -> None:
-        self.path, self.id_base = path, id_base
+
+class _EdgeReader:
+    """Parses the chunks of an edge list, one after the other, and adds what is wrong to ``problems``."""
+
+    def __init__(self, path: Path, id_base: int, problems: Problems) -> None:
+        self.path, self.id_base, self.problems = path, id_base, problems
         self.num_lines = self._columns = 0
-        self._found = Problems()
-        self._faults_left = parser.MAX_FAULTS
-        self._heaviest, self._heaviest_line = float(np.finfo(np.float32).max), 0
-        self._lowest, self._low_line = id_base, 0
-
-    @property
-    def num_errors(self) -> int:
-        """The number of problems so far."""
-        return self._found.num_errors + bool(self._heaviest_line) + bool(self._low_line)
 
     def read(self, data: NDArray[np.uint8]) -> EdgeList:
         """The edges of these lines, which follow those read before."""
-        parsed = parser.parse_edges(data, self._columns)
-        self._note_faults(data, parsed)
-        edges = EdgeList(parsed.tails, parsed.heads, parsed.weights if len(parsed.weights) else None)
-        heaviest = float(np.abs(parsed.weights).max(initial=0.0))
-        if heaviest > self._heaviest:
-            at = int(np.abs(parsed.weights).argmax())
-            self._heaviest, self._heaviest_line = heaviest, self.num_lines + line_of_edge(data.tobytes(), at)
-        edges = self._rebase(data, edges)
-        self._columns = parsed.columns
-        self.num_lines += parsed.num_lines
-        return edges
+        text = data.tobytes()
+        table = self._parse(_COMMENTS.sub(b"", text) if b"#" in text or b"%" in text else text)
+        if table is None:
+            rows = list[list[bytes]]()
+            for number, tokens in _lines(text, self.num_lines):
+                if fault := self._fault(tokens):
+                    self.problems.error(f"{self.path}:{number}", *fault)
+                else:
+                    self._columns = len(tokens)
+                    rows.append(tokens)
+            ends = (np.array([int(row[end]) for row in rows], np.int64) for end in (0, 1))
+            table = [*ends, np.array([float(row[2]) for row in rows if len(row) > 2])][: self._columns or 2]
+        self.num_lines += text.count(b"\n")
+        tails, heads = ((ids - self.id_base).astype(np.int32) for ids in table[:2])
+        return EdgeList(tails, heads, table[2] if len(table) > 2 else None)
 
-    def report(self, problems: Problems) -> None:
-        """Add what is wrong to ``problems``."""
-        for error in self._found.errors:
-            problems.error(error.where, error.what, error.hint)
-        problems.num_errors += self._found.num_errors - len(self._found.errors)
-        if self._heaviest_line:
-            what = f"weight {self._heaviest:g} is too large"
-            problems.error(f"{self.path}:{self._heaviest_line}", what, "weights are kept as 32-bit numbers")
-        if self._low_line:
-            hint = f"with --id-base {self.id_base} ids run from {self.id_base}"
-            problems.error(f"{self.path}:{self._low_line}", f"node {self._lowest}", hint)
+    def _parse(self, text: bytes) -> list[NDArray[Any]] | None:
+        """The columns of lines that are all edges, in a regular form; None for others."""
+        first = _FIRST_LINE.search(text)
+        width = len(first[0].split()) if first else self._columns or 2
+        if width not in (2, 3) or self._columns not in (0, width) or text.translate(None, _NUMERALS + b"\r"):
+            return None
+        if (b"+" in text or b"-" in text) and _SIGNED_ID.search(text):
+            return None
+        import pandas as pd
 
-    def _note_faults(self, data: NDArray[np.uint8], parsed: parser.ParsedEdges) -> None:
-        kept = parsed.faults[: self._faults_left].tolist()
-        self._faults_left -= len(kept)
-        for line, place, kind in kept:
-            token, *_ = [*data[place : place + 64].tobytes().split(), b""]
-            self._found.error(f"{self.path}:{self.num_lines + line}", *_fault(kind, excerpt(token)))
-        self._found.num_errors += parsed.num_faults - len(kept)
+        if first is None:
+            return [np.empty(0, np.int64)] * 2
+        if b"\r" in text:
+            text = text.replace(b"\r", b" ")
+        options: dict[str, Any] = {"header": None, "names": range(width), "dtype": {2: np.float64}}
+        try:
+            table = pd.read_csv(BytesIO(text), sep=r"\s+", quoting=csv.QUOTE_NONE, na_filter=False, **options)
+        except (ValueError, OverflowError):
+            return None
+        ends, weights = table[[0, 1]].to_numpy(), table[2].to_numpy() if width == 3 else np.empty(0)
+        if ends.dtype != np.int64 or ends.min() < self.id_base or ends.max() > _LARGEST_ID:
+            return None
+        if not (np.abs(weights) <= _LARGEST_WEIGHT).all():
+            return None
+        self._columns = width
+        return [*ends.T, weights][:width]
 
-    def _rebase(self, data: NDArray[np.uint8], edges: EdgeList) -> EdgeList:
-        if self.id_base == 0 or len(edges.tails) == 0:
-            return edges
-        low = np.minimum(edges.tails, edges.heads)
-        if int(low.min()) < self.id_base:
-            self._lowest = min(self._lowest, int(low.min()))
-            at = int(np.argmax(low < self.id_base))
-            self._low_line = self._low_line or self.num_lines + line_of_edge(data.tobytes(), at)
-            return edges
-        return EdgeList(edges.tails - self.id_base, edges.heads - self.id_base, edges.weights)
-
-
-def _fault(kind: int, text: str) -> tuple[str, str]:
-    other_ids = "for other ids use data convert on a CSV"
-    return {
-        parser.ONE_COLUMN: ("the line has only one column", _COLUMNS),
-        parser.TOO_MANY_COLUMNS: (f"the line has more than three columns ({text})", _COLUMNS),
-        parser.OTHER_COLUMNS: ("some lines have a weight and some have none", "give every edge a weight, or none"),
-        parser.ID_TOO_LARGE: (f"node id {text} is too large", f"ids run from 0 to 2147483646; {other_ids}"),
-        parser.NOT_A_WEIGHT: (f"weight {text} is not a number", "a decimal number is accepted"),
-        parser.WEIGHT_NOT_FINITE: (f"weight {text} is not finite", "weights must be finite numbers"),
-    }.get(kind, (f"{text} is not an integer id", f"ids are integers from 0; {other_ids}"))
-
-
-def line_of_edge(text: bytes, index: int) -> int:
-    """The line of edge ``index`` in a list without errors."""
-    seen = -1
-    for number, line in enumerate(text.split(b"\n"), 1):
-        stripped = line.strip()
-        seen += bool(stripped) and stripped[:1] not in b"#%"
-        if seen == index:
-            return number
-    return 0
+    def _fault(self, tokens: list[bytes]) -> tuple[str, str] | None:
+        """What is wrong with a line, and what is accepted."""
+        other_ids = "for other ids use data convert on a CSV"
+        for token in tokens[:2]:
+            if not token.isdigit():
+                return f"{excerpt(token)} is not an integer id", f"ids are integers from 0; {other_ids}"
+            if len(token.lstrip(b"0")) > 10 or int(token) > _LARGEST_ID:
+                return f"node id {excerpt(token)} is too large", f"ids run from 0 to {_LARGEST_ID}; {other_ids}"
+        if len(tokens) == 1:
+            return "the line has only one column", _COLUMNS
+        if len(tokens) > 3:
+            return f"the line has more than three columns ({excerpt(tokens[3])})", _COLUMNS
+        if self._columns not in (0, len(tokens)):
+            return "some lines have a weight and some have none", "give every edge a weight, or none"
+        for token in tokens[2:]:
+            weight = parse_number(token.decode("latin-1"))
+            if weight is None:
+                return f"weight {excerpt(token)} is not a number", "a decimal number is accepted"
+            if not np.isfinite(weight):
+                return f"weight {excerpt(token)} is not finite", "weights must be finite numbers"
+            if abs(weight) > _LARGEST_WEIGHT:
+                return f"weight {weight:g} is too large", "weights are kept as 32-bit numbers"
+        if low := [int(token) for token in tokens[:2] if int(token) < self.id_base]:
+            return f"node {low[0]}", f"with --id-base {self.id_base} ids run from {self.id_base}"
+        return None
