@@ -7,8 +7,7 @@ import torch
 from torch_geometric.nn import GraphNorm as PyGGraphNorm
 
 from subgnn.models.peers import message_passing
-from subgnn.models.peers.message_passing import Dropout, GraphNorm, in_blocks
-from subgnn.models.peers.whole_graph import WholeGraph
+from subgnn.models.peers.message_passing import Dropout, GraphNorm, WholeGraph, in_blocks
 from tests.models.dense import dense_adjacency, dense_pass, labels, unfitted
 from tests.models.examples import two_triangles
 from tests.training.examples import dataset

@@ -34,8 +34,15 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.models.interface import TrainingData, Vectors
-from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, MessagePassingSettings, Pass, pool
-from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
+from subgnn.models.peers.message_passing import (
+    MessagePassing,
+    MessagePassingModel,
+    MessagePassingSettings,
+    NodeSetBatch,
+    Pass,
+    WholeGraph,
+    pool,
+)
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import is_sorted_below
 from subgnn.ragged import Ragged
@@ -64,22 +71,16 @@ class GLASS(MessagePassing):
         """The vectors of subgraphs (n, L d)."""
         if not len(batch.nodes):
             return self.table.new_zeros(0, self.output.in_features)
-        if self.training:
-            return self._label_together(batch)
+        if self.training:  # the nodes of all subgraphs are labelled together
+            found = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
+            return pool(self.vectors_at(found, batch.places), batch.subgraph, len(batch.nodes), self.pool)
         found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
-    def _label_together(self, batch: NodeSetBatch) -> Tensor:
-        """The vectors of subgraphs, with the nodes of all of them labelled."""
-        found = self.whole_pass(batch.graph, _marked(batch.places, batch.graph))
-        return pool(self.vectors_at(found, batch.places), batch.subgraph, len(batch.nodes), self.pool)
-
     def _without_labels(self, graph: WholeGraph) -> Pass:
         """The pass without labels, with the moments of the reference pass."""
-        nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
-        labelled = _marked(self.reference.long(), graph)
-        moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
-        return self.whole_pass(graph, nobody, moments_of=moments_of).without("out")
+        moments_of = self.whole_pass(graph, graph.labels(self.reference.long())).without("x", "arrived", "out")
+        return self.whole_pass(graph, graph.labels(), moments_of=moments_of).without("out")
 
     def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
         """The vectors of subgraphs, each with its own nodes labelled alone."""
@@ -156,7 +157,7 @@ class _Correction:
         size = 0
         for i in range(count):
             rows = around.within(min(i + 1, count - i - 1))
-            block = _edges(around, rows, columns)
+            block = around.edges(rows, columns)
             above, below = rows.entries, columns.entries
             inner = columns.places[above] if len(above) < len(below) else rows.places[below]
             size += 4 * (len(above) + len(below)) + 4 * block.matrix._nnz()
@@ -164,12 +165,6 @@ class _Correction:
             layers.append(_LayerPart(*ends, block.to(graph.device), put(inner), put(rows.places[members.entries])))
             columns = rows
         return cls(put(nodes[labelled]), layers, size)
-
-
-def _marked(places: Tensor, graph: WholeGraph) -> Tensor:
-    marked = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
-    marked[places] = True
-    return marked
 
 
 def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
@@ -181,16 +176,6 @@ def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
     ends = np.cumsum(np.minimum(sizes, len(degrees))) // ENTRIES_AT_A_TIME
     pieces = np.split(np.arange(len(nodes)), np.flatnonzero(np.diff(ends)) + 1)
     return [replace(batch, nodes=nodes.take(piece)) for piece in pieces]
-
-
-def _edges(around: Neighborhoods, rows: Part, columns: Part) -> Adjacency:
-    """The edges over which the entries of ``columns`` reach those of ``rows``; one part contains the other."""
-    inner, outer = (rows, columns) if len(rows.entries) <= len(columns.entries) else (columns, rows)
-    offsets, places = around.edges(inner, outer)
-    given, number = np.ones(len(places), np.float32), len(outer.entries)
-    found = Adjacency.of(offsets, places, given, num_columns=number, rows=slice(0, len(inner.entries)))
-    assert found.back is not None
-    return found if inner is rows else Adjacency(found.back, found.matrix, slice(0, number))
 
 
 class GLASSModel(MessagePassingModel):
@@ -264,17 +249,19 @@ class Neighborhoods:
         inside = self.hops <= radius
         return Part(np.flatnonzero(inside), np.where(inside, np.cumsum(inside) - 1, -1))
 
-    def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The edges from entries of one part to those of another, none between subgraphs.
-
-        They are CSR arrays: offsets (rows + 1,), and places in ``columns``.
-        """
-        ends, lengths = _neighbor_keys(self.graph, self.keys[rows.entries])
+    def edges(self, rows: Part, columns: Part) -> Adjacency:
+        """The edges over which the entries of ``columns`` reach those of ``rows``; one part contains the other."""
+        inner, outer = (rows, columns) if len(rows.entries) <= len(columns.entries) else (columns, rows)
+        ends, lengths = _neighbor_keys(self.graph, self.keys[inner.entries])
         at = np.minimum(np.searchsorted(self.keys, ends), max(0, len(self.keys) - 1))
-        place = np.where(self.keys[at] == ends, columns.places[at], -1) if len(ends) else at
+        place = np.where(self.keys[at] == ends, outer.places[at], -1) if len(ends) else at
         there = place >= 0
         counts = np.bincount(np.repeat(np.arange(len(lengths)), lengths), there, len(lengths)).astype(np.int64)
-        return np.concatenate([[0], np.cumsum(counts)]), place[there].astype(np.int32)
+        offsets, places, number = np.append(0, np.cumsum(counts)), place[there].astype(np.int32), len(outer.entries)
+        given, own = np.ones(len(places), np.float32), slice(0, len(inner.entries))
+        found = Adjacency.of(offsets, places, given, num_columns=number, rows=own)
+        assert found.back is not None
+        return found if inner is rows else Adjacency(found.back, found.matrix, slice(0, number))
 
 
 def _neighbor_keys(graph: Graph, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

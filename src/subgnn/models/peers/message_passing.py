@@ -22,11 +22,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as recompute
@@ -35,10 +36,11 @@ from subgnn.config.files import Bounds, Size
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
+from subgnn.models.examples import HostSource
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
-from subgnn.models.peers.whole_graph import NodeSetBatch, NodeSetSource, WholeGraph
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import TensorModel
 from subgnn.ragged import Ragged
@@ -71,6 +73,85 @@ class MessagePassingSettings(MethodSettings):
     views: int = 0
 
 
+class WholeGraph:
+    """The graph as message passing takes it: ``graph @ m`` is A m.
+
+    A is a matrix of zeros and ones between two scalings, A_uv = rows_u columns_v for neighbours u, v. The matrix is
+    symmetric, and serves the gradient as well.
+    """
+
+    def __init__(self, graph: Graph, adjacency: Literal["mean", "sum", "symmetric"]) -> None:
+        self.graph, self.device = graph, torch.device("cpu")
+        degrees = np.maximum(np.diff(graph.offsets), 1).astype(np.float32)
+        self._rows = {"mean": 1 / degrees, "sum": None, "symmetric": degrees**-0.5}[adjacency]
+        self._columns = self._rows if adjacency == "symmetric" else None
+
+    def to(self, device: torch.device | str) -> None:
+        if torch.device(device) != self.device:
+            self.device = torch.device(device)
+            for name in ("matrix", "scales"):
+                self.__dict__.pop(name, None)
+
+    @cached_property
+    def matrix(self) -> Adjacency:
+        offsets, columns = (torch.from_numpy(array.astype(np.int32)).to(self.device) for array in self.graph.csr)
+        return Adjacency.symmetric(offsets, columns)
+
+    @cached_property
+    def scales(self) -> list[Tensor | None]:
+        """The scalings of rows and columns (N, 1), None for 1."""
+        given = (self._rows, self._columns)
+        return [None if scale is None else torch.from_numpy(scale[:, None]).to(self.device) for scale in given]
+
+    def labels(self, places: Tensor | None = None) -> Tensor:
+        """Which nodes are labelled (N,): those at some places, by default none."""
+        found = torch.zeros(self.graph.num_nodes, dtype=torch.bool, device=self.device)
+        return found if places is None else found.index_fill(0, places, True)
+
+    def __matmul__(self, messages: Tensor) -> Tensor:
+        everyone = slice(None)
+        return self.send(messages, self.matrix, tails=everyone, heads=everyone)
+
+    def send(self, messages: Tensor, block: Adjacency, *, tails: Tensor | slice, heads: Tensor | slice) -> Tensor:
+        """The part of A m at the nodes ``heads`` that messages of the nodes ``tails`` add, over some edges."""
+        rows, columns = self.scales
+        arrived = block @ (messages if columns is None else messages * columns[tails])
+        return arrived if rows is None else arrived * rows[heads]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSetBatch:
+    """Node sets of a graph; ``places`` are their nodes laid end to end, ``subgraph`` the set of each (total,)."""
+
+    graph: WholeGraph
+    nodes: Ragged
+
+    @property
+    def places(self) -> Tensor:
+        return torch.from_numpy(self.nodes.values.astype(np.int64)).to(self.graph.device)
+
+    @property
+    def subgraph(self) -> Tensor:
+        return torch.from_numpy(self.nodes.row_ids).to(self.graph.device)
+
+
+class NodeSetSource(HostSource):
+    """Subgraphs as sets of nodes of the whole graph."""
+
+    def __init__(self, graph: WholeGraph, nodes: Ragged) -> None:
+        self.graph, self.nodes = graph, nodes
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def to(self, device: torch.device | str) -> Self:
+        self.graph.to(device)
+        return super().to(device)
+
+    def batch(self, rows: NDArray[np.int64]) -> NodeSetBatch:
+        return NodeSetBatch(self.graph, self.nodes.take(rows))
+
+
 class GraphNorm(nn.Module):
     """w (x - a mean) / sqrt(var + eps) + b, with the mean over all nodes and var = mean of (x - a mean)^2.
 
@@ -100,8 +181,8 @@ class _MeanAndVariance(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
         mean = x.mean(dim=0)
         total = torch.zeros_like(mean)
-        for begin in range(0, len(x), BLOCK):
-            total += (x[begin : begin + BLOCK] - mean).square_().sum(dim=0)
+        for rows in torch.split(x, BLOCK):
+            total += (rows - mean).square_().sum(dim=0)
         ctx.save_for_backward(x, mean)
         return mean, total / len(x)
 
@@ -133,12 +214,7 @@ class Dropout(nn.Module):
 
 
 class Layer(nn.Module):
-    """One layer, in parts, so that they can be applied to some nodes.
-
-    Args:
-        ratio: a, the weight of a node's own set of weights; None for one set of weights.
-        last: no layer follows.
-    """
+    """One layer, in parts, so that they can be applied to some nodes; without a ratio, it has one set of weights."""
 
     def __init__(self, width: int, *, dropout: float, ratio: float | None, last: bool) -> None:
         super().__init__()
@@ -204,19 +280,13 @@ class Pass:
 
 
 class MessagePassing(nn.Module, ABC):
-    """The layers, and a linear map to the outputs.
-
-    Args:
-        start: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have.
-        width: of the vector of a subgraph.
-    """
+    """The layers, and a linear map to outputs; ``table`` has a first vector for each node (N, d), or one for all."""
 
     def __init__(self, start: Weights, spec: ModelSpec, *, ratio: float | None, width: int) -> None:
         super().__init__()
-        table = start["table"]
-        dim, dropout, count = table.shape[1], spec.model.dropout, spec.model.layers
+        dim, dropout, count = start["table"].shape[1], spec.model.dropout, spec.model.layers
         constant = spec.of(MessagePassingSettings).inputs == "constant"
-        self.table = nn.Parameter(table.clone(), requires_grad=constant or spec.embeddings.trainable)
+        self.table = nn.Parameter(start["table"].clone(), requires_grad=constant or spec.embeddings.trainable)
         self.first = GraphNorm(dim)
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(Layer(dim, dropout=dropout, ratio=ratio, last=i == count - 1) for i in range(count))
@@ -264,8 +334,9 @@ class MessagePassing(nn.Module, ABC):
             norm = layer.norm.moments(arrived) if given is None else given.norm
             out = in_blocks(partial(layer.update, moments=norm), arrived, x, labelled)
             jump = layer.jump.moments(out) if given is None else given.jump
-            fresh = None if layer.between is None or given is not None else layer.between.moments(out)
-            between = fresh if given is None else given.between
+            between = None if given is None else given.between
+            if given is None and layer.between is not None:
+                between = layer.between.moments(out)
             layers.append(LayerPass(x, arrived, out, norm, jump, between))
             if between is not None:
                 x = in_blocks(partial(layer.onward, moments=between), out)
@@ -279,14 +350,12 @@ class MessagePassing(nn.Module, ABC):
 
 def in_blocks(function: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
     """Apply a function to rows of arrays, a block at a time; blocks are computed again for the gradient."""
-    parts = [
-        tuple(array[begin : begin + BLOCK] for array in arrays) for begin in range(0, max(1, len(arrays[0])), BLOCK)
-    ]
+    parts = list(zip(*(torch.split(array, BLOCK) for array in arrays), strict=True))
     if len(parts) == 1:
         return function(*arrays)
-    if not torch.is_grad_enabled():
-        return torch.cat([function(*part) for part in parts])
-    return torch.cat([recompute(function, *part, use_reentrant=False) for part in parts])
+    if torch.is_grad_enabled():
+        function = partial(recompute, function, use_reentrant=False)
+    return torch.cat([function(*part) for part in parts])
 
 
 def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean", "max", "size"]) -> Tensor:

@@ -35,9 +35,9 @@ from torch.nn import functional
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
-from subgnn.embeddings.sources import node_vectors
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
+from subgnn.models.examples import HostSource
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.peers.subgraph_graph import (
     Adjacency,
@@ -51,7 +51,14 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
 from subgnn.ragged import Ragged
 
-_OF_TRAINING = ("train_nodes", "train_offsets", "edge_offsets", "edge_sources", "edge_weights", "standard")
+_OF_TRAINING = {
+    "train_nodes": np.int32,
+    "train_offsets": np.int64,
+    "edge_offsets": np.int64,
+    "edge_sources": np.int32,
+    "edge_weights": np.float32,
+    "standard": np.float64,
+}
 
 
 class S2NModel(NodePooling):
@@ -62,30 +69,21 @@ class S2NModel(NodePooling):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes`` and ``table`` as of any model that pools nodes, and the graph of the training subgraphs."""
-        graph, settings, subgraphs = data.graph, recipe.of(S2NSettings), data.subgraphs
-        nodes = np.unique(subgraphs.nodes.values)
+        settings, subgraphs = recipe.of(S2NSettings), data.subgraphs
         if settings.constant:
-            table = np.full((len(nodes), recipe.embeddings.dim), settings.constant, np.float32)
+            nodes = torch.from_numpy(np.unique(subgraphs.nodes.values))
+            start = {"nodes": nodes, "table": torch.full((len(nodes), recipe.embeddings.dim), settings.constant)}
         else:
-            number, seed = graph.num_nodes, data.seed
-            table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=seed, table=data.vectors)
-        train = subgraphs.nodes.take(subgraphs.indices("train"))
-        start = {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
-        return start | self._joined(graph, train, settings)
+            start = super().start(data, recipe)
+        return start | self._joined(data.graph, subgraphs.nodes.take(subgraphs.indices("train")), settings)
 
     def _joined(self, graph: Graph, train: Ragged, settings: S2NSettings) -> Weights:
         """The graph of the training subgraphs."""
         standard = standard_of(graph, train)
         edges = edges_between(graph, train, train, standard, settings)
-        arrays = {
-            "train_nodes": train.values.astype(np.int32),
-            "train_offsets": train.offsets,
-            "edge_offsets": edges.indptr.astype(np.int64),
-            "edge_sources": edges.indices.astype(np.int32),
-            "edge_weights": edges.data.astype(np.float32),
-            "standard": standard,
-        }
-        return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        arrays = (train.values, train.offsets, edges.indptr, edges.indices, edges.data, standard)
+        kinds = zip(_OF_TRAINING.items(), arrays, strict=True)
+        return {name: torch.from_numpy(np.array(array, dtype)) for (name, dtype), array in kinds}
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Vectors of the new graph's nodes, and the training subgraphs joined by its edges."""
@@ -103,7 +101,6 @@ class S2NModel(NodePooling):
         return replace(found, weights=found.weights | joined)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
-        """The subgraphs, their edges to the training subgraphs, and these."""
         return JoinedSubgraphs(self, checkpoint, graph, nodes)
 
     def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Members:
@@ -139,22 +136,20 @@ class S2NModel(NodePooling):
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         yield from super().problems(checkpoint, graph)
-        weights = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
-        types = [np.int32, np.int64, np.int64, np.int32, np.float32, np.float64]
-        if [array.dtype for array in weights.values()] != types or any(a.ndim != 1 for a in weights.values()):
+        arrays = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
+        if any(arrays[name].dtype != dtype or arrays[name].ndim != 1 for name, dtype in _OF_TRAINING.items()):
             yield "its graph of training subgraphs has the wrong type or shape"
-        train = Ragged(weights["train_nodes"], weights["train_offsets"])
-        edges = Ragged(weights["edge_sources"], weights["edge_offsets"])
+        nodes, offsets, edge_offsets, sources, weights, standard = arrays.values()
+        train, edges = Ragged(nodes, offsets), Ragged(sources, edge_offsets)
         if not train.is_valid or not edges.is_valid or len(train) != len(edges):
             yield "its graph of training subgraphs does not fit them"
-        if len(train.values) and not np.isin(train.values, checkpoint.weights["nodes"].numpy()).all():
+        if not np.isin(nodes, checkpoint.weights["nodes"].numpy()).all():
             yield "its training subgraphs have nodes that its table lacks"
-        sources = edges.values
-        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(train):
+        if ((sources < 0) | (sources >= len(train))).any():
             yield "its graph of training subgraphs has an edge to a subgraph that does not exist"
-        if len(weights["edge_weights"]) != len(sources) or not (weights["edge_weights"] > 0).all():
+        if len(weights) != len(sources) or not (weights > 0).all():
             yield "its graph of training subgraphs has a weight that is not above 0"
-        if len(weights["standard"]) != 2 or not weights["standard"][1] > 0:
+        if len(standard) != 2 or not standard[1] > 0:
             yield "the mean and deviation of its weights are not two numbers, the second above 0"
 
 
@@ -174,7 +169,7 @@ Joined = tuple[list[tuple[NodeBatch, Tensor]], Adjacency]
 """Subgraphs, in one or two parts, and the graph of all of them."""
 
 
-class JoinedSubgraphs:
+class JoinedSubgraphs(HostSource):
     """Subgraphs beside the training subgraphs, in one graph of subgraphs."""
 
     def __init__(self, model: S2NModel, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
@@ -189,15 +184,14 @@ class JoinedSubgraphs:
         place = {row.tobytes(): i for i, row in enumerate(train)}
         self.places = np.array([place.get(np.asarray(row, np.int32).tobytes(), -1) for row in nodes], np.int64)
         self.train, self.members = model.members(checkpoint, graph, train), model.members(checkpoint, graph, nodes)
-        self.device = torch.device("cpu")
         self._of_training: Joined | None = None
 
     def __len__(self) -> int:
         return len(self.places)
 
     def to(self, device: torch.device | str) -> Self:
-        self.device, self._of_training = torch.device(device), None
-        return self
+        self._of_training = None
+        return super().to(device)
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[JoinedSubgraphs, NDArray[np.int64]]:
         return self, rows

@@ -27,8 +27,14 @@ from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.walks import walk_from_members
 from subgnn.models.interface import Settings, View
-from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, MessagePassingSettings, in_blocks
-from subgnn.models.peers.whole_graph import NodeSetBatch, WholeGraph
+from subgnn.models.peers.message_passing import (
+    MessagePassing,
+    MessagePassingModel,
+    MessagePassingSettings,
+    NodeSetBatch,
+    WholeGraph,
+    in_blocks,
+)
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -55,8 +61,7 @@ class SSNP(MessagePassing):
 
     def _vectors_of_nodes(self, graph: WholeGraph) -> list[Tensor]:
         """The vectors of all nodes after each layer."""
-        nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
-        pairs = zip(self.stack, self.whole_pass(graph, nobody).layers, strict=True)
+        pairs = zip(self.stack, self.whole_pass(graph, graph.labels()).layers, strict=True)
         return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
 
     def _pool(self, vectors: Tensor, sets: NodeSetBatch) -> Tensor:

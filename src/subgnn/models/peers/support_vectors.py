@@ -47,11 +47,7 @@ class Fit:
     inverse_penalty: float
 
     def __call__(
-        self,
-        rows: Any,
-        gram: NDArray[np.float64] | None,
-        targets: NDArray[Any],
-        weights: NDArray[np.float64] | None = None,
+        self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any = None
     ) -> tuple[Any, Any, Any]:
         """Weights of features (F, machines), offsets (machines,), and weights of rows (n, machines) if there are any.
 
@@ -65,7 +61,7 @@ class Fit:
         if task_of(self.task).real:
             found = [self._machine(rows, gram, targets, None)]
         elif task_of(self.task).several:
-            each = [None if weights is None else weights[:, label].copy() for label in range(self.outputs)]
+            each = [None] * self.outputs if weights is None else weights.T.copy()
             found = [self._separate(rows, gram, targets[:, i] > 0, each[i]) for i in range(self.outputs)]
         elif gram is not None and len(np.unique(targets)) == self.outputs:
             dual, offsets = self._every_pair(gram, targets, weights)
@@ -114,15 +110,14 @@ class Fit:
     ) -> tuple[Any, float]:
         from sklearn import svm
 
-        kind = "R" if task_of(self.task).real else "C"
+        real, c = task_of(self.task).real, self.inverse_penalty
         if gram is None:
-            loss = "epsilon_insensitive" if kind == "R" else "hinge"
-            options = {"C": self.inverse_penalty, "loss": loss, "max_iter": _STEPS, "random_state": 0}
-            linear = getattr(svm, f"LinearSV{kind}")(intercept_scaling=_PENALISED_OFFSET, **options)
-            _fitted(linear, rows, targets, weights)
+            options = {"C": c, "max_iter": _STEPS, "random_state": 0, "intercept_scaling": _PENALISED_OFFSET}
+            unfitted = svm.LinearSVR(**options) if real else svm.LinearSVC(loss="hinge", **options)
+            linear = _fitted(unfitted, rows, targets, weights)
             return linear.coef_.reshape(-1), float(np.reshape(linear.intercept_, -1)[0])
-        options = {"kernel": "precomputed", "C": self.inverse_penalty, "max_iter": _MATRIX_STEPS}
-        machine = _fitted(getattr(svm, f"SV{kind}")(**options), gram, targets, weights)
+        make = svm.SVR if real else svm.SVC
+        machine = _fitted(make(kernel="precomputed", C=c, max_iter=_MATRIX_STEPS), gram, targets, weights)
         return _at(machine.support_, machine.dual_coef_[0], len(targets)), float(machine.intercept_[0])
 
 

@@ -150,11 +150,11 @@ class WLKSModel(TensorModel):
                 raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
         train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
         return self._start(data.graph, train, recipe.of(WLKSSettings))
 
     def _start(self, graph: Graph, train: Ragged, settings: WLKSSettings) -> Weights:
+        """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
         last, found = max(settings.rounds), set_arrays(with_absent(train, None))
         if max(settings.mix) > 0:
             for i, colours in enumerate(graph_colours(graph, last), 1):
@@ -204,14 +204,12 @@ class WLKSModel(TensorModel):
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(WLKSSettings)
-        ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        ways: tuple[Any, ...] = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         found = {}
         for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
-            options: dict[str, Any] = {"normalize": way, "rounds": (i,), "mix": (a,), "inverse_penalty": (c,)}
-            chosen = replace(given, **options)
-            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = recipe.with_method_settings(
-                chosen
-            )
+            chosen = replace(given, normalize=way, rounds=(i,), mix=(a,), inverse_penalty=(c,))
+            name = f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"
+            found[name] = recipe.with_method_settings(chosen)
         return found
 
     def sees(self, settings: Settings) -> View:
@@ -330,9 +328,8 @@ class WLKS(nn.Module):
         weight, bias, dual = fit(rows, gram, targets, weights)
         self.set_weights(weight)
         source: Any = examples.inputs
-        state = set_arrays(with_absent(source.nodes.take(examples.train), None)) | {
-            "dual": np.zeros((0, len(bias))) if dual is None else dual
-        }
+        state = set_arrays(with_absent(source.nodes.take(examples.train), None))
+        state["dual"] = np.zeros((0, len(bias))) if dual is None else dual
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(np.array(value)).to(self.bias.device))
         self.bias.copy_(torch.from_numpy(bias))
@@ -349,13 +346,12 @@ class WLKS(nn.Module):
 
     def _fit_scale(self, fit: Fit, rows: Any, gram: Any, targets: NDArray[Any], weights: Any) -> Any:
         """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
-        n = len(targets)
+        n, several = len(targets), task_of(self.task).several
         order = stream(self.seed, "wlks/folds").permutation(n)
-        if not task_of(self.task).several:
+        if not several:
             order = order[np.argsort(targets[order], kind="stable")]  # classes in equal shares
-        folds = np.empty(n, np.int64)
+        folds, scores = np.empty(n, np.int64), np.zeros((n, self.outputs))
         folds[order] = np.arange(n) % _FOLDS
-        scores = np.zeros((n, self.outputs))
         for fold in np.unique(folds):
             out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
             if not len(rest):
@@ -363,9 +359,8 @@ class WLKS(nn.Module):
             inner = None if gram is None else gram[np.ix_(rest, rest)]
             weight, bias, _ = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
             scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
-        if task_of(self.task).several:
-            return np.array([_best_factor(scores[:, [i]], targets[:, i]) for i in range(self.outputs)], np.float32)
-        return np.array([_best_factor(scores, targets)], np.float32)
+        parts = [(scores[:, [i]], targets[:, i]) for i in range(self.outputs)] if several else [(scores, targets)]
+        return np.array([_best_factor(*part) for part in parts], np.float32)
 
     def embed(self, batch: dict[str, Histogram]) -> Tensor:
         """The decisions of the machines (n, machines)."""
@@ -381,10 +376,9 @@ class WLKS(nn.Module):
 
 def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
     """The factor, from a hundredth to a hundred, of the least logistic loss."""
-    classes = np.asarray(targets, np.int64)
     # A label is the second of two classes, of which the first has score 0.
     given = np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
-    y = np.eye(given.shape[1])[classes]
+    y = np.eye(given.shape[1])[np.asarray(targets, np.int64)]
 
     def loss(log_factor: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         logits = np.exp(log_factor) * given
