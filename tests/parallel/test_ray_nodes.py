@@ -10,8 +10,10 @@ import threading
 import time
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
@@ -59,6 +61,8 @@ def work(job):
         return type(value).__name__, bool(value.get().flags.writeable), int(value.get().sum())
     if what == "resources":
         return ray.get_runtime_context().get_assigned_resources()
+    if what == "threads":
+        return torch.get_num_threads(), numba.get_num_threads()
     if what == "linger":
         with Path(value).open("a") as file:
             file.write("x")
@@ -77,7 +81,7 @@ def test_jobs(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_cluster, "RETRIES", 1)
     shared = engine.share(np.arange(10**6))
     jobs = [("square", 3), ("mistake", 0), ("die", str(tmp_path / "died")), ("shared", shared), ("lock", 0)]
-    jobs += [("resources", 0)]
+    jobs += [("resources", 0), ("threads", 0)]
     found = dict(engine.map(work, jobs))
     assert found[jobs[0]] == 9
     assert (found[jobs[1]].message, isinstance(found[jobs[1]].error, UserError)) == ("here: no; say yes", True)
@@ -88,6 +92,7 @@ def test_jobs(engine, tmp_path, monkeypatch):
     assert found[jobs[4]].message.startswith("a worker failed: ")
     assert "pickle" in found[jobs[4]].message
     assert found[jobs[5]] == {"CPU": 1.0, "memory": float(engine.memory)}
+    assert found[jobs[6]] == (1, 1)
     assert (engine.slots, len(engine.machines)) == (2, 1)
 
 
@@ -139,6 +144,17 @@ def test_predict(cluster, run, monkeypatch, tmp_path):
         called = call("predict", tmp_path / "bag", *words, "--engine", name, *where)
         assert called.code == 0, called.err
     assert (tmp_path / "local.tsv").read_bytes() == (tmp_path / "ray.tsv").read_bytes()
+
+
+def test_auto(cluster, run, tmp_path):
+    for name, where in (("local", ("--processes", "1")), ("ray", ("--engine", "ray", "--address", cluster[0].address))):
+        called = call(
+            "train", run / "folder", "--set", "auto.only=['bag','topology']", "--out", tmp_path / name, *where
+        )
+        assert called.code == 0, called.err
+        assert "warning" not in called.err
+    local, ray = (tmp_path / name / "checkpoint.safetensors" for name in ("local", "ray"))
+    assert local.read_bytes() == ray.read_bytes()
 
 
 OUT_OF_MEMORY = """

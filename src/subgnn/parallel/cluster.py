@@ -38,6 +38,7 @@ from subgnn.parallel.engine import (
     attempt,
     in_order,
     never,
+    one_thread,
 )
 from subgnn.parallel.memory import LEAST, memory_limit, share, share_of_each
 
@@ -305,15 +306,15 @@ class _Answerer:
     """An actor: what it has opened, and the memory that it may use."""
 
     def __init__(self, open_source: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> None:
-        self._memory = max(LEAST, memory)
-        with _one_worker(self._memory):
+        self._memory = memory
+        with one_thread(), memory_limit(self._memory):
             self._opened = attempt(open_source, _unpack(packed, values))
 
     def answer(self, job: tuple[int, Any]) -> tuple[int, Any]:
         """The number of a job, and its result."""
         if isinstance(self._opened, Failure):
             return job[0], self._opened
-        with _one_worker(self._memory):
+        with one_thread(), memory_limit(self._memory):
             return job[0], attempt(self._opened, job[1])
 
 
@@ -359,18 +360,8 @@ def _unpack(packed: bytes, values: Sequence[Any]) -> Any:
 
 def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> Any:
     """Run one job in a worker."""
-    with _one_worker(memory):
+    with one_thread(), memory_limit(memory):
         return attempt(function, _unpack(packed, values))
-
-
-@contextmanager
-def _one_worker(memory: int) -> Iterator[None]:
-    """One thread, and the memory that was reserved."""
-    import numba
-
-    numba.set_num_threads(1)
-    with memory_limit(max(LEAST, memory)):
-        yield
 
 
 def _import_ray(*, loopback: bool) -> Any:

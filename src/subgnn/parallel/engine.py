@@ -331,6 +331,24 @@ def _answer_opened(job: Any) -> Any:
     return _opened[0](job)
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread until the end of the block, so that sums are added in one order wherever a job runs."""
+    import numba
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads(), torch.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        numba.set_num_threads(before[0])
+        torch.set_num_threads(before[1])
+
+
 def in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
     """Yield results by their numbers, which are 0, 1 and so on in any order.
 

@@ -34,7 +34,7 @@ from subgnn.models.interface import Vectors
 from subgnn.models.kernel_machines.shared import share_views
 from subgnn.models.registry import model_of, trainable_model_of
 from subgnn.parallel.cluster import open_engine
-from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
+from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never, one_thread
 from subgnn.parallel.memory import LEAST, limit, share
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
@@ -429,24 +429,6 @@ def usable_processes() -> int:
     """Cores that this process may use, as far as the memory limit gives each of them what a process needs."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, limit() // LEAST))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread until the end of the block, as the workers do, so that sums are added in one order."""
-    import numba
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = numba.get_num_threads(), torch.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        numba.set_num_threads(before[0])
-        torch.set_num_threads(before[1])
 
 
 def refit(fits: Fits, entries: Iterable[Entry], splits: NDArray[np.int8]) -> dict[str, FitResult | Failure]:

@@ -177,7 +177,7 @@ def output_metrics(
     select_by: str = "auto",
 ) -> dict[str, float]:
     """Metrics of outputs for labelled subgraphs, after the loss where it is wanted."""
-    found, targets = torch.from_numpy(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
+    found, targets = torch.tensor(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
     options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by}
     task = task_of(spec.task)
     scores = task.metrics(found, targets, unit=label_unit(spec.standards), **options)

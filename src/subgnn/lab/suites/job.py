@@ -37,6 +37,7 @@ from subgnn.lab.suites.plan import with_split
 from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import parse_recipe
+from subgnn.parallel.engine import one_thread
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_cached
 from subgnn.storage.files import atomic_write, write_json
