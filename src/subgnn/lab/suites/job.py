@@ -43,7 +43,6 @@ from subgnn.prepare.measure import prepare_cached
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
-from subgnn.training.fits import one_thread
 from subgnn.training.portfolio import CANDIDATES
 from subgnn.training.run_dir import CHECKPOINT, SUBGRAPHS
 
