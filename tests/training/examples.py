@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import numpy as np
+import pytest
+import torch
 
 from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.settings import (
     ChannelSettings,
     EmbeddingSettings,
@@ -15,6 +19,9 @@ from subgnn.config.settings import (
     Recipe,
     TrainingSettings,
 )
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.training.options import Callbacks
+from subgnn.training.run_dir import CHECKPOINT, METRICS
 
 CHANNELS = (
     ChannelSettings("position", "internal", 3),
@@ -60,6 +67,33 @@ def recipe(epochs: int = 5, *, channels=CHANNELS, trainable: bool = True, **mode
         model=ModelSettings(**{"layers": 1, "norm": "batch", "head": (16, 8), "dropout": 0.1} | model),
         training=TrainingSettings(epochs=epochs, batch_size=8, lr=1e-2, clip=1.0),
     )
+
+
+def train_until(epoch: int, data: Dataset, settings: Recipe, out: Path, *, candidate: str = "", **options) -> None:
+    """Train, and interrupt the run after an epoch."""
+
+    def stop(record) -> None:
+        if (record.get("candidate", ""), record["epoch"]) == (candidate, epoch):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, settings, out, callbacks=Callbacks(on_epoch=stop), **options)
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    """All weights of a run, those of its parts included."""
+    checkpoint = load_checkpoint(run / CHECKPOINT)
+    parts = {f"{name}/{key}": w for name, part in checkpoint.parts.items() for key, w in part.weights.items()}
+    return {**checkpoint.weights, **parts}
+
+
+def assert_equal_runs(a: Path, b: Path) -> None:
+    """Two runs have the same weights and the same epochs."""
+    ours, theirs = weights(a), weights(b)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        assert torch.equal(value, theirs[name]), name
+    assert (a / METRICS).read_text() == (b / METRICS).read_text()
 
 
 def press_ctrl_c() -> None:

@@ -17,17 +17,15 @@ from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines.bag import BagSettings
 from subgnn.models.baselines.topology import TopologySettings
-from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.correction import scores_of
 from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.fit import set_up
-from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import training_data
 
-from .examples import CHANNELS, dataset, recipe
+from .examples import CHANNELS, assert_equal_runs, dataset, recipe, train_until
 
 pytestmark = pytest.mark.slow
 
@@ -135,19 +133,9 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings = dataset(), correcting(method)
     train(data, settings, tmp_path / "whole", seed=3, report=False)
-
-    def interrupt(record):
-        if record["epoch"] == stop:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(data, settings, tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt), report=False)
+    train_until(stop, data, settings, tmp_path / "cut", seed=3, report=False)
     train(data, settings, tmp_path / "cut", seed=3, resume=True, report=False)
-    a, b = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("whole", "cut"))
-    for ours, theirs in ((a.weights, b.weights), (a.parts["baseline"].weights, b.parts["baseline"].weights)):
-        assert ours.keys() == theirs.keys()
-        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+    assert_equal_runs(tmp_path / "whole", tmp_path / "cut")
 
 
 def test_scores_are_picked_with_their_subgraphs():

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from subgnn import SubgraphSet
 from subgnn.api.estimator import SubgraphClassifier
@@ -27,10 +26,9 @@ from subgnn.reports.model_card import MODEL_CARD
 from subgnn.result import RESULTS
 from subgnn.task import MultiClass
 from subgnn.training import resume
-from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
 from tests.cli.command import call
-from tests.training.examples import CHANNELS, dataset, press_ctrl_c, recipe
+from tests.training.examples import CHANNELS, assert_equal_runs, dataset, press_ctrl_c, recipe, train_until
 
 pytestmark = pytest.mark.slow
 
@@ -40,17 +38,6 @@ OPTIONS = ("--recipe", "structure", "--set", "training.epochs=6", "--set", "embe
 
 def small(epochs: int = 5, **model: object):
     return recipe(epochs, channels=FEW, **model)
-
-
-def weights(run):
-    return load_checkpoint(run / CHECKPOINT).weights
-
-
-def assert_equal(a, b):
-    ours, theirs = weights(a), weights(b)
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    assert (a / METRICS).read_text() == (b / METRICS).read_text()
 
 
 def names(folder):
@@ -71,13 +58,7 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def cut(tmp_path):
     """The same run, interrupted after its third epoch."""
-
-    def stop(record):
-        if record["epoch"] == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(dataset(), small(), tmp_path / "run", seed=1, callbacks=Callbacks(on_epoch=stop))
+    train_until(2, dataset(), small(), tmp_path / "run", seed=1)
     assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST, SUBGRAPHS])
     return tmp_path / "run"
 
@@ -92,7 +73,7 @@ def test_damaged_progress_starts_the_run_from_the_beginning(whole, cut, kept):
     (cut / LAST).write_bytes(content[: int(kept * len(content)) if isinstance(kept, float) else kept])
     with pytest.warns(DataWarning, match=r"last\.safetensors: .*saved progress.*; the run starts from the beginning"):
         go_on(cut)
-    assert_equal(whole, cut)
+    assert_equal_runs(whole, cut)
     assert names(cut) == FINISHED
 
 
@@ -119,7 +100,7 @@ def test_a_damaged_or_lost_metrics_file_is_written_anew(whole, cut, text):
     if text is not None:
         (cut / METRICS).write_text(text)
     go_on(cut)
-    assert_equal(whole, cut)
+    assert_equal_runs(whole, cut)
 
 
 def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
@@ -152,7 +133,7 @@ def test_what_a_killed_writer_left_is_no_hindrance(whole, tmp_path):
     (run / LAST).write_text("left by a process that was killed just before it removed this")
     go_on(run)
     assert names(run) == FINISHED
-    assert_equal(whole, run)
+    assert_equal_runs(whole, run)
 
 
 def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
@@ -177,7 +158,7 @@ def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
     )
     assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST, SUBGRAPHS])
     assert call(*command, tmp_path / "run", "--resume").code == 0
-    assert_equal(tmp_path / "whole", tmp_path / "run")
+    assert_equal_runs(tmp_path / "whole", tmp_path / "run")
 
 
 @pytest.fixture
@@ -216,7 +197,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
     assert len((tmp_path / "run" / METRICS).read_text().splitlines()) == 2
     monkeypatch.undo()
     assert call(*shlex.split(again)[1:]).code == 0
-    assert_equal(tmp_path / "whole", tmp_path / "run")
+    assert_equal_runs(tmp_path / "whole", tmp_path / "run")
 
 
 @pytest.mark.usefixtures("_listening")
@@ -228,7 +209,7 @@ def test_a_second_ctrl_c_is_obeyed_at_once(whole, tmp_path, monkeypatch):
     assert LAST not in names(tmp_path / "run")
     monkeypatch.undo()
     go_on(tmp_path / "run")
-    assert_equal(whole, tmp_path / "run")
+    assert_equal_runs(whole, tmp_path / "run")
 
 
 def test_another_s_handler_is_left_alone():

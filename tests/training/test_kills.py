@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.checkpoint import load_checkpoint
@@ -18,7 +17,7 @@ from subgnn.reports.model_card import MODEL_CARD
 from subgnn.result import RESULTS
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
-from tests.training.examples import dataset
+from tests.training.examples import assert_equal_runs, dataset
 
 pytestmark = pytest.mark.slow
 
@@ -109,11 +108,7 @@ def _assert_sound(run: Path) -> None:
 
 
 def _assert_equal(a: Path, b: Path) -> None:
-    ours, theirs = (load_checkpoint(run / CHECKPOINT).weights for run in (a, b))
-    assert ours.keys() == theirs.keys()
-    for name, value in ours.items():
-        assert torch.equal(value, theirs[name]), name
-    assert (a / METRICS).read_text() == (b / METRICS).read_text()
+    assert_equal_runs(a, b)
     assert sorted(path.name for path in b.iterdir()) == sorted(
         [RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS, MODEL_CARD]
     )

@@ -17,7 +17,7 @@ from subgnn.training import resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import METRICS
 
-from .examples import dataset, recipe
+from .examples import dataset, recipe, train_until
 
 
 def events(folder):
@@ -40,8 +40,8 @@ def expected(folder):
         for name, value in record.items():
             if name not in ("epoch", "candidate") and math.isfinite(value):
                 split, metric = name.split("_", 1)
-                tag = f"{metric}/{split}" + (
-                    f"/{record['candidate']}".replace(" ", "_") if "candidate" in record else ""
+                tag = "/".join(
+                    [metric, split, *([record["candidate"].replace(" ", "_")] if "candidate" in record else [])]
                 )
                 found.setdefault(tag, []).append((record["epoch"], pytest.approx(value, rel=1e-6)))
     results = json.loads((folder / RESULTS).read_text())
@@ -63,15 +63,9 @@ def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
         if record["epoch"] == 1:
             monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 1e9)
 
+    told = Callbacks(on_epoch=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        train(
-            dataset(),
-            recipe(6),
-            tmp_path / "run",
-            callbacks=Callbacks(on_epoch=interrupt),
-            tensorboard=before,
-            report=False,
-        )
+        train(dataset(), recipe(6), tmp_path / "run", callbacks=told, tensorboard=before, report=False)
     assert (tmp_path / "run" / "tensorboard").exists() == before
     train(dataset(), recipe(6), tmp_path / "run", resume=True, tensorboard=True, report=False)
     found = events(tmp_path / "run")
@@ -82,20 +76,7 @@ def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
 def test_several_networks_have_a_curve_each_also_after_an_interruption(tmp_path, monkeypatch):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     several = replace(recipe(3), training=replace(recipe(3).training, members=2))
-
-    def interrupt(record):
-        if (record["candidate"], record["epoch"]) == ("member 1", 0):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(
-            dataset(),
-            several,
-            tmp_path / "run",
-            callbacks=Callbacks(on_epoch=interrupt),
-            tensorboard=True,
-            report=False,
-        )
+    train_until(0, dataset(), several, tmp_path / "run", candidate="member 1", tensorboard=True, report=False)
     train(dataset(), several, tmp_path / "run", resume=True, tensorboard=True, report=False)
     found = events(tmp_path / "run")
     assert found == expected(tmp_path / "run")

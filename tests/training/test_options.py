@@ -20,12 +20,10 @@ from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
 from subgnn.training import resume
 from subgnn.training.fit import set_up as set_up_run
-from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import training_data
 
-from .examples import CHANNELS, dataset, recipe
-from .test_run import assert_equal_weights, weights
+from .examples import CHANNELS, assert_equal_runs, dataset, recipe, train_until, weights
 
 
 def with_features(task: str = "multi-class"):
@@ -51,11 +49,7 @@ VARIANTS = {
     "frozen": changed(embeddings={"features": "beside", "trainable": False}),
     "component states": changed(trainable_components=True),
     "states": changed(hidden_norm="batch", norm="none", layers=2),
-    "all": changed(
-        embeddings={"features": "instead"},
-        trainable_components=True,
-        layers=2,
-    ),
+    "all": changed(embeddings={"features": "instead"}, trainable_components=True, layers=2),
 }
 
 
@@ -74,16 +68,9 @@ def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interrup
     whole = predictor.outputs(data.subgraphs.nodes)
     for rows in ([3], [29, 0, 0]):
         np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes.take(rows)), whole[rows], atol=1e-5)
-
-    def interrupt(record):
-        if record["epoch"] == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(data, chosen, tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt))
+    train_until(1, data, chosen, tmp_path / "cut", seed=3)
     train(data, chosen, tmp_path / "cut", seed=3, resume=True)
-    assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
-    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+    assert_equal_runs(tmp_path / "whole", tmp_path / "cut")
 
 
 def test_features_alone_tell_the_cliques_apart(tmp_path):
@@ -178,15 +165,9 @@ def test_a_learned_state_is_found_again_at_load_time(tmp_path):
     assert still.max() == 0  # this node set was in no training subgraph
 
 
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [
-        (VARIANTS["beside"], "embeddings.features: the graph has no node features; add features.npy"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, chosen, message):
-    with pytest.raises(UserError, match=message):
-        train(dataset(), chosen, tmp_path / "run")
+def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(UserError, match="embeddings.features: the graph has no node features; add features.npy"):
+        train(dataset(), VARIANTS["beside"], tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

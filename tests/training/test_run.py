@@ -16,27 +16,15 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import evaluate_split
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of
 from subgnn.models.recipes import find_recipe
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.fit import set_up
-from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RECIPE
 from tests.models.examples import training_data
 
-from .examples import dataset, recipe
-
-
-def weights(folder):
-    return load_checkpoint(folder / CHECKPOINT).weights
-
-
-def assert_equal_weights(a, b):
-    assert a.keys() == b.keys()
-    for name in a:
-        assert torch.equal(a[name], b[name]), name
+from .examples import assert_equal_runs, dataset, recipe, train_until, weights
 
 
 @pytest.mark.slow
@@ -81,10 +69,9 @@ def test_errors_are_in_the_labels_units(tmp_path):
 def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         train(dataset(), recipe(3), tmp_path / name, seed=seed)
-    assert_equal_weights(weights(tmp_path / "a"), weights(tmp_path / "b"))
-    assert not torch.equal(
-        weights(tmp_path / "a")["head.layers.0.weight"], weights(tmp_path / "c")["head.layers.0.weight"]
-    )
+    assert_equal_runs(tmp_path / "a", tmp_path / "b")
+    one, other = (weights(tmp_path / name)["head.layers.0.weight"] for name in ("a", "c"))
+    assert not torch.equal(one, other)
 
 
 @pytest.mark.quick(1)
@@ -92,20 +79,13 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path)
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), recipe(6), tmp_path / "whole", seed=3)
-
-    def interrupt(record):
-        if record["epoch"] == stop:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(dataset(), recipe(6), tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt))
+    train_until(stop, dataset(), recipe(6), tmp_path / "cut", seed=3)
     with pytest.raises(DataError, match="exists already"):
         train(dataset(), recipe(6), tmp_path / "cut", seed=3)
     with pytest.raises(DataError, match="different settings"):
         train(dataset(), recipe(7), tmp_path / "cut", seed=3, resume=True)
     train(dataset(), recipe(6), tmp_path / "cut", seed=3, resume=True)
-    assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
-    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+    assert_equal_runs(tmp_path / "whole", tmp_path / "cut")
 
 
 def test_a_run_of_an_earlier_version_goes_on_and_one_of_another_split_does_not(tmp_path):
