@@ -62,10 +62,7 @@ def test_a_planted_import_is_found() -> None:
     planted = (
         "def f():\n    from subgnn.cli.app import app\n    import subgnn.training.loop\n    import subgnn.errors\n"
     )
-    assert pointing_down("subgnn.models.auto", planted, order()) == [
-        "subgnn.cli.app.app",
-        "subgnn.training.loop",
-    ]
+    assert pointing_down("subgnn.models.auto", planted, order()) == ["subgnn.cli.app.app", "subgnn.training.loop"]
 
 
 def lab_imports(source: str) -> list[str]:

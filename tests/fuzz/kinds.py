@@ -10,7 +10,6 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,16 +36,16 @@ from subgnn.models.recipes import find_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import Format, load_state, save_state, write_parts
-from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe
 from tests.cli.command import call
 from tests.data import samples
 from tests.fuzz import mutations, requests
-from tests.fuzz.kind import Kind
+from tests.fuzz.mutations import Kind
 from tests.lab.datasets import samples as real_samples
 from tests.lab.datasets.packed import tar_of, zip_of
 from tests.models.subgnn.examples import prepare_example
+from tests.pages import ROOT
 from tests.training import examples
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
@@ -67,11 +66,19 @@ def describe(path: Path) -> str:
     return command("data", "describe", path if path.suffix == ".subgnn" else path.parent, "--json")
 
 
-def convert(path: Path) -> str:
+def convert(path: Path, *options: object) -> str:
     out = path.parent / "out"
-    weight = ("--weight", "w") if path.suffix in (".csv", ".tsv", ".parquet") else ()
     shutil.rmtree(out, ignore_errors=True)
-    return command("data", "convert", path, *weight, "--out", out, "--json")
+    weight = ("--weight", "w") if path.suffix in (".csv", ".tsv", ".parquet") and not options else ()
+    return command("data", "convert", path, *weight, *options, "--out", out, "--json")
+
+
+def attributes(path: Path) -> str:
+    return convert(path.parent / "e.csv", "--nodes", path)
+
+
+def memberships(path: Path) -> str:
+    return convert(path.parent / "e.csv", "--subgraphs", path)
 
 
 def file(name: str, content: str | bytes, **others: Any) -> Callable[[Path], Path]:
@@ -123,12 +130,7 @@ def trained() -> Path:
     write_folder(data, folder / "data")
     options: dict[str, Any] = {"device": "cpu", "cache": False, "report": False}
     train(data, recipe, folder / "run", source=str(folder / "data"), **options)
-
-    def stop(record: dict[str, Any]) -> None:
-        raise KeyboardInterrupt
-
-    with suppress(KeyboardInterrupt):
-        train(data, examples.recipe(2), folder / "cut", callbacks=Callbacks(on_epoch=stop), **options)
+    examples.train_until(0, data, examples.recipe(2), folder / "cut", **options)
     export_run(folder / "run", folder / "whole.safetensors", with_graph=True)
     export_run(folder / "run", folder / "bare.safetensors")
     return folder
@@ -136,20 +138,14 @@ def trained() -> Path:
 
 def of_run(name: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        for source in (trained() / "run").iterdir():
-            (folder / source.name).write_bytes(source.read_bytes())
+        shutil.copytree(trained() / "run", folder, dirs_exist_ok=True)
         return folder / name
 
     return make
 
 
 def copy_of(name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        path = folder / Path(name).name
-        path.write_bytes((trained() / name).read_bytes())
-        return path
-
-    return make
+    return lambda folder: Path(shutil.copy(trained() / name, folder))
 
 
 def answer(path: Path) -> bytes:
@@ -262,18 +258,11 @@ def hpo(name: str) -> Callable[[Path], Path]:
 
 
 def orphapacket(folder: Path) -> Path:
-    return next(iter(sorted(real_samples.write_hpo(folder)[1].iterdir())))
+    return min(real_samples.write_hpo(folder)[1].iterdir())
 
 
 def packaged(name: str) -> Callable[[Path], Path]:
-    import subgnn
-
-    def make(folder: Path) -> Path:
-        path = folder / Path(name).name
-        path.write_bytes((Path(subgnn.__file__).parent / name).read_bytes())
-        return path
-
-    return make
+    return lambda folder: Path(shutil.copy(ROOT / "src" / "subgnn" / name, folder))
 
 
 def npy(array: Any) -> bytes:
@@ -296,18 +285,6 @@ MEMBERS = "subgraph,node,label,split\ns,a,x,train\nt,b,y,val\nu,c,x,test\n"
 WIDE = "subgraph,nodes,label,split\ns,a;b,x,train\nt,b;c,y,val\nu,c;a,x,test\n"
 JSON_LINES = '{"source": "a", "target": "b"}\n{"source": "b", "target": 7}\n'
 ATTRIBUTES = "node,length,kind\na,1.5,x\nb,2,y\nc,,x\nd,4,x\n"
-
-
-def attributes(path: Path) -> str:
-    out = path.parent / "out"
-    shutil.rmtree(out, ignore_errors=True)
-    return command("data", "convert", path.parent / "e.csv", "--nodes", path, "--out", out, "--json")
-
-
-def memberships(path: Path) -> str:
-    out = path.parent / "out"
-    shutil.rmtree(out, ignore_errors=True)
-    return command("data", "convert", path.parent / "e.csv", "--subgraphs", path, "--out", out, "--json")
 
 
 KINDS: dict[str, Kind] = {

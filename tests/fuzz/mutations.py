@@ -6,6 +6,9 @@ import gzip
 import io
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -136,3 +139,17 @@ def inside_header(data: bytes, rng: np.random.Generator) -> bytes:
         return data[: 8 + length] + binary(arrays, rng)
     header = text(header, rng)
     return len(header).to_bytes(8, "little") + header + arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file: ``make`` writes a good one, and what it needs, into a folder, and gives its path.
+
+    What ``read`` returns says what was read. A ``signed`` file carries a checksum of its content, so that none may be
+    read that differs; of others, a damaged one may be read as another content.
+    """
+
+    make: Callable[[Path], Path]
+    read: Callable[[Path], Any]
+    damage: Damage = text
+    signed: bool = False

@@ -23,11 +23,8 @@ def test_damaged_files_of_every_kind():
 
 
 def test_wrong_readers_are_seen():
-    found = {
-        outcome.kind: outcome.verdict
-        for outcome in run_inputs(list(wrong.KINDS), seed=0, inputs=1, seconds=3, module="tests.fuzz.wrong")
-    }
-    assert found == {
+    outcomes = run_inputs(list(wrong.KINDS), seed=0, inputs=1, seconds=3, module="tests.fuzz.wrong")
+    assert {outcome.kind: outcome.verdict for outcome in outcomes} == {
         "raises": "traceback",
         "hangs": "hang",
         "crashes": "crash",

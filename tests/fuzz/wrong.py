@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.fuzz.kind import Kind
+from tests.fuzz.mutations import Kind
 
 GOOD = "good\n" * 20
 
@@ -27,12 +27,8 @@ def wrong(action: Callable[[], object]) -> Kind:
     return Kind(make, read, signed=True)
 
 
-def refuse_badly() -> None:
-    raise RuntimeError("not a refusal")
-
-
 KINDS = {
-    "raises": wrong(refuse_badly),
+    "raises": wrong(lambda: 1 // 0),
     "hangs": wrong(lambda: threading.Event().wait()),
     "crashes": wrong(lambda: os.kill(os.getpid(), signal.SIGSEGV)),
     "takes all memory": wrong(lambda: bytearray(2**40)),

@@ -40,9 +40,8 @@ def expected(folder):
         for name, value in record.items():
             if name not in ("epoch", "candidate") and math.isfinite(value):
                 split, metric = name.split("_", 1)
-                tag = "/".join(
-                    [metric, split, *([record["candidate"].replace(" ", "_")] if "candidate" in record else [])]
-                )
+                candidate = record.get("candidate", "").replace(" ", "_")
+                tag = "/".join(filter(None, (metric, split, candidate)))
                 found.setdefault(tag, []).append((record["epoch"], pytest.approx(value, rel=1e-6)))
     results = json.loads((folder / RESULTS).read_text())
     scores = {name: value for name, value in results["test"].items() if value is not None and math.isfinite(value)}

@@ -166,7 +166,7 @@ def test_a_learned_state_is_found_again_at_load_time(tmp_path):
 
 
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(UserError, match="embeddings.features: the graph has no node features; add features.npy"):
+    with pytest.raises(UserError, match="the graph has no node features; add features"):
         train(dataset(), VARIANTS["beside"], tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

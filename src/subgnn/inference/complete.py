@@ -86,10 +86,7 @@ _OWN = [
     *(Column(name, float) for name in GROUPS),
 ]
 _FORMAT = Format(
-    name="subgnn-completion",
-    noun="file of a completion model",
-    make="subgnn complete writes one",
-    again="remove it",
+    name="subgnn-completion", noun="file of a completion model", make="subgnn complete writes one", again="remove it"
 )
 
 

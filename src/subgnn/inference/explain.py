@@ -87,10 +87,8 @@ class Explainer:
     @classmethod
     def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
         """Explain predictions of a run; the background is the training split of its dataset."""
-        background, reference = run.training_subgraphs(), run.reference
-        return cls(
-            run.predictor, background=background, reference=reference, max_nodes=max_nodes, max_anchors=max_anchors
-        )
+        background, limits = run.training_subgraphs(), {"max_nodes": max_nodes, "max_anchors": max_anchors}
+        return cls(run.predictor, background=background, reference=run.reference, **limits)
 
     def explain(self, subgraphs: Subgraphs) -> list[Explanation]:
         """Explain the prediction of each subgraph."""
@@ -128,8 +126,7 @@ class Explainer:
         statistics = by_statistic(predictor, subgraphs, whole)
         members = by_member(predictor, subgraphs, whole)
         for i, (by_node, by_component) in enumerate(without):
-            mine = masked[i] if masked else None
-            found = self._explain_one(components[i], whole[i], mine)
+            found = self._explain_one(components[i], whole[i], masked[i] if masked else None)
             yield replace(
                 found,
                 by_node=_by_contribution(by_node, found),
@@ -152,15 +149,15 @@ class Explainer:
         compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
         portfolio = self.predictor.portfolio
         if portfolio is not None and self._member is not None:
-            compare = [self._through(whole) for whole in portfolio.outputs_given_member(self._member, subgraphs)]
+
+            def through(whole: Callable[[Outputs], Outputs]) -> Compare:
+                return lambda every, without: differences(self.predictor, whole(every[None])[0], whole(without))
+
+            compare = list(map(through, portfolio.outputs_given_member(self._member, subgraphs)))
         return [
             Masking(source, mine, compare=how, max_anchors=self.max_anchors)
             for mine, how in zip(inputs, compare, strict=True)
         ]
-
-    def _through(self, whole: Callable[[Outputs], Outputs]) -> Compare:
-        """Compare ensemble outputs, which are a function of one member's outputs."""
-        return lambda with_all, without: differences(self.predictor, whole(with_all[None])[0], whole(without))
 
     def _leave_one_out(
         self, subgraphs: Ragged, components: Sequence[Sequence[Nodes]], whole: Outputs

@@ -30,8 +30,7 @@ class PredictOptions:
         Option(min=0, max=1, metavar="SHARE", help="Leave the label empty if a smaller share of the nodes is known."),
     ] = 0.5
     sort: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="Highest first by probability, probability:CLASS, value or novelty."),
+        str | None, Option(metavar="COLUMN", help="Highest first by probability, probability:CLASS, value or novelty.")
     ] = None
     members: Annotated[bool, Option("--members/--no-members", help="Write the nodes of each subgraph, last.")] = True
 

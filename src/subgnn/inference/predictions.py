@@ -172,12 +172,7 @@ def prediction_table(
 
     hidden: list[Prefixed] = [] if key is None else [(Column("sort", float), "")]
     table = AnswerTable.of(
-        query,
-        [*own, *hidden],
-        answer,
-        chunk_size(spec),
-        min_known=options.min_known,
-        members=options.members,
+        query, [*own, *hidden], answer, chunk_size(spec), min_known=options.min_known, members=options.members
     )
     return table if key is None else _sorted(table, len(own) + 1)
 

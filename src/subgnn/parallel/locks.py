@@ -152,29 +152,22 @@ def _take(lock: Path, *, where: Path, doing: str) -> int | None:
                 break
     except OSError as error:
         if error.errno in _UNSUPPORTED:
-            text = (
-                f"{where}: the file system has no locks ({error.strerror}); make sure that no other process is {doing}"
-            )
-            warn(text)
+            what = f"the file system has no locks ({error.strerror}); make sure that no other process is {doing}"
+            warn(f"{where}: {what}")
             return None
-        hint = "choose a writable location"
-        raise DataError(f"cannot be written ({error.strerror or error})", where=str(where), hint=hint) from error
+        what = f"cannot be written ({error.strerror or error})"
+        raise DataError(what, where=str(where), hint="choose a writable location") from error
     if file is None:
+        holder = ""
+        with suppress(OSError, ValueError):
+            pid, host = lock.read_text(encoding="utf-8", errors="replace").split()
+            holder = f" (pid {pid[:20]} on host {host[:100]})"
         hint = "wait until it has finished, or choose another place"
-        raise DataError(f"another process{_holder(lock)} is {doing}", where=str(where), hint=hint)
+        raise DataError(f"another process{holder} is {doing}", where=str(where), hint=hint)
     with suppress(OSError):  # a full disk is reported by the next write
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()} {host_name()}\n".encode(), 0)
     return file
-
-
-def _holder(lock: Path) -> str:
-    """The process and machine that hold a lock, as text."""
-    try:
-        pid, host = lock.read_text(encoding="utf-8", errors="replace").split()
-    except (OSError, ValueError):
-        return ""
-    return f" (pid {pid[:20]} on host {host[:100]})"
 
 
 def host_name() -> str:

@@ -35,14 +35,7 @@ from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.metrics.weighting import Weighting
-from subgnn.models.examples import (
-    Examples,
-    StreamingSource,
-    evaluate,
-    judged_outputs,
-    validation_score,
-    vectors_of,
-)
+from subgnn.models.examples import Examples, StreamingSource, evaluate, judged_outputs, validation_score, vectors_of
 from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
 from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights

@@ -69,7 +69,7 @@ class TrainOptions:
         Literal["subgraph", "now"] | None,
         Option(
             help="Measure each subgraph on the graph as it was at its own time, or as it is now; by default at its own "
-            "time where the split is by time and edges have times.",
+            "time where the split is by time and edges have times."
         ),
     ] = None
     device: DeviceName = "auto"
