@@ -1,219 +1,382 @@
-"""Time every kernel and other packages on the same graphs, and check that their results agree.
+"""Time kernels and other packages on the same graphs, and check that their results agree.
 
-    python benchmarks/kernels.py                 both graphs, about six minutes on two idle cores with 4 GB
-    python benchmarks/kernels.py --quick         the small graph alone, about a minute
+    python benchmarks/kernels.py [--quick] [--seed 0]
 
-Prints a table of ratios and the targets, and writes both to a JSON file. The best of several calls counts, ours and
-theirs; compilation (our first call) and building each package's graph are not included. A package that is too slow for
-the whole task is timed on part of it and scaled, and the table says on which part. Exits with 1 if any results differ.
+Two random graphs with a heavy tail of degrees, of 17,000 and a million nodes; with ``--quick``, the first alone. Prints
+a line for each kernel and rival: seconds of both, the best of several calls, and their ratio. Building each package's
+graph is not included, nor is compilation. A slow rival is timed on a part of the items, and its time is scaled. Exits
+with 1 if any results differ. A package that is not installed is left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import json
-import os
-import platform
+import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numba
-from rich.console import Console
-from rich.table import Table
+import numpy as np
 
-from kernel_cases.distances import distance_cases
-from kernel_cases.measure import Case, Report, Row
-from kernel_cases.memory import measure_apart
-from kernel_cases.sequences import sequence_cases
-from kernel_cases.structure import structure_cases
-from kernel_cases.text import text_cases
-from kernel_cases.walks import walk_cases
-from kernel_cases.workloads import LARGE, SMALL, Workload, draw_graph
+from subgnn import Graph, Ragged
+from subgnn.data.dataset import Problems
+from subgnn.data.formats.edge_list import read_edge_list
+from subgnn.kernels.borders import border_sets
+from subgnn.kernels.distances import hop_distances
+from subgnn.kernels.dtw import dtw
+from subgnn.kernels.induced import core_numbers, induced_components, inside_degrees
+from subgnn.kernels.walks import graph_walks
 
-PACKAGES = (
-    "subgnn",
-    "numpy",
-    "numba",
-    "scipy",
-    "networkx",
-    "igraph",
-    "fastdtw",
-    "dtaidistance",
-    "pandas",
-    "pyarrow",
-)
-MEMORY_LIMIT = 2e9  # bytes
+SIZES = ((17_000, 317_000), (1_000_000, 5_000_000))
+CALLS, PATIENCE = 50, 1.0  # a call is repeated until either is reached
+SETS, SIZE = 2_000, 20
+WALKS, LENGTH, BETA = 5_000, 20, 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A ratio to reach on two cores; of several functions of one package, the fastest counts."""
+@dataclass(frozen=True)
+class Rival:
+    """Another package's way: its call, on ``part`` of the items, and whether our answer fits it."""
+
+    package: str
+    name: str
+    call: Callable[[], Any]
+    agrees: Callable[[Any, Any], Any]
+    part: int | None = None
+
+
+@dataclass
+class Case:
+    """One kernel on a number of items, and its rivals."""
 
     kernel: str
-    package: str
-    ratio: float
+    items: int
+    ours: Callable[[], Any]
+    rivals: list[Rival] = field(default_factory=list)
 
 
-TARGETS = (
-    Target("hop_distances, all targets", "networkx", 300),
-    Target("hop_distances, all targets", "scipy", 15),
-    Target("dtw, absolute cost", "fastdtw", 1000),
-    Target("dtw, absolute cost", "dtaidistance", 3),
-    Target("induced_components", "scipy", 20),
-)
+def draw_graph(nodes: int, edges: int, seed: int) -> Graph:
+    """Each end of an edge is node i with probability proportional to (i + 10)^(-2/3); ids are then shuffled."""
+    rng = np.random.default_rng(seed)
+    low, high = 10 ** (1 / 3), (nodes + 10) ** (1 / 3)
+    # The cube inverts the cumulative distribution.
+    ends = ((low + (high - low) * rng.random((2, edges + edges // 4))) ** 3 - 10).astype(np.int64).clip(0, nodes - 1)
+    pairs = np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1)
+    pairs = rng.permutation(nodes)[pairs[:, rng.permutation(pairs.shape[1])[:edges]]]
+    return Graph.from_edges(*pairs, num_nodes=nodes)
 
 
-def cases(load: Workload, folder: Path) -> Iterator[Case]:
-    yield from distance_cases(load)
-    yield from structure_cases(load)
-    yield from sequence_cases(load)
-    yield from walk_cases(load)
-    yield from text_cases(load, folder)
+class Workload:
+    """A graph, also as other packages hold it, and sets of nodes."""
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        self.graph, self.seed, self.rng = graph, seed, np.random.default_rng(seed)
+        self.large = graph.num_nodes > SIZES[0][0]
+        self.sources, self.targets = (self.rng.choice(graph.num_nodes, n, replace=False) for n in (200, 300))
+        walks = graph_walks(*graph.csr, walks=SETS, length=2 * SIZE, beta=0.5, key=seed)
+        self.components = Ragged.from_rows([self.filled(np.unique(walk)[:SIZE]) for walk in walks])
+        moved = (self.filled(row[: SIZE - 8]) if i % 2 else row for i, row in enumerate(self.components))
+        self.subgraphs = Ragged.from_rows(list(moved))
+
+    def filled(self, nodes: Any) -> Any:
+        """A set of 20 nodes: those given, and random ones."""
+        found = set(nodes.tolist())
+        while len(found) < SIZE:
+            found.add(int(self.rng.integers(self.graph.num_nodes)))
+        return np.array(sorted(found))
+
+    def part(self, small: int, large: int) -> int:
+        """How many items a slow rival is timed on."""
+        return large if self.large else small
+
+    @cached_property
+    def networkx(self) -> Any:
+        """The graph as networkx holds it."""
+        import networkx
+
+        found = networkx.empty_graph(self.graph.num_nodes)
+        found.add_edges_from(zip(*(ends.tolist() for ends in self.graph.edges()[:2]), strict=True))
+        return found
+
+    @cached_property
+    def scipy(self) -> Any:
+        """Its adjacency matrix, with the 32-bit indices that scipy's graph routines work on."""
+        from scipy.sparse import csr_array
+
+        index = self.graph.neighbors, self.graph.offsets.astype(np.int32)
+        return csr_array((np.ones(len(self.graph.neighbors)), *index), shape=(self.graph.num_nodes,) * 2)
+
+    @cached_property
+    def igraph(self) -> Any:
+        """The graph as igraph holds it."""
+        import igraph
+
+        return igraph.Graph(self.graph.num_nodes, np.stack(self.graph.edges()[:2], axis=1))
 
 
-def measure(sizes: list[tuple[int, int]], seed: int, progress: Console) -> Report:
-    report = Report()
-    with tempfile.TemporaryDirectory() as folder:
-        for num_nodes, num_edges in sizes:
-            name = f"{_short(num_nodes)} / {_short(num_edges)}"
-            load = Workload(name, draw_graph(num_nodes, num_edges, seed), seed)
-            for case in cases(load, Path(folder)):
-                progress.print(f"{case.kernel}, {case.graph}")
-                report.run(case)
-    return report
+def distance_cases(load: Workload) -> Iterator[Case]:
+    """200 sources to all nodes, and to 300 of them."""
+    import networkx
+    from scipy.sparse.csgraph import dijkstra
 
+    graph, sources = load.graph, load.sources
+    for what, targets in (("all targets", None), ("300 targets", load.targets)):
+        goals = np.arange(graph.num_nodes) if targets is None else targets
+        slow, fast = load.part(40, 2), load.part(200, 16)
 
-def check_targets(rows: list[Row], memory: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Each target on each graph, with the measured ratio."""
-    checked = []
-    for target in TARGETS:
-        for graph in dict.fromkeys(row.graph for row in rows):
-            fitting = [
-                row
-                for row in rows
-                if row.graph == graph and row.kernel == target.kernel and row.rival.startswith(target.package)
-            ]
-            if fitting:
-                nearest = min(fitting, key=lambda row: row.ratio)
-                checked.append(
-                    {
-                        "target": f"{target.kernel}: at least {target.ratio:,.0f}x {target.package}",
-                        "graph": graph,
-                        "measured": f"{_ratio(nearest.ratio)}x {nearest.rival}",
-                        "met": nearest.ratio >= target.ratio,
-                    }
-                )
-    if memory is not None:
-        checked.append(
-            {
-                "target": f"hop_distances, {memory['sources']} sources to all nodes: peak under 2 GB",
-                "graph": f"{_short(memory['nodes'])} / {_short(memory['edges'])}",
-                "measured": f"{memory['peak_bytes'] / 1e9:.2f} GB, the answer being {memory['answer_bytes'] / 1e9:.2f}",
-                "met": memory["peak_bytes"] < MEMORY_LIMIT,
-            }
+        def by_networkx(goals: Any = goals, slow: int = slow) -> Any:
+            found = (networkx.single_source_shortest_path_length(load.networkx, s) for s in sources[:slow].tolist())
+            return np.array([[one.get(t, -1) for t in goals.tolist()] for one in found])
+
+        def by_scipy(goals: Any = goals, slow: int = slow) -> Any:
+            return dijkstra(load.scipy, unweighted=True, indices=sources[:slow])[:, goals]
+
+        def by_products(goals: Any = goals, fast: int = fast) -> Any:
+            """One sparse product a level, for all sources at once."""
+            links, found = load.scipy.astype(np.float32), np.full((graph.num_nodes, fast), np.inf)
+            front, depth = np.zeros(found.shape, bool), 0
+            front[sources[:fast], np.arange(fast)] = True
+            while front.any():
+                found[front], depth = depth, depth + 1
+                front = (links @ front.astype(np.float32) > 0) & np.isinf(found)
+            return found.T[:, goals]
+
+        def by_igraph(targets: Any = targets, slow: int = slow) -> Any:
+            return np.array(
+                load.igraph.distances(sources[:slow].tolist(), None if targets is None else targets.tolist())
+            )
+
+        def same(ours: Any, theirs: Any) -> bool:
+            return np.array_equal(ours[: len(theirs)], np.where(np.isinf(theirs), -1, theirs))
+
+        yield Case(
+            f"hop_distances, {what}",
+            len(sources),
+            lambda targets=targets: hop_distances(*graph.csr, sources, targets),
+            [
+                Rival("networkx", "single_source_shortest_path_length", by_networkx, same, slow),
+                Rival("scipy", "dijkstra", by_scipy, same, slow),
+                Rival("scipy", "a product a level", by_products, same, fast),
+                Rival("igraph", "distances", by_igraph, same, slow),
+            ],
         )
-    return checked
 
 
-def show(console: Console, report: Report, checked: list[dict[str, Any]]) -> None:
-    table = Table(title="Seconds, best of several calls; theirs scaled to all items where timed on a part")
-    for heading in ("kernel", "graph", "work"):
-        table.add_column(heading)
-    for heading in ("first call", "ours"):
-        table.add_column(heading, justify="right")
-    table.add_column("rival")
-    for heading in ("timed on", "theirs", "ratio"):
-        table.add_column(heading, justify="right")
-    table.add_column("answers")
-    previous = None
-    for row in report.rows:
-        same = previous is not None and (row.kernel, row.graph) == (previous.kernel, previous.graph)
-        if previous is not None and not same:
-            table.add_section()
-        ours = [row.kernel, row.graph, row.work, _digits(row.ours_first_call_seconds), _digits(row.ours_seconds)]
-        theirs = [row.rival, row.timed_on, _digits(row.rival_seconds), f"{_ratio(row.ratio)}x", row.agreement]
-        table.add_row(*([""] * len(ours) if same else ours), *theirs)
-        previous = row
-    console.print(table)
-    for line in report.skipped:
-        console.print(f"skipped: {line}")
-    targets = Table(title="Targets, on two cores")
-    for heading in ("target", "graph", "measured", ""):
-        targets.add_column(heading)
-    for entry in checked:
-        targets.add_row(entry["target"], entry["graph"], entry["measured"], "met" if entry["met"] else "NOT MET")
-    console.print(targets)
+def structure_cases(load: Workload) -> Iterator[Case]:
+    """Components and borders of 2,000 sets of 20 nodes, and core numbers of all nodes."""
+    import networkx
+    from scipy.sparse.csgraph import connected_components
+
+    rows, slow = [row.tolist() for row in load.subgraphs], load.part(SETS, 200)
+
+    def same_parts(ours: Any, theirs: Any) -> bool:
+        nodes = iter(ours.nodes)
+        mine = [{frozenset(next(nodes).tolist()) for _ in range(count)} for count in ours.counts.tolist()]
+        return all(a == {frozenset(part) for part in b} for a, b in zip(mine, theirs, strict=False))
+
+    def same_labels(ours: Any, theirs: Any) -> bool:
+        pairs = ((np.array(row), np.array(labels)) for row, labels in zip(rows, theirs, strict=False))
+        return same_parts(ours, [[row[labels == label].tolist() for label in set(labels)] for row, labels in pairs])
+
+    def by_scipy() -> Any:
+        found = (load.scipy[row][:, row] for row in rows[:slow])
+        return [connected_components(matrix, directed=False)[1] for matrix in found]
+
+    yield Case(
+        "induced_components",
+        SETS,
+        lambda: induced_components(*load.graph.csr, load.subgraphs),
+        [
+            Rival(
+                "networkx",
+                "connected_components",
+                lambda: [list(networkx.connected_components(load.networkx.subgraph(row))) for row in rows[:slow]],
+                same_parts,
+                slow,
+            ),
+            Rival("scipy", "connected_components of slices", by_scipy, same_labels, slow),
+            Rival(
+                "igraph",
+                "induced_subgraph",
+                lambda: [load.igraph.induced_subgraph(row).connected_components().membership for row in rows[:slow]],
+                same_labels,
+                slow,
+            ),
+        ],
+    )
+
+    sets = [row.tolist() for row in load.components]
+
+    def same_borders(ours: Any, theirs: Any) -> bool:
+        return all(row.tolist() == sorted(border) for row, border in zip(ours, theirs, strict=False))
+
+    yield Case(
+        "border_sets, 1 hop",
+        SETS,
+        lambda: border_sets(*load.graph.csr, load.components, hops=1),
+        [
+            Rival(
+                "networkx",
+                "node_boundary",
+                lambda: [networkx.node_boundary(load.networkx, row) for row in sets[:slow]],
+                same_borders,
+                slow,
+            ),
+            Rival(
+                "scipy",
+                "rows, setdiff1d",
+                lambda: [np.setdiff1d(load.scipy[row].indices, row) for row in sets],
+                same_borders,
+            ),
+        ],
+    )
+    yield Case(
+        "core_numbers",
+        load.graph.num_nodes,
+        lambda: core_numbers(*load.graph.csr),
+        [
+            Rival(
+                "networkx",
+                "core_number",
+                lambda: networkx.core_number(load.networkx),
+                lambda ours, theirs: ours.tolist() == [theirs[v] for v in range(len(ours))],
+            ),
+            Rival("igraph", "coreness", lambda: load.igraph.coreness(), np.array_equal),
+        ],
+    )
 
 
-def machine() -> dict[str, Any]:
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = None
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpu_count": os.cpu_count(),
-        "threads": numba.get_num_threads(),
-        "load_average": os.getloadavg()[0],
-        "versions": versions,
-    }
+def sequence_cases(load: Workload) -> Iterator[Case]:
+    """Time warping of sorted border degrees, 400 sets with 200; fastdtw is approximate, never below the exact cost."""
+    degrees = [np.sort(row).astype(np.float64) for row in inside_degrees(*load.graph.csr, load.components)[1]]
+    a, b = (Ragged.from_rows(rows, np.float64) for rows in (degrees[:400], degrees[400:600]))
+    pairs = [(i, j) for i in range(0, 400, 20) for j in range(0, 200, 10)]
+
+    def by_fastdtw() -> Any:
+        import fastdtw
+
+        return [fastdtw.fastdtw(a[i], b[j], radius=1)[0] for i, j in pairs]
+
+    def by_dtaidistance() -> Any:
+        from dtaidistance import dtw as rival
+
+        block, options = ((0, 400), (400, 600)), {"compact": True, "parallel": True, "inner_dist": "euclidean"}
+        return np.reshape(rival.distance_matrix_fast(degrees[:600], block=block, **options), (400, 200))
+
+    def never_below(ours: Any, theirs: Any) -> bool:
+        return all(cost >= ours[pair] - 1e-9 for pair, cost in zip(pairs, theirs, strict=True))
+
+    rivals = [
+        Rival("fastdtw", "radius 1", by_fastdtw, never_below, len(pairs)),
+        Rival("dtaidistance", "distance_matrix_fast", by_dtaidistance, np.allclose),
+    ]
+    yield Case("dtw, absolute cost", len(a) * len(b), lambda: dtw(a, b), rivals)
 
 
-def _short(count: int) -> str:
-    return f"{count / 1e6:g} M" if count >= 1_000_000 else f"{count:,}"
+def walk_cases(load: Workload) -> Iterator[Case]:
+    """Triangular walks and a plain walker: they agree if triangles close equally often, within five standard errors."""
+    starts = load.rng.choice(np.flatnonzero(np.diff(load.graph.offsets)), 250)
+
+    def walk(start: int, draws: random.Random) -> list[int]:
+        near = load.networkx.adj
+        found = [start, draws.choice(list(near[start]))]
+        while len(found) < LENGTH:
+            closing = [z for z in near[found[-1]] if z in near[found[-2]]]
+            opening = [z for z in near[found[-1]] if z not in near[found[-2]]]
+            wanted, other = (closing, opening) if draws.random() < BETA else (opening, closing)
+            found.append(draws.choice(wanted or other))
+        return found
+
+    def same_law(ours: Any, theirs: Any) -> bool:
+        shares = [
+            np.array([np.mean([c in load.networkx.adj[a] for a, c in zip(row, row[2:], strict=False)]) for row in rows])
+            for rows in ([row.tolist() for row in ours], theirs)
+        ]
+        error = np.sqrt(sum(share.var() / len(share) for share in shares))
+        return bool(abs(shares[0].mean() - shares[1].mean()) <= 5 * error)
+
+    def by_python() -> list[list[int]]:
+        draws = random.Random(load.seed)
+        return [walk(start, draws) for start in starts.tolist()]
+
+    yield Case(
+        f"graph_walks of {LENGTH}",
+        WALKS,
+        lambda: graph_walks(*load.graph.csr, walks=WALKS, length=LENGTH, beta=BETA, key=load.seed),
+        [Rival("networkx", "Python", by_python, same_law, len(starts))],
+    )
 
 
-def _ratio(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
+def text_cases(load: Workload) -> Iterator[Case]:
+    """All edges of the graph, one a line, separated by a tab."""
+    import pandas
+    from pyarrow import csv
+
+    columns = pandas.DataFrame(np.stack(load.graph.edges()[:2], axis=1))
+
+    def ours() -> Any:
+        problems = Problems()
+        found = read_edge_list(path, 0, problems)
+        problems.stop()
+        return np.stack([found.tails, found.heads], axis=1)
+
+    def by_pyarrow() -> Any:
+        options = csv.ReadOptions(column_names=["tail", "head"])
+        found = csv.read_csv(path, read_options=options, parse_options=csv.ParseOptions(delimiter="\t"))
+        return np.stack([column.to_numpy() for column in found.columns], axis=1)
+
+    def by_pandas() -> Any:
+        return pandas.read_csv(path, sep="\t", header=None, dtype=np.int32).to_numpy()
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "edges.tsv"
+        columns.to_csv(path, sep="\t", header=False, index=False)
+        rivals = [Rival("pandas", "read_csv", by_pandas, np.array_equal)]
+        rivals.append(Rival("pyarrow", "csv.read_csv", by_pyarrow, np.array_equal))
+        yield Case("read_edge_list", len(columns), ours, rivals)
 
 
-def _digits(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}" if seconds >= 0.001 else f"{seconds:.1e}"
+def best(call: Callable[[], Any]) -> tuple[Any, float]:
+    """The answer, and the seconds of the fastest of several calls."""
+    seconds: list[float] = []
+    while not seconds or (len(seconds) < CALLS and sum(seconds) < PATIENCE):
+        begin = time.perf_counter()
+        answer = call()
+        seconds.append(time.perf_counter() - begin)
+    return answer, min(seconds)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Time the kernels and networkx, scipy, igraph and others.")
-    parser.add_argument("--quick", action="store_true", help="the small graph alone, and no memory measurement")
-    parser.add_argument("--out", type=Path, default=Path("results/kernels.json"), help="the JSON file")
-    parser.add_argument("--seed", type=int, default=0, help="of the graphs and node sets")
-    arguments = parser.parse_args()
-    begin, before = time.perf_counter(), machine()
-    progress = Console(stderr=True, style="dim")
-    # First, while this process is small: a child starts with its parent's peak.
-    memory = None if arguments.quick else measure_apart(arguments.seed)
-    report = measure([SMALL] if arguments.quick else [SMALL, LARGE], arguments.seed, progress)
-    checked = check_targets(report.rows, memory)
-    console = Console() if sys.stdout.isatty() else Console(width=190)
-    show(console, report, checked)
-    seconds = time.perf_counter() - begin
-    record = {
-        "quick": arguments.quick,
-        "seed": arguments.seed,
-        "seconds": seconds,
-        "machine": before,
-        "load_average_after": os.getloadavg()[0],
-        "rows": [row.as_dict() for row in report.rows],
-        "skipped": report.skipped,
-        "memory": memory,
-        "targets": checked,
-    }
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(record, indent=2) + "\n")
-    load = f"load average {before['load_average']:.1f} before and {record['load_average_after']:.1f} after"
-    console.print(f"{before['threads']} threads, {load}, {seconds:.0f} s in all; written to {arguments.out}")
-    differing = [row for row in report.rows if not row.agrees]
-    for row in differing:
-        print(f"kernels.py: {row.kernel} and {row.rival} differ on {row.graph}", file=sys.stderr)
-    return 1 if differing else 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the small graph alone")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    differ = False
+    for nodes, edges in SIZES[:1] if given.quick else SIZES:
+        load = Workload(draw_graph(nodes, edges, given.seed), given.seed)
+        print(f"{nodes:,} nodes, {load.graph.num_edges:,} edges")
+        for cases in (distance_cases, structure_cases, sequence_cases, walk_cases, text_cases):
+            for case in cases(load):
+                case.ours()  # compiles
+                answer, ours = best(case.ours)
+                for rival in (one for one in case.rivals if find_spec(one.package)):
+                    getattr(load, rival.package, None)  # builds its graph
+                    found, seconds = best(rival.call)
+                    seconds *= case.items / (rival.part or case.items)
+                    agrees = bool(rival.agrees(answer, found))
+                    differ |= not agrees
+                    timed = f" (timed on {rival.part:,} of {case.items:,})" if rival.part else ""
+                    print(
+                        f"{case.kernel:28} {ours:9.3g} s   {rival.package} {rival.name:36} {seconds:9.3g} s "
+                        f"{seconds / ours:9.3g} times{timed}{'' if agrees else '   THE ANSWERS DIFFER'}",
+                        flush=True,
+                    )
+    return int(differ)
 
 
 if __name__ == "__main__":
