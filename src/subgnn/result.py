@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -225,28 +225,25 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """The content of run.json."""
-        return _fields(self)
+        found: dict[str, Any] = _plain(self)
+        return found
 
     def save(self, folder: Path) -> None:
         """Write run.json into the folder of a run."""
         write_json(self.to_json(), folder / RESULTS)
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    found = {f: getattr(value, f.name) for f in fields(value)}
-    return {f.name: _plain(item) for f, item in found.items() if not _is_default(item, f)}
-
-
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return _fields(value)
+        found = {}
+        for one in fields(value):
+            item = getattr(value, one.name)
+            if item != (one.default if one.default_factory is MISSING else one.default_factory()):
+                found[one.name] = _plain(item)
+        return found
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _is_default(value: Any, of: Field[Any]) -> bool:
-    return bool(value == (of.default if of.default_factory is MISSING else of.default_factory()))
 
 
 def parse_result(content: Any, where: str, again: str) -> RunResult:

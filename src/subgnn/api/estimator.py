@@ -80,14 +80,17 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         subgraphs = replace(subgraphs, names=Strings.of(members.names) if members.named else None)
         if y is None and isinstance(X, SubgraphSet):
             subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups, times=X.times)
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(_SEEDS)
+        given = self.random_state
+        seed = int(given if isinstance(given, (int, np.integer)) else check_random_state(given).randint(_SEEDS))
+        if subgraphs.splits is None:
+            drawn = split_subgraphs(subgraphs, method="stratified", fractions=(0.8, 0.1, 0.1), seed=seed)
+            splits = np.minimum(np.array(drawn.splits), SPLITS.index("val")).astype(np.int8)
+            subgraphs = replace(subgraphs, splits=splits)
         self.run_ = train(
-            Dataset("subgraphs", graph, _with_splits(subgraphs, int(seed))),
+            Dataset("subgraphs", graph, subgraphs),
             recipe=recipe,
             time=self.time,
-            seed=int(seed),
+            seed=seed,
             device=self.device,
             cache=recipe.is_portfolio,  # whose folds share what is prepared
             report=False,
@@ -98,14 +101,11 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Subgraphs) -> NDArray[np.float32]:
         """The vector of each subgraph, as the head of the model receives it (n, width)."""
         check_is_fitted(self)
-        return self.run_.predictor.embeddings(self._rows(X, self.run_.graph))
+        return self.run_.predictor.embeddings(self._matched(X, self.run_.graph)[1])
 
     def _scores(self, X: Subgraphs) -> NDArray[np.float32]:
         check_is_fitted(self)
-        return self.run_.predictor.probabilities(self._rows(X, self.run_.graph))
-
-    def _rows(self, X: Subgraphs, graph: Graph) -> Ragged:
-        return self._matched(X, graph)[1]
+        return self.run_.predictor.probabilities(self._matched(X, self.run_.graph)[1])
 
     def _matched(self, X: Subgraphs, graph: Graph) -> tuple[Members, Ragged]:
         """Subgraphs as they are written and as rows of the graph, each with at least one node."""
@@ -262,11 +262,3 @@ def _check_lengths(nodes: Ragged, y: Any) -> None:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(nodes), count]}")
     if count < len(SPLITS):
         raise ValueError(f"n_samples = {count}, but at least {len(SPLITS)} are needed to train and select a model")
-
-
-def _with_splits(subgraphs: SubgraphSet, seed: int) -> SubgraphSet:
-    """The subgraphs with their split; without one, a fifth is for validation."""
-    if subgraphs.splits is not None:
-        return subgraphs
-    drawn = split_subgraphs(subgraphs, method="stratified", fractions=(0.8, 0.1, 0.1), seed=seed)
-    return replace(subgraphs, splits=np.minimum(np.array(drawn.splits), SPLITS.index("val")).astype(np.int8))

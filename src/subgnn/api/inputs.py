@@ -120,7 +120,16 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
     if isinstance(rows, Ragged):
         lists = _written(rows, graph)
     elif isinstance(rows, Iterable):
-        lists = [texts for i, nodes in enumerate(rows) for texts in _texts(nodes, graph, i)]
+        lists = []
+        for row, nodes in enumerate(rows, 1):
+            if isinstance(nodes, SubgraphSet):
+                lists += _written(nodes.nodes, graph)
+                continue
+            if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+                what = f"a single node ({excerpt(str(nodes))}) is not a subgraph"
+                hint = "a list of nodes is needed for each subgraph; write one subgraph as [[...]]"
+                raise DataError(what, where=f"{_WHERE}: row {row}", hint=hint)
+            lists.append([str(node) for node in nodes])
     else:
         hint = "accepted: lists of nodes, names with lists of nodes, a SubgraphSet, a data frame or a path"
         raise DataError(f"a {type(subgraphs).__name__}", where=_WHERE, hint=hint)
@@ -130,33 +139,21 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
         return Ragged.from_rows([[places.setdefault(text, len(places)) for text in texts] for texts in given])
 
     lacking = absent_of(rows) if isinstance(rows, Ragged) else None
-    nodes, absent = encoded(lists), None if lacking is None else encoded(_written(lacking, graph))
-    if not nodes.lengths.all():
-        hint = "at least one node is needed"
-        raise DataError("empty subgraph", where=f"{_WHERE}: row {int(np.argmin(nodes.lengths)) + 1}", hint=hint)
+    encoded_rows, absent = encoded(lists), None if lacking is None else encoded(_written(lacking, graph))
+    if not encoded_rows.lengths.all():
+        where = f"{_WHERE}: row {int(np.argmin(encoded_rows.lengths)) + 1}"
+        raise DataError("empty subgraph", where=where, hint="at least one node is needed")
     return Members(
         where=_WHERE,
         names=[" ".join(texts) for texts in lists] if names is None else names,
         texts=list(places),
-        nodes=nodes,
+        nodes=encoded_rows,
         rows=range(1, len(lists) + 1),
         named=names is not None,
         others=others,
         times=subgraphs.times if isinstance(subgraphs, SubgraphSet) else None,
         absent=absent,
     )
-
-
-def _texts(nodes: Any, graph: Graph, row: int) -> list[list[str]]:
-    """The nodes of one subgraph, or of each in a set."""
-    if isinstance(nodes, SubgraphSet):
-        return _written(nodes.nodes, graph)
-    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
-        hint = "a list of nodes is needed for each subgraph; write one subgraph as [[...]]"
-        raise DataError(
-            f"a single node ({excerpt(str(nodes))}) is not a subgraph", where=f"{_WHERE}: row {row + 1}", hint=hint
-        )
-    return [[str(node) for node in nodes]]
 
 
 def _written(rows: Ragged, graph: Graph) -> list[list[str]]:

@@ -19,7 +19,7 @@ from subgnn.errors import UserError, choices, excerpt
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Problems
-    from subgnn.data.formats.format import LabelFormat, ReadOptions
+    from subgnn.data.formats.format import ReadOptions
     from subgnn.task import TaskName
 
 
@@ -77,14 +77,12 @@ def with_options(*groups: type[Any]) -> Callable[[Callable[..., T]], Callable[..
 
 def _parameters(group: type[Any]) -> list[Parameter]:
     """A keyword for each field of a dataclass that its constructor takes."""
-    types = get_type_hints(group, include_extras=True)
-    defaults = {
-        one.name: Parameter.empty if one.default is MISSING else one.default for one in fields(group) if one.init
-    }
-    return [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
-        for name, default in defaults.items()
-    ]
+    types, found = get_type_hints(group, include_extras=True), []
+    for one in fields(group):
+        if one.init:
+            default = Parameter.empty if one.default is MISSING else one.default
+            found.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[one.name]))
+    return found
 
 
 _GUESSED = "by default guessed from likely titles"
@@ -157,7 +155,8 @@ class TableOptions:
         self, id_base: int | None, on_note: Callable[[str], None], problems: Problems | None = None
     ) -> ReadOptions:
         """The options as the readers of files take them."""
-        from subgnn.data.formats.format import Columns, ReadOptions
+        from subgnn.data.formats.format import Columns, LabelFormat, ReadOptions
+        from subgnn.data.subgraphs import parse_task
 
         columns = Columns(
             source=self.source,
@@ -172,7 +171,15 @@ class TableOptions:
             subgraph_time=self.time_column,
             node_id=self.node_id,
         )
-        labels = _label_format(self.task, self.label_separator)
+        labels, separator = None, self.label_separator
+        if separator is not None and not separator.strip():
+            what = f"{excerpt(separator)} cannot separate labels"
+            raise UserError(what, where="--label-separator", hint="accepted: a text such as ';'")
+        if self.task is not None or separator is not None:
+            labels = LabelFormat(None if self.task is None else parse_task(self.task, "--task", _LABELLED), separator)
+            if separator is not None and labels.stated_task != "multi-label":
+                what = f"labels of task {self.task} are not separated"
+                raise UserError(what, where="--label-separator", hint="pass --task multilabel")
         return ReadOptions(
             id_base,
             labels,
@@ -188,20 +195,3 @@ class TableOptions:
             aliases=self.aliases,
             problems=problems,
         )
-
-
-def _label_format(task: str | None, separator: str | None) -> LabelFormat | None:
-    """How labels are written, by the options ``--task`` and ``--label-separator``; None without these."""
-    from subgnn.data.formats.format import LabelFormat
-    from subgnn.data.subgraphs import parse_task
-
-    if task is None and separator is None:
-        return None
-    if separator is not None and not separator.strip():
-        what = f"{excerpt(separator)} cannot separate labels"
-        raise UserError(what, where="--label-separator", hint="accepted: a text such as ';'")
-    form = LabelFormat(None if task is None else parse_task(task, "--task", _LABELLED), separator)
-    if separator is not None and form.stated_task != "multi-label":
-        what = f"labels of task {task} are not separated"
-        raise UserError(what, where="--label-separator", hint="pass --task multilabel")
-    return form

@@ -57,16 +57,19 @@ class Bar:
 
     def leaderboard(self, rows: Sequence[Candidate], doing: str) -> None:
         """Print the plan at first, then the candidate that was judged last, and show what is being done."""
+        tried = [row for row in rows if row.recipe and (row.score is not None or row.note in ("", _FEATURES))]
         if self._prints_plan:
             self._prints_plan = False
-            _print_plan(rows)
+            print(f"candidates: {', '.join(row.name for row in tried)}")
+            for row in rows:
+                if row.recipe and row not in tried:
+                    print(f"not tried: {row.name} ({row.note})")
         done = [row for row in rows if row.score is not None and row.recipe]
         for row in done if not self._bar.disable else ():
             if row.name not in self._judged:
                 self._judged.add(row.name)
                 score = f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f})"
                 self._bar.console.print(f"{row.name:24} {score}  {row.seconds:.0f} s", highlight=False)
-        tried = [row for row in rows if row.recipe and (row.score is not None or row.note in ("", _FEATURES))]
         best = f"best so far {done[0].name} {done[0].score:.3f}" if done else ""
         self._show("auto", len(done), len(tried), "; ".join(part for part in (best, doing) if part))
 
@@ -77,14 +80,6 @@ class Bar:
                 self._bar.remove_task(self._task)
             self._task, self._what = self._bar.add_task(what, total=total, state=state), what
         self._bar.update(self._task, completed=done, total=total, state=state)
-
-
-def _print_plan(rows: Sequence[Candidate]) -> None:
-    tried = [row for row in rows if row.recipe and (row.score is not None or not row.note or row.note == _FEATURES)]
-    print(f"candidates: {', '.join(row.name for row in tried)}")
-    for row in rows:
-        if row.recipe and row not in tried:
-            print(f"not tried: {row.name} ({row.note})")
 
 
 def leaderboard_table(rows: Sequence[Candidate]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -41,22 +41,24 @@ def train(
     callbacks: Callbacks = NO_CALLBACKS,
     report: bool = True,
 ) -> RunResult:
-    """Train a recipe on a dataset and write the run's folder.
+    """Train a recipe on a dataset, write the run's folder, and return the result, on every rank.
 
     Args:
-        out: the folder of the run.
         ranks: the ranks that torchrun started this process among (:func:`~subgnn.training.devices.current_ranks`); N of
             them at batches of b do what one does at N x b. None trains in this process alone.
         source: where the dataset was read from, stored so that ``predict`` finds the graph.
         keep_data: store the dataset in the run's folder, so that the run needs no other file.
-        callbacks: called as the run progresses.
         report: write the page and the model card of the run.
-
-    Returns:
-        The result, on every rank.
     """
     dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, options.split))
-    recipe = with_metric(_with_options(recipe, options), dataset.subgraphs)
+    if options.time is not None:
+        if not recipe.is_portfolio:
+            hint = "leave it out; training.epochs decides how long a recipe is trained"
+            raise UserError(f"the recipe {recipe.name} has no time budget", where="--time", hint=hint)
+        recipe = replace(recipe, auto=replace(recipe.auto, time=options.time))
+    if options.threshold is not None:
+        recipe = replace(recipe, training=replace(recipe.training, threshold=str(options.threshold)))
+    recipe = with_metric(recipe, dataset.subgraphs)
     if options.edges_until is not None:
         dataset = replace(dataset, graph=_graph_until(dataset.graph, options.edges_until))
     options, step = _resolve_as_of(options, recipe, dataset)
@@ -78,11 +80,11 @@ def train(
     warned = [*split_warnings(dataset.subgraphs, run.fitted_to), *single_classes(dataset.subgraphs)]
     rounded = [f"subgraphs are measured at their own times, rounded down to steps of {step:g}"] if step else []
     found = [*rounded, *label_notes(dataset.subgraphs), *map("; ".join, warned)]
-    if ranks is None or not ranks.rank:
-        for line in found:
-            warn(line)
+    first = ranks is None or not ranks.rank
+    for line in found if first else ():
+        warn(line)
     result = train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
-    if report and (ranks is None or not ranks.rank):
+    if report and first:
         write_model_card(result, Path(out) / MODEL_CARD)
     return result
 
@@ -107,18 +109,6 @@ def _resolve_as_of(options: TrainOptions, recipe: Recipe, dataset: Dataset) -> t
         hint = f"methods that can: {', '.join(names_where('measures_at_own_time'))}; or give --as-of now"
         raise UserError(f"{recipe.method} cannot measure a subgraph as of its time", where="--as-of", hint=hint)
     return options, snapshot_step(graph, subgraphs.times)
-
-
-def _with_options(recipe: Recipe, options: TrainOptions) -> Recipe:
-    """The recipe with the time budget and threshold goal from the options."""
-    if options.time is not None:
-        if not recipe.is_portfolio:
-            hint = "leave it out; training.epochs decides how long a recipe is trained"
-            raise UserError(f"the recipe {recipe.name} has no time budget", where="--time", hint=hint)
-        recipe = replace(recipe, auto=replace(recipe.auto, time=options.time))
-    if options.threshold is not None:
-        recipe = replace(recipe, training=replace(recipe.training, threshold=str(options.threshold)))
-    return recipe
 
 
 def with_metric(recipe: Recipe, subgraphs: SubgraphSet) -> Recipe:

@@ -57,11 +57,9 @@ def update_run(
     """Fit a run again on a grown graph, into a folder of its own, and compare both on the same held-out subgraphs.
 
     Args:
-        run: the folder of a run.
         graph: a dataset's folder or bundle, or a table of edges.
         out: the folder of the new run, which holds a copy of the data.
         subgraphs: further labelled subgraphs; without a column of splits, all are for training.
-        reading: how the subgraphs are read.
         on_note: told how the graph differs, and what was added.
     """
     if run.is_file():
@@ -73,14 +71,17 @@ def update_run(
     on_note(match.line)
     known = match.subgraphs(own.subgraphs)
     if subgraphs is not None:
-        more = _more(subgraphs, new, known, reading)
+        # Two classes may become more, and few of the new subgraphs need not have both.
+        form = reading.labels or LabelFormat(task="multi-class" if known.task == "binary" else known.task)
+        more = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
+        if more.splits is None:
+            more = replace(more, splits=np.full(len(more), _TRAIN, np.int8))
         on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")
         known = joined(known, more)
     for note in match.notes:
         on_note(note)
-    recipe = settled(
-        read_run_recipe(run), checkpoint.spec, {name: part.spec for name, part in checkpoint.parts.items()}
-    )
+    members = {name: part.spec for name, part in checkpoint.parts.items()}
+    recipe = settled(read_run_recipe(run), checkpoint.spec, members)
     dataset = Dataset(own.name, new, known)
     found = train(
         dataset,
@@ -99,15 +100,6 @@ def update_run(
     if report:
         write_run_page(dataset, out, None)
     return found
-
-
-def _more(source: Source, graph: Graph, known: SubgraphSet, reading: ReadOptions) -> SubgraphSet:
-    """Further labelled subgraphs, of the task of those before."""
-    # Two classes may become more, and few of the new subgraphs need not have both.
-    task = "multi-class" if known.task == "binary" else known.task
-    form = reading.labels or LabelFormat(task=task)
-    found = read_subgraphs(source, graph, replace(reading, labels=form), draw_split=False)
-    return found if found.splits is not None else replace(found, splits=np.full(len(found), _TRAIN, np.int8))
 
 
 def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
@@ -133,8 +125,10 @@ def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
     nodes = together(first.nodes, second.nodes)
     if first.absent is not None or second.absent is not None:
         nodes = with_absent(nodes, together(absent_rows(first.nodes), absent_rows(second.nodes)))
-    splits = [one.splits for one in (first, second)]
-    times = [one.times for one in (first, second)]
+
+    def arrays(name: str) -> Any:
+        columns = [getattr(one, name) for one in (first, second)]
+        return None if any(column is None for column in columns) else np.concatenate(columns)
 
     def texts(name: str) -> Strings | None:
         columns = [getattr(one, name) for one in (first, second)]
@@ -145,10 +139,10 @@ def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
         task,
         targets,
         classes,
-        None if splits[0] is None or splits[1] is None else np.concatenate([splits[0], splits[1]]),
+        arrays("splits"),
         texts("names"),
         texts("groups"),
-        None if times[0] is None or times[1] is None else np.concatenate([times[0], times[1]]),
+        arrays("times"),
         {title: [*first.columns[title], *second.columns[title]] for title in first.columns if title in second.columns},
     )
 
@@ -170,12 +164,10 @@ def settled(recipe: Recipe, spec: ModelSpec, members: dict[str, ModelSpec]) -> R
 
 def selected_settings(recipe: Recipe, spec: ModelSpec) -> list[str]:
     """Overrides that turn a recipe into the one whose model was selected, as after ``--set``."""
-    found = []
-    sections: dict[str, tuple[Any, Any]] = {
-        "embeddings": (recipe.embeddings, spec.embeddings),
-        "model": (recipe.model, spec.model),
-    }
+    sections: dict[str, tuple[Any, Any]]
+    sections = {"embeddings": (recipe.embeddings, spec.embeddings), "model": (recipe.model, spec.model)}
     sections |= {name: (recipe.of(type(chosen)), chosen) for name, chosen in spec.methods.items() if name != "baseline"}
+    found = []
     for section, (given, chosen) in sections.items():
         for one in fields(chosen):
             key, value = f"{section}.{one.name}", getattr(chosen, one.name)

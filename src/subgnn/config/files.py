@@ -113,7 +113,12 @@ def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: 
 
     Text is read as ``--set`` reads it; the items of a list need no brackets, only commas.
     """
-    owner = {field: name for name, kind in kinds.items() for field, hint in _types(kind).items() if _is_plain(hint)}
+    owner = {}  # of fields that one text can give: numbers, words and lists of them
+    for name, kind in kinds.items():
+        for option, hint in _types(kind).items():
+            plain = with_bounds(hint)[0]
+            if plain in (int, float, bool, str) or typing.get_origin(plain) in (tuple, Literal, types.UnionType):
+                owner[option] = name
     found: dict[str, dict[str, Any]] = {name: {} for name in kinds}
     for option, given in options.items():
         if option not in owner:
@@ -126,12 +131,6 @@ def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: 
             value = int(value) if value == value // 1 else float(value)
         found[owner[option]][option] = _value(hint, value, lambda _: where, option)
     return found
-
-
-def _is_plain(hint: Any) -> bool:
-    """Whether a field can be given as one text: numbers, words and lists of them, not further settings."""
-    kind, _ = with_bounds(hint)
-    return kind in (int, float, bool, str) or typing.get_origin(kind) in (tuple, Literal, types.UnionType)
 
 
 def _from_text(text: str, annotated: Any = None) -> Any:
@@ -163,9 +162,8 @@ def apply_override(content: dict[str, Any], override: str) -> list[str]:
         content["channels"] = _with_channels(content.get("channels", []), name, text)
         return ["channels"]
     if not sign or not dot:
-        raise UserError(
-            f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, e.g. training.epochs=5"
-        )
+        hint = "accepted: section.key=value, e.g. training.epochs=5"
+        raise UserError(f"{excerpt(override)}", where="--set", hint=hint)
     changed = [f"{section}.{name}"] + ([section] if section not in content else [])
     content.setdefault(section, {})
     if not isinstance(content[section], dict):

@@ -47,14 +47,9 @@ def is_plugin(name: str) -> bool:
 
 
 def load_plugin(group: Group, name: str, known: list[str], *, what: str, where: str) -> Any:
-    """The object that a recipe or a checkpoint names.
+    """The object that a recipe or a checkpoint names, if the user has allowed it.
 
-    Args:
-        known: names in this package, for the hint about an unknown name.
-        what, where: the setting and the file that name it, for errors.
-
-    Raises:
-        UserError: if nothing has this name, the user has not allowed it, or it cannot be imported.
+    For errors, ``known`` are names in this package, and ``what`` and ``where`` the setting and the file that name it.
     """
     from importlib.metadata import EntryPoint, entry_points  # not needed without plug-ins
 

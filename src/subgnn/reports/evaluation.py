@@ -162,12 +162,7 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
 def evaluate(
     run: TrainedRun, dataset: Dataset, predictor: Predictor | None = None, *, where: str = METRICS
 ) -> Evaluation:
-    """Evaluate a run in memory; missing outputs and vectors are computed.
-
-    Args:
-        predictor: of the run, if it is open already.
-        where: where its epochs are from, for errors.
-    """
+    """Evaluate a run in memory; missing outputs and vectors are computed. ``where`` its epochs are from, for errors."""
     predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
     checkpoint, subgraphs, folds = run.checkpoint, dataset.subgraphs, run.out_of_fold
     tested = subgraphs.splits is not None and len(subgraphs.indices("test")) > 0

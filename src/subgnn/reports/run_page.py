@@ -37,12 +37,7 @@ _MAX_COLUMNS = 250  # tooltips of a chart over epochs
 
 
 def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
-    """The page of a finished run.
-
-    Args:
-        dataset: the one it was trained on.
-        trained: the run in memory, just after training; without it, the run is read from its folder.
-    """
+    """The page of a finished run, which is read from its folder unless it was just trained on the dataset."""
     found = evaluate_run(run, dataset) if trained is None else evaluate(trained, dataset)
     result, curves, drawn = found.result, _curves(found), map_chart(found)
     board = leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
@@ -106,12 +101,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
 
 
 def write_report(run: Path, out: Path | None = None, *, data: Path | None = None, overwrite: bool = False) -> Path:
-    """Write the page of a finished run, and return its path.
-
-    Args:
-        out: by default report.html in the run's folder, which is replaced.
-        data: the dataset; by default the one the run read.
-    """
+    """Write the page of a finished run, by default RUN/report.html, which is replaced, and return its path."""
     result = read_result(run)
     page = run_report(run, as_trained(read_dataset(dataset_path(run, result, data)), result))
     write_page(page, out or run / PAGE, overwrite=overwrite or out is None)

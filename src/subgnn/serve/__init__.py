@@ -33,16 +33,10 @@ def serve(
     limits: dict[str, float] | None = None,
     on_ready: Callable[[dict[str, Any]], None] = ignore,
 ) -> None:
-    """Serve runs until SIGTERM or Ctrl-C.
+    """Serve runs, each given as RUN or NAME=RUN, until SIGTERM or Ctrl-C; arguments are options of ``subgnn serve``.
 
     Args:
-        runs: folders of finished runs, or files that ``subgnn export`` wrote; each as RUN or NAME=RUN.
-        host, port: the address to listen on; port 0 takes any free port.
-        token_file: holds the token that requests must carry; by default the token is SUBGNN_TOKEN, if that is set.
         names: further host names to accept.
-        data: the dataset of all runs; by default each run's own.
-        graph: another graph for all runs to answer on; it is read again when a request asks for that.
-        record: a file to append a line about each prediction and explanation to, for ``subgnn verify``.
         limits: changes to the defaults of :class:`~subgnn.serve.limits.Limits`.
         on_ready: called with the address and the runs when the server accepts requests.
     """
@@ -64,15 +58,15 @@ def serve(
 
     accepted = Limits(**(limits or {}))  # type: ignore[arg-type]
     access = AccessRules(host, read_token(token_file), frozenset(name.lower() for name in names))
+
+    def open_all() -> dict[str, ServedRun]:
+        found = open_runs(runs, limits=accepted, data=data, graph=graph, record=record)
+        for run in found.values():
+            run.warm_up()
+        return found
+
     listening = bind_socket(host, port)
     try:
-
-        def open_all() -> dict[str, ServedRun]:
-            found = open_runs(runs, limits=accepted, data=data, graph=graph, record=record)
-            for run in found.values():
-                run.warm_up()
-            return found
-
         opened = open_all()
         app = create_app(opened, access=access, limits=accepted, open_again=None if graph is None else open_all)
         address = f"[{host}]" if ":" in host else host
@@ -91,8 +85,7 @@ def named_runs(given: Iterable[str]) -> list[tuple[str, Path]]:
         if not equals or not _NAME.fullmatch(name):
             folder = Path(text)
             own = folder.resolve()
-            own_name = own.stem if own.is_file() else own.name
-            name = re.sub(r"[^A-Za-z0-9_.-]", "_", own_name).lstrip(".-")[:80] or "run"
+            name = re.sub(r"[^A-Za-z0-9_.-]", "_", own.stem if own.is_file() else own.name).lstrip(".-")[:80] or "run"
         if name in found:
             hint = "name one of them: serve NAME=RUN"
             raise UserError(f"two runs are called '{name}'", where=f"{found[name]}, {folder}", hint=hint)

@@ -50,13 +50,7 @@ def create_app(
     limits: Limits | None = None,
     open_again: OpenRuns | None = None,
 ) -> RequestMiddleware:
-    """An ASGI application that serves runs.
-
-    Args:
-        runs: by name, from :func:`~subgnn.serve.runs.open_runs`.
-        access: who may send requests; by default those on this machine.
-        open_again: opens the runs on the graph as it is now, if they answer on one that may change.
-    """
+    """An ASGI application that serves runs; ``open_again`` opens them on the graph as it is now, if that may change."""
     limits, metrics = limits or Limits(), Metrics()
     state = AppState(runs, limits=limits, metrics=metrics, open_again=open_again)
     for run in runs.values():

@@ -20,9 +20,7 @@ class Limits:
     """The limits of the server, with the status of the answer to a request that exceeds them.
 
     Args:
-        target_bytes: path and query of a request (414).
-        header_bytes: all headers of a request (431).
-        body_bytes: body of a request (413).
+        target_bytes, header_bytes, body_bytes: path and query (414), all headers (431) and body (413) of a request.
         subgraphs, nodes: subgraphs of a request, and their nodes in total (422).
         table_subgraphs, table_nodes: the same for a table (422).
         explained: subgraphs of a request for explanations (422).
@@ -30,8 +28,7 @@ class Limits:
         quick_nodes: nodes of a request that uses the quick lane.
         seconds: from a complete request to its answer (503).
         body_seconds: for a request to arrive completely (408).
-        waiting: requests that wait in each lane (503).
-        connections: open connections (503).
+        waiting, connections: requests that wait in each lane, and open connections (503).
         drawn: nodes of a drawing besides those of the subgraph.
         found: nodes in the answer to a search.
     """

@@ -129,12 +129,23 @@ class ServedRun:
         graph, checkpoint, source = self.predictor.graph, self.predictor.checkpoint, self.predictor.with_channels()
         training = None if self.subgraphs is None or self.subgraphs.splits is None else self.subgraphs.indices("train")
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
+        threshold = None  # the likelier class is predicted
+        if np.ndim(self.predictor.thresholds):
+            values = zip(
+                checkpoint.spec.classes, np.asarray(self.predictor.thresholds, np.float64).tolist(), strict=True
+            )
+            decision = self.predictor.spec.decision
+            threshold = {
+                "aim": "micro-F1" if decision is None else decision.aim,
+                "chosen_on": "out-of-fold" if decision is None else decision.chosen_on,
+                "thresholds": {name: value for name, value in values if value == value},
+            }
         return {
             "name": self.name,
             **{key: getattr(self.result, key) for key in about},
             "members": checkpoint.spec.members,
             "classes": list(checkpoint.spec.classes),
-            "threshold": self._threshold(),
+            "threshold": threshold,
             "channels": [channel.name for channel in (source or self.predictor).spec.channels],
             "note": checkpoint.spec.note.strip(),
             "num_nodes": graph.num_nodes,
@@ -151,26 +162,12 @@ class ServedRun:
             "limits": self.limits.to_json(),
         }
 
-    def _threshold(self) -> dict[str, Any] | None:
-        """The thresholds of classes and the aim they were chosen for; None if the likelier class is predicted."""
-        spec, thresholds = self.predictor.spec, self.predictor.thresholds
-        if not np.ndim(thresholds):
-            return None
-        values = dict(zip(spec.classes, np.asarray(thresholds, np.float64).tolist(), strict=True))
-        decision = spec.decision
-        return {
-            "aim": "micro-F1" if decision is None else decision.aim,
-            "chosen_on": "out-of-fold" if decision is None else decision.chosen_on,
-            "thresholds": {name: value for name, value in values.items() if value == value},
-        }
-
     def examples(self) -> list[dict[str, Any]]:
         """A few subgraphs of the dataset to start with, of each class in turn: from test, or else another split."""
         subgraphs = self.subgraphs
         if subgraphs is None:
             return []
-        given = ("all",) if subgraphs.splits is None else ("test", "val", "train")
-        for split in given:
+        for split in ("all",) if subgraphs.splits is None else ("test", "val", "train"):
             places = np.arange(len(subgraphs)) if split == "all" else subgraphs.indices(split)
             sizes = np.diff(subgraphs.nodes.offsets)[places]
             places = places[sizes <= _SHOWN_NODES][:_SAMPLED_EXAMPLES]
@@ -182,8 +179,7 @@ class ServedRun:
                     label = tuple(_labels(subgraphs, place))
                     turns.append((seen[label], place))
                     seen[label] += 1
-                chosen = [place for _, place in sorted(turns)[:_EXAMPLES]]
-                return [self._described(place) | {"split": split} for place in chosen]
+                return [self._described(place) | {"split": split} for _, place in sorted(turns)[:_EXAMPLES]]
         return []
 
     def _described(self, place: int) -> dict[str, Any]:
@@ -208,12 +204,7 @@ class ServedRun:
         options: PredictOptions,
         scores: NDArray[np.float32] | None = None,
     ) -> dict[str, Any]:
-        """Labels and probabilities, or values, from the scores of the subgraphs, if these are known.
-
-        Args:
-            given: the nodes as they were written, for records.
-            dropped: those of them that are not in the graph.
-        """
+        """Labels and probabilities, or values; ``given`` are the nodes as they were written, for records."""
         spec = self.predictor.spec
         scores = self.predictor.probabilities(subgraphs) if scores is None else scores
         if self.drift is not None:
@@ -308,25 +299,26 @@ def open_runs(
     graph: Path | None = None,
     record: Path | None = None,
 ) -> dict[str, ServedRun]:
-    """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph.
+    """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph."""
 
-    Args:
-        given: folders of runs, or files that ``subgnn export`` wrote.
-        data: the dataset of all of them; by default each run's own.
-        graph: another graph for all of them to answer on.
-        record: a file to append a line about each prediction and explanation to.
-    """
-    read = cache(_read)
+    @cache
+    def read(source: Path) -> Dataset:
+        dataset = read_dataset(source)
+        return replace(dataset, graph=dataset.graph.undirected())
+
+    def predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
+        graph = graph if graph.names is None else replace(graph, names=graph.names.readable())
+        return InterruptiblePredictor(checkpoint, graph, cached_numbers=_CACHED_NUMBERS, **options)
+
     indexes: dict[int, NodeIndex] = {}
     found: dict[str, ServedRun] = {}
     for name, run in named_runs(given):
-        opened = open_run(run, data, graph=graph, read=read, predictor=_predictor)
+        opened = open_run(run, data, graph=graph, read=read, predictor=predictor)
         if opened.match is not None:
             log("another graph", run=name, differs="; ".join(opened.match.lines))
-        graph_of_run = opened.predictor.graph
-        shared = id(graph_of_run.offsets)
+        shared = id(opened.predictor.graph.offsets)
         if shared not in indexes:
-            indexes[shared] = NodeIndex(graph_of_run)
+            indexes[shared] = NodeIndex(opened.predictor.graph)
         found[name] = ServedRun(
             name=name,
             predictor=opened.predictor,
@@ -342,14 +334,3 @@ def open_runs(
             records=None if record is None else Records(record, run, opened.predictor, graph=graph),
         )
     return found
-
-
-def _read(source: Path) -> Dataset:
-    """A dataset with its graph as predictors need it."""
-    dataset = read_dataset(source)
-    return replace(dataset, graph=dataset.graph.undirected())
-
-
-def _predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
-    graph = graph if graph.names is None else replace(graph, names=graph.names.readable())
-    return InterruptiblePredictor(checkpoint, graph, cached_numbers=_CACHED_NUMBERS, **options)

@@ -61,14 +61,9 @@ def read_token(file: Path | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """Who may send requests to an address.
+    """Who may send requests to ``host``; ``names`` are further host names to accept.
 
     Starlette's TrustedHostMiddleware is not used: it answers with plain text, and checks neither origins nor tokens.
-
-    Args:
-        host: the address that the server listens on.
-        token: the token that requests must carry; None only on loopback.
-        names: further host names to accept.
     """
 
     host: str = "127.0.0.1"

@@ -88,12 +88,7 @@ def answer_table(
     *,
     excel_safe: bool = False,
 ) -> tuple[bytes, int]:
-    """The predictions for a table, encoded, and how many there are.
-
-    Args:
-        upload: name and content of the table.
-        reading: makes the options, and refuses an unknown encoding.
-    """
+    """The predictions for a table, of which ``upload`` is name and content, encoded, and how many there are."""
     notes: list[str] = []
     _check_upload(upload[1], limits)
     query = _read(run.predictor, *upload, reading, notes)
