@@ -11,13 +11,7 @@ import torch
 
 from subgnn import SubgraphSet
 from subgnn.data.strings import Strings
-from subgnn.metrics.significance import (
-    ScoreTerms,
-    headline_interval,
-    lead_interval,
-    score_terms,
-    swap_test,
-)
+from subgnn.metrics.significance import ScoreTerms, headline_interval, lead_interval, score_terms, swap_test
 from subgnn.task import task_of
 
 

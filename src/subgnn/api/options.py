@@ -105,8 +105,7 @@ Aliases = Annotated[
     _option("Further names of nodes: a column of aliases, with | between several, and one of names.", "TABLE"),
 ]
 UnknownNodes = Annotated[
-    Literal["error", "drop"],
-    _option("Nodes of subgraphs that are not in the graph: refuse them, or leave them out."),
+    Literal["error", "drop"], _option("Nodes of subgraphs that are not in the graph: refuse them, or leave them out.")
 ]
 
 

@@ -157,12 +157,7 @@ class Run:
         return KnownSubgraphs(self.predictor, self._opened.subgraphs)
 
     def explain(
-        self,
-        subgraphs: Subgraphs,
-        *,
-        max_nodes: int = 500,
-        max_anchors: int = 100,
-        unknown: Unknown = "error",
+        self, subgraphs: Subgraphs, *, max_nodes: int = 500, max_anchors: int = 100, unknown: Unknown = "error"
     ) -> list[Explanation]:
         """Contributions of nodes, components, channels and anchors to the prediction of each subgraph.
 

@@ -163,8 +163,7 @@ def search_subgraphs(
     out: TableFile = STANDARD_STREAM,
     top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
     by: Annotated[
-        Literal["place", "nodes", "class"],
-        Option(help="Same part of the graph, shared nodes, or the run's vectors."),
+        Literal["place", "nodes", "class"], Option(help="Same part of the graph, shared nodes, or the run's vectors.")
     ] = "place",
     distance: Annotated[
         Literal["centred", "cosine", "euclidean"] | None,

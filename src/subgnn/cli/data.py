@@ -59,11 +59,7 @@ def list_datasets(json: JsonFlag = False) -> None:
 
 @with_options(DataOptions)
 def describe_dataset(
-    *,
-    path: DatasetFiles,
-    split: SplitName = "stored",
-    files: DataOptions,
-    json: JsonFlag = False,
+    *, path: DatasetFiles, split: SplitName = "stored", files: DataOptions, json: JsonFlag = False
 ) -> None:
     """Print the paper's two property tables for a dataset.
 

@@ -387,12 +387,7 @@ async def table(
     columns = Columns(subgraph=subgraph_column, node=node_column)
     reading = partial(ReadOptions, columns=columns, encoding=encoding, unknown=unknown)
     wanted = PredictOptions(
-        top=top,
-        coverage=coverage,
-        coverage_by_class=coverage_by_class,
-        min_known=min_known,
-        sort=sort,
-        members=members,
+        top=top, coverage=coverage, coverage_by_class=coverage_by_class, min_known=min_known, sort=sort, members=members
     )
     form = format or accepted_format(request.headers.get("accept", ""))
 
