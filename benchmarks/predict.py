@@ -54,9 +54,12 @@ def measure(run: Path, count: int, outputs: Path) -> dict[str, float]:
 
 def cold_start(run: Path) -> float:
     """CPU seconds of ``subgnn predict`` for one subgraph."""
+    from subgnn.inference.open import open_run
+    from subgnn.inference.predictor import names_of
+
     with tempfile.TemporaryDirectory() as folder:
         one = Path(folder) / "one.txt"
-        one.write_text("1 2 3\n")
+        one.write_text(" ".join(names_of(open_run(run).predictor.graph, (1, 2, 3))) + "\n")
         words = [sys.executable, "-m", "subgnn", "predict", str(run), "--subgraphs", str(one), "--out"]
         before = os.times()
         subprocess.run([*words, str(Path(folder) / "out.csv")], check=True, capture_output=True)

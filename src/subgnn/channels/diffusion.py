@@ -138,7 +138,8 @@ def diffuse(walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgre
     graph, series = walks.graph, coefficients(damping)
     found = np.empty((len(sets), graph.num_nodes), np.float32)
     inverse = (1 / walks.chance(damping)).astype(np.float32)
-    for part in pieces(len(sets), step=COLUMNS, most=COLUMNS, what="diffusion", on_progress=on_progress):
+    columns = COLUMNS if graph.num_nodes > EXACT_NODES else 2 * COLUMNS
+    for part in pieces(len(sets), step=columns, most=columns, what="diffusion", on_progress=on_progress):
         some = sets.take(np.arange(part.start, part.stop))
         start = np.zeros((graph.num_nodes, len(some)), np.float32)
         if graph.directed:

@@ -54,8 +54,8 @@ from subgnn.models.kernel_machines.rows import (
     PRODUCT_ROWS,
     Piece,
     Rows,
-    multiply,
     shared_pieces,
+    subgraph_blocks,
     view_of,
 )
 from subgnn.models.kernel_machines.views import (
@@ -315,6 +315,10 @@ class ViewSource(HostSource):
     def batch(self, rows: NDArray[np.int64]) -> tuple[ViewSource, NDArray[np.int64]]:
         return self, rows
 
+    def some(self, rows: NDArray[np.int64]) -> ViewSource:
+        """Some of the subgraphs, by themselves."""
+        return ViewSource(self.graph, self.nodes.take(rows), self.settings)
+
     def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
         if damping not in self._views:
             settings = replace(self.settings, damping=damping)
@@ -393,28 +397,41 @@ class KernelNetwork(nn.Module):
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         source, rows = batch
-        if self.known is None:
-            return self.bias.expand(len(rows), -1)
-        other, places = self.known
-        damping = self.settings.damping
-        views, known = source.views(damping), other.views(damping)
+        found = np.zeros((len(rows), len(self.bias)))
+        if self.known is not None:
+            own = self.known[0] is source
+            every = [np.arange(len(rows))]
+            if not own and times_of(source.nodes) is None:
+                source, rows = source.some(rows), np.arange(len(rows))
+                every = list(subgraph_blocks(source.nodes, source.graph, self.settings))
+            for block in every:
+                part = (source, rows) if own else (source.some(block), np.arange(len(block)))
+                # Weights are large and of both signs: their sum would have few digits in single precision.
+                found[block] = self._kernel(*part, *self.known) @ self.weight.cpu().numpy()
+        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
+
+    forward = embed
+
+    def _kernel(self, source: ViewSource, rows: NDArray[np.int64], other: ViewSource, places: Any) -> Floats:
+        """K (n, m) of subgraphs with the landmarks, which are some of the others."""
+        if other is not source and not isinstance(places, slice):
+            other, places = other.some(places), slice(None)
+        views, known = source.views(self.settings.damping), other.views(self.settings.damping)
         compared = [name for name in views if name != TOPOLOGY]
+        with_mean, lengths = self.with_mean.cpu().numpy(), self.lengths.cpu().numpy()
         if other is source:
             products = [views[name].products(rows, places) for name in compared]
         else:
-            products = [multiply(views[name].chosen(rows), known[name].chosen(places)) for name in compared]
+            products = [
+                known[name].products_with(views[name].values, of_mean)
+                for name, of_mean in zip(compared, with_mean, strict=True)
+            ]
         standard, statistics = None, None
         if self.statistics:
             standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
             statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
-        with_mean, lengths = self.with_mean.cpu().numpy(), self.lengths.cpu().numpy()
         reference = Reference(self.settings.kernel, with_mean, lengths, standard, shares=_shares(self.settings))
-        kernel = reference(products, [views[name].squared[rows] for name in compared], statistics)
-        # Weights are large and of both signs: their sum would have few digits in single precision.
-        found = kernel @ self.weight.cpu().numpy()
-        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
-
-    forward = embed
+        return reference(products, [views[name].squared[rows] for name in compared], statistics)
 
 
 def _num_landmarks(count: int) -> int:

@@ -10,7 +10,7 @@ and are needed whenever the model is opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, cast
@@ -24,6 +24,7 @@ from subgnn.channels.topology import LARGE, graph_cores, subgraph_statistics
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, MemoryLimitError
+from subgnn.kernels.products import inner_products
 from subgnn.models.kernel_machines.newton import row_blocks
 from subgnn.models.kernel_machines.shared import SHARED
 from subgnn.models.kernel_machines.views import (
@@ -48,6 +49,7 @@ _FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
 _COLUMNS_AT_A_TIME = 4096
 _DENSE_IS_FASTER = 200.0  # times, for each number: measured on bags and one-hop views
 _PART = 512  # subgraphs
+_BLOCK, _SPARSE_BLOCK = (32, 256), 1024  # subgraphs
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 Transform = Callable[[Matrix, slice], Matrix]
@@ -103,6 +105,25 @@ class Rows:
     def prepare(self, *, products: bool) -> None:
         """Compute what fits share: inner products, or what the view is computed from."""
         _ = self._products if products and self._count <= PRODUCT_ROWS else self._base
+
+    def products_with(self, rows: Matrix, with_mean: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Inner products (k, n) of other rows with all of these, whose inner products with their mean are given (n,).
+
+        Those of dense rows are functions of the two rows alone. They are computed as (v - m) . w + m . w, so that the
+        rounding of single precision is beside what rows differ in.
+        """
+        if scipy.sparse.issparse(self.values):
+            found: NDArray[np.float64] = (rows @ self._turned).toarray()
+            return found
+        return inner_products(rows - self._mean, self.values) + with_mean
+
+    @cached_property
+    def _turned(self) -> scipy.sparse.csr_array:
+        return self.values.T.astype(np.float64).tocsr()
+
+    @cached_property
+    def _mean(self) -> NDArray[np.float32]:
+        return np.asarray(self.values.mean(axis=0, dtype=np.float64), np.float32)
 
     @cached_property
     def _products(self) -> NDArray[np.float64]:
@@ -163,6 +184,16 @@ def used_columns(rows: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, 
     index = np.cumsum(used, dtype=np.int32) - 1
     shape = rows.shape[0], len(places)
     return scipy.sparse.csr_array((rows.data, index[rows.indices], rows.indptr), shape=shape), places
+
+
+def subgraph_blocks(nodes: Ragged, graph: Graph, settings: DiffusionSettings) -> Iterator[NDArray[np.int64]]:
+    """Consecutive subgraphs whose views are computed at once: few where these are dense, so that they stay in caches.
+
+    What a block of sparse ones costs grows with the graph.
+    """
+    step = int(np.clip(_FEW_NUMBERS // max(1, graph.num_nodes), *_BLOCK)) // 32 * 32
+    step = step if settings.algorithm == "exact" else _SPARSE_BLOCK
+    return (np.arange(begin, min(begin + step, len(nodes))) for begin in range(0, len(nodes), step))
 
 
 def column_blocks(width: int) -> list[slice]:

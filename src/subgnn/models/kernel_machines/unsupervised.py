@@ -45,7 +45,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
-from subgnn.models.kernel_machines.rows import Rows, multiply, view_of
+from subgnn.models.kernel_machines.rows import Rows, subgraph_blocks, view_of
 from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
     VIEWS,
@@ -62,8 +62,6 @@ from subgnn.ragged import Ragged
 REFERENCES = 2048
 """Training subgraphs that others are compared with; of more, as many are drawn."""
 _EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
-_BLOCK_NUMBERS, _BLOCKS = 2**22, (32, 256)  # pairs of a subgraph and a node whose exact views are computed at once
-_SPARSE_BLOCK = 1024  # subgraphs: what a block costs grows with the graph
 _SHARPNESS = 3.0  # of the Gaussian kernel
 _STATISTIC = 0.05  # a deviation of a statistic, beside rows of length one: distances are to see both
 _FARTHEST = 4.0  # deviations
@@ -136,13 +134,12 @@ class VectorSpace:
         """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
         known = reference_views(graph, self.references, self.settings)
         found = np.zeros((len(nodes), self.width), np.float32)
-        exact = self.settings.algorithm == "exact"
-        step = int(np.clip(_BLOCK_NUMBERS // max(1, graph.num_nodes), *_BLOCKS)) if exact else _SPARSE_BLOCK
-        for begin in range(0, len(nodes), step):
-            some = nodes.take(np.arange(begin, min(len(nodes), begin + step)))
-            rows = found[begin : begin + step]
+        for block in subgraph_blocks(nodes, graph, self.settings):
+            some, rows = nodes.take(block), found[block[0] : block[-1] + 1]
             views = [view_of(graph, some, view, self.settings) for view in self.settings.views]
-            products = [multiply(a.values, b.values) for a, b in zip(views, known, strict=True)]
+            products = [
+                b.products_with(a.values, c) for a, b, c in zip(views, known, self.kernel.with_mean, strict=True)
+            ]
             kernel = self.kernel(products, [view.squared for view in views], None)
             statistics = self.standard(subgraph_statistics(graph, some))
             rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)

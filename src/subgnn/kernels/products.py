@@ -1,0 +1,56 @@
+"""Inner products of dense rows, each a function of its two rows alone.
+
+The bits of a product by a BLAS depend on how many rows are multiplied at once, and on the number of threads.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from subgnn.kernels.arrays import Array, compiled_parallel, frozen
+
+_SIDE, _COLUMNS = 4, 1024  # rows and others in a tile; columns after which sums go on in double precision
+
+
+def inner_products(rows: Array, others: Array) -> Array:
+    """Inner products (n, m) float64 of rows (n, N) and others (m, N), which are in single precision."""
+    whole = len(others) - len(others) % _SIDE
+    out = np.zeros((-(-len(rows) // _SIDE) * _SIDE, -(-len(others) // _SIDE) * _SIDE))
+    padded = _padded(rows)
+    _add_products(whole // _SIDE, padded, frozen(others[:whole], np.float32), out, 0)
+    if whole < len(others):
+        _add_products(1, padded, _padded(others[whole:]), out, whole)
+    return out[: len(rows), : len(others)]
+
+
+def _padded(rows: Array) -> Array:
+    """The rows, and zeros below them up to a whole number of tiles."""
+    missing = -len(rows) % _SIDE
+    return frozen(np.concatenate([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows, np.float32)
+
+
+@compiled_parallel
+def _add_products(begin: int, end: int, rows: Array, others: Array, out: Array, column: int) -> None:
+    for first in range(0, rows.shape[1], _COLUMNS):
+        last = min(first + _COLUMNS, rows.shape[1])
+        for j in range(_SIDE * begin, _SIDE * end, _SIDE):
+            for i in range(0, len(rows), _SIDE):
+                _add_tile(rows, i, others, j, first, last, out[i : i + _SIDE, column + j : column + j + _SIDE])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})  # type: ignore[untyped-decorator]
+def _add_tile(rows: Array, i: int, others: Array, j: int, first: int, last: int, out: Array) -> None:
+    """Add the products of four rows with four others over some columns; the sums are kept in registers."""
+    a, b, c, d = rows[i, first:last], rows[i + 1, first:last], rows[i + 2, first:last], rows[i + 3, first:last]
+    w, x, y, z = others[j, first:last], others[j + 1, first:last], others[j + 2, first:last], others[j + 3, first:last]
+    aw = ax = ay = az = bw = bx = by = bz = np.float32(0)
+    cw = cx = cy = cz = dw = dx = dy = dz = np.float32(0)
+    for k in range(last - first):
+        aw, ax, ay, az = aw + a[k] * w[k], ax + a[k] * x[k], ay + a[k] * y[k], az + a[k] * z[k]
+        bw, bx, by, bz = bw + b[k] * w[k], bx + b[k] * x[k], by + b[k] * y[k], bz + b[k] * z[k]
+        cw, cx, cy, cz = cw + c[k] * w[k], cx + c[k] * x[k], cy + c[k] * y[k], cz + c[k] * z[k]
+        dw, dx, dy, dz = dw + d[k] * w[k], dx + d[k] * x[k], dy + d[k] * y[k], dz + d[k] * z[k]
+    for row, sums in enumerate(((aw, ax, ay, az), (bw, bx, by, bz), (cw, cx, cy, cz), (dw, dx, dy, dz))):
+        for other in range(4):
+            out[row, other] += sums[other]
