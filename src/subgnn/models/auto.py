@@ -19,6 +19,7 @@ Which members there are, and how they are judged and weighted, is decided in tra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -80,7 +81,7 @@ class FittedAuto(FittedModel):
         found = []
         for name, part in self.parts.items():
             vectors = part.vectors(subgraphs).astype(np.float64)
-            lengths = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
             found.append(vectors * (np.sqrt(self.shares[name]) / np.where(lengths > 0, lengths, 1.0)))
         return np.concatenate(found, axis=1).astype(np.float32)
 
@@ -88,27 +89,19 @@ class FittedAuto(FittedModel):
         self, part: str, subgraphs: Ragged
     ) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
         """Ensemble outputs as a function of one member's outputs (k, outputs): a function for each subgraph."""
-        others = sum(
-            (
-                share * self._scores(name, self.parts[name].outputs(subgraphs))
-                for name, share in self.shares.items()
-                if name != part
-            ),
-            np.zeros((len(subgraphs), self.spec.num_outputs)),
-        )
+        others = np.zeros((len(subgraphs), self.spec.num_outputs))
+        for name in (name for name in self.shares if name != part):
+            others += self.shares[name] * self._scores(name, self.parts[name].outputs(subgraphs))
 
-        def from_part(rest: Scores) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-            return lambda outputs: self._combined(rest + self.shares[part] * self._scores(part, outputs))
+        def from_part(rest: Scores, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+            return self._combined(rest + self.shares[part] * self._scores(part, outputs))
 
-        return [from_part(rest) for rest in others]
+        return [partial(from_part, rest) for rest in others]
 
     def members_alone_and_left_out(
         self, subgraphs: Ragged
     ) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
-        """By member: its own outputs, and those of the others together, which share its weight (n, outputs) each.
-
-        Without the only member, outputs are 0.
-        """
+        """By member: its own outputs, and those of the others, which share its weight; 0 if there are none."""
         own = {name: part.outputs(subgraphs) for name, part in self.parts.items()}
         weighted = {name: self.shares[name] * self._scores(name, outputs) for name, outputs in own.items()}
         whole = sum(weighted.values(), np.zeros((len(subgraphs), self.spec.num_outputs)))

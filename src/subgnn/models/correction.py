@@ -27,18 +27,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.data.splits import draw_folds, whole_groups
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError
 from subgnn.models.examples import Examples, evaluate, outputs_of, validation_score
-from subgnn.models.interface import (
-    Candidate,
-    Solvable,
-    TrainableModel,
-    TrainingData,
-)
+from subgnn.models.interface import Candidate, Solvable, TrainableModel, TrainingData
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.progress import ignore
 from subgnn.task import TaskName, task_of
@@ -106,16 +100,11 @@ def _cross_fitted(
         without = replace(data, subgraphs=replace(train, splits=splits))
         (candidate, *_), examples = _unfitted(baseline, without, recipe)
         cast(Solvable, candidate.network).solve(examples)
-        outputs = outputs_of(candidate.network, examples.inputs, out, _BATCH).numpy()
-        found[out] = _in_units_of(chosen.standards, outputs, candidate.checkpoint.spec.standards)
+        found[out] = outputs_of(candidate.network, examples.inputs, out, _BATCH).numpy()
+        if (own := candidate.checkpoint.spec.standards.get("target")) is not None:
+            # Values were standardised by the folds that were fitted to.
+            found[out] = chosen.standards["target"](found[out] * own.deviation + own.mean)
     return found
-
-
-def _in_units_of(wanted: dict[str, Standard], outputs: NDArray[np.float32], own: dict[str, Standard]) -> NDArray[Any]:
-    """Values standardised by all training subgraphs, from those standardised by the folds that were fitted to."""
-    if "target" not in own:
-        return outputs
-    return wanted["target"](outputs * own["target"].deviation + own["target"].mean)
 
 
 def _unfitted(baseline: TrainableModel, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:

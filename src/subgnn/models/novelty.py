@@ -94,9 +94,9 @@ class Comparison:
 
     def distances(self, subgraphs: Ragged, *, to_others: bool = False) -> NDArray[np.float64]:
         """The distance of each from the nearest reference (n,); ``to_others``: of each reference from the others."""
-        found = np.ones(len(subgraphs))
-        for begin in range(0, len(subgraphs), _BLOCK):
-            some = np.arange(begin, min(begin + _BLOCK, len(subgraphs)))
+        found, every = np.ones(len(subgraphs)), np.arange(len(subgraphs))
+        for begin in range(0, len(every), _BLOCK):
+            some = every[begin : begin + _BLOCK]
             cosines = self.cosines(subgraphs.take(some))
             if to_others:
                 cosines[some - begin, some] = -1.0 if len(subgraphs) > 1 else 0.0
@@ -113,14 +113,12 @@ class Comparison:
         narrow = scipy.sparse.csr_array((rows.data[shared], places[shared], kept), shape=shape)
         own, of_mean = narrow @ self._mean, self._mean @ self._mean
         products = (narrow @ self._references).toarray() - own[:, None] - self._with_mean + of_mean
-        cosines: NDArray[np.float64] = products * self._inverse_lengths(own)[:, None] * self._inverse
-        return cosines
+        return np.asarray(products * self._inverse_lengths(own)[:, None] * self._inverse)
 
     def _inverse_lengths(self, with_mean: NDArray[Any]) -> NDArray[np.float64]:
         """1 / |v - m| of rows of length one, from v . m; 0 for what is rounding."""
         squared = np.asarray(1 - 2 * with_mean + self._mean @ self._mean)
-        found: NDArray[np.float64] = np.where(squared > _ROUNDING, 1 / np.sqrt(squared.clip(_ROUNDING)), 0.0)
-        return found
+        return np.where(squared > _ROUNDING, 1 / np.sqrt(squared.clip(_ROUNDING)), 0.0)
 
 
 def spread_entries(graph: Graph, subgraphs: Ragged) -> int:
@@ -130,26 +128,20 @@ def spread_entries(graph: Graph, subgraphs: Ragged) -> int:
 
 def _entries(graph: Graph, subgraphs: Ragged) -> NDArray[np.int64]:
     """How many numbers of a row each member accounts for."""
-    degrees = _degrees(graph, subgraphs.values)
-    return 1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0)
-
-
-def _degrees(graph: Graph, nodes: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers of neighbours, without a look at the rest of the graph."""
-    return np.asarray(graph.offsets[nodes + 1] - graph.offsets[nodes])
+    degrees = graph.offsets[subgraphs.values + 1] - graph.offsets[subgraphs.values]
+    return np.asarray(1 + np.where(degrees <= _MOST_NEIGHBOURS, degrees, 0))
 
 
 def _unit_rows(graph: Graph, subgraphs: Ragged) -> scipy.sparse.csr_array:
     """The bags of subgraphs, spread one hop, of length one (n, N)."""
-    degrees = _degrees(graph, subgraphs.values)
-    spreads = np.flatnonzero((degrees > 0) & (degrees <= _MOST_NEIGHBOURS))
+    spread = _entries(graph, subgraphs) - 1  # the neighbours of a node that spreads
+    spreads = np.flatnonzero(spread)
     near = Ragged(graph.neighbors, graph.offsets).take(subgraphs.values[spreads])
     owner = subgraphs.row_ids
     rows = np.concatenate([owner, owner[spreads][near.row_ids]])
     columns = np.concatenate([subgraphs.values, near.values])
-    values = np.concatenate([np.ones(len(owner)), (1 / degrees[spreads])[near.row_ids]])
+    values = np.concatenate([np.ones(len(owner)), (1 / spread[spreads])[near.row_ids]])
     found = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(subgraphs), graph.num_nodes))
     found.sum_duplicates()
-    lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(subgraphs)), np.diff(found.indptr)), found.data**2))
-    found.data /= np.repeat(lengths, np.diff(found.indptr))
+    found.data /= np.repeat(scipy.sparse.linalg.norm(found, axis=1), np.diff(found.indptr))
     return found

@@ -20,10 +20,9 @@ from subgnn.models.auto import AutoModel
 from subgnn.models.baselines.bag import BagModel
 from subgnn.models.baselines.constant import ConstantModel
 from subgnn.models.baselines.enrichment import EnrichmentModel
-from subgnn.models.baselines.meta_node import MetaNodeModel
+from subgnn.models.baselines.known_subgraphs import MetaNodeModel, Sub2VecModel
 from subgnn.models.baselines.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.baselines.profiles import ProfileModel
-from subgnn.models.baselines.sub2vec import Sub2VecModel
 from subgnn.models.baselines.topology import TopologyModel
 from subgnn.models.correction import fit_baseline
 from subgnn.models.interface import (

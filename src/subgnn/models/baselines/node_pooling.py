@@ -122,26 +122,25 @@ class GraphClassifier(HeadedNetwork):
 
 
 class NodePooling(TensorModel):
-    """A model with a table of embeddings of the nodes that subgraphs have; it grows in prediction."""
+    """A model with a table of embeddings of the nodes that subgraphs have; it grows in prediction.
 
+    ``takes_edges``: the network takes the edges among the nodes of each subgraph.
+    """
+
+    takes_edges = False
     on_new_graph = "the vector of a new node is the mean of its neighbours' vectors"
     trains_on_many_devices = True
     settings: tuple[type[MethodSettings], ...] = (PaperBaselineSettings,)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes``, sorted, and ``table``, their embeddings."""
-        nodes = np.unique(data.subgraphs.nodes.values)
-        number = data.graph.num_nodes
+        nodes, number = np.unique(data.subgraphs.nodes.values), data.graph.num_nodes
         table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
         return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
-        return NodeSets(Ragged(places, nodes.offsets), self.edges(graph, nodes))
-
-    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
-        """The edges among the nodes of each subgraph; None if the network does not take them."""
-        return None
+        return NodeSets(Ragged(places, nodes.offsets), induced_graphs(graph, nodes) if self.takes_edges else None)
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they would have started from."""
@@ -196,9 +195,7 @@ class GraphClassificationModel(NodePooling):
     """GC."""
 
     extra = "paper"
-
-    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs:
-        return induced_graphs(graph, nodes)
+    takes_edges = True
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
         spec, weights = checkpoint.spec, checkpoint.weights

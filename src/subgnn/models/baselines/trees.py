@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,14 +31,8 @@ from subgnn.models.spec import Weights
 from subgnn.task import Task, TaskName, task_of
 
 _BOOSTING = MappingProxyType(
-    {
-        "max_iter": 100,
-        "learning_rate": 0.05,
-        "max_leaf_nodes": 8,
-        "min_samples_leaf": 5,
-        "max_features": 0.5,
-        "early_stopping": False,
-    }
+    {"max_iter": 100, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 5, "max_features": 0.5}
+    | {"early_stopping": False}
 )
 _SMALLEST = 1e-6  # no probability below it, so that losses stay finite
 _NEVER = -1e4  # the score of a class that the training split does not have
@@ -120,8 +114,7 @@ class Trees:
             yield "its trees have a node, a column or a feature that is not there"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tree:
+class _Tree(NamedTuple):
     """One tree; children are numbered within it, and -1 for leaves."""
 
     feature: NDArray[Any]
@@ -192,36 +185,29 @@ def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> I
         value = tree.value[:, 0] / len(grown.estimators_)
         if task.has_classes:
             value = value / tree.value[:, 0].sum(axis=1, keepdims=True)
+        wide = value[:, -1:]  # of a label, the probability that it is there
         if task.one_class:
             wide = np.zeros((len(value), outputs))
             wide[:, columns] = value
-            yield _tree(tree, wide, 0)
-        else:  # of a label, the probability that it is there
-            yield _tree(tree, value[:, -1:], columns[0])
-
-
-def _tree(tree: Any, value: NDArray[np.float64], column: int) -> _Tree:
-    return _Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, value, column)
+        column = 0 if task.one_class else columns[0]
+        yield _Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, wide, column)
 
 
 def _joined(trees: list[_Tree], start: NDArray[np.float64], *, single: bool) -> Trees:
     """Trees laid end to end."""
-    lengths = [len(tree.feature) for tree in trees]
-    root = np.cumsum([0, *lengths])[:-1]
+    root = np.cumsum([0, *(len(tree.feature) for tree in trees)])[:-1]
     width = trees[0].value.shape[1] if trees else 1
 
     def end_to_end(arrays: list[NDArray[Any]], dtype: Any, *shape: int) -> NDArray[Any]:
         return np.concatenate([np.empty((0, *shape), dtype), *arrays]).astype(dtype)
 
     leaf = end_to_end([tree.left < 0 for tree in trees], bool)
-    sides = [
-        end_to_end([begin + getattr(tree, side) for begin, tree in zip(root, trees, strict=True)], np.int32)
-        for side in ("left", "right")
-    ]
+    pairs = [begin + np.stack([tree.left, tree.right], axis=1) for begin, tree in zip(root, trees, strict=True)]
+    child = np.where(leaf[:, None], np.arange(len(leaf))[:, None], end_to_end(pairs, np.int32, 2))
     return Trees(
         feature=np.where(leaf, -1, end_to_end([tree.feature for tree in trees], np.int32)).astype(np.int32),
         threshold=np.where(leaf, 0.0, end_to_end([tree.threshold for tree in trees], np.float64)),
-        child=np.where(leaf[:, None], np.arange(len(leaf))[:, None], np.stack(sides, axis=1)).astype(np.int32),
+        child=child.astype(np.int32),
         value=end_to_end([tree.value for tree in trees], np.float64, width),
         root=root.astype(np.int32),
         column=np.array([tree.column for tree in trees], np.int32),

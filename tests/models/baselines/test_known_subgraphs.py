@@ -1,17 +1,67 @@
-"""Walks inside subgraphs, the documents made of them, and their vectors."""
+"""Models with a vector for each known subgraph: meta nodes and link prediction; walks inside subgraphs and doc2vec."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 import pytest
+import torch
 
 from subgnn import Ragged
+from subgnn.errors import UserError
 from subgnn.models.baselines.induced_graphs import induced_graphs
-from subgnn.models.baselines.sub2vec import degree_bins, document_vectors, documents, inside_walks
+from subgnn.models.baselines.known_subgraphs import (
+    LinkEncoder,
+    degree_bins,
+    distinct,
+    document_vectors,
+    documents,
+    inside_walks,
+    link_vectors,
+    with_meta_nodes,
+)
 from tests.models.examples import two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_meta_node_joins_exactly_its_nodes(seed):
+    graph, rows = random_graph(seed), random_subgraphs(seed)
+    joined = nx.Graph()
+    joined.add_edges_from(zip(*with_meta_nodes(graph, rows).tolist(), strict=True))
+    assert len(distinct(Ragged.from_rows([*rows, rows[0]]))) == len(distinct(rows))
+    for s, row in enumerate(rows):
+        assert set(joined[graph.num_nodes + s]) == set(row.tolist())
+    below = joined.subgraph(range(graph.num_nodes))
+    assert {frozenset(e) for e in below.edges} == {frozenset(e) for e in zip(*graph.edges()[:2], strict=True)}
+
+
+@pytest.mark.parametrize("attention", [False, True])
+def test_links_are_learned(attention):
+    edges = np.array([(c * 8 + i, c * 8 + j) for c in range(2) for i in range(8) for j in range(i)]).T
+    found = link_vectors(edges, 16, dim=8, attention=attention, key=0, device=CPU).numpy()
+    scores = found @ found.T
+    within = np.kron(np.eye(2), np.ones((8, 8))).astype(bool)
+    assert scores[within].mean() > 0 > scores[~within].mean()
+    again = link_vectors(edges, 16, dim=8, attention=attention, key=0, device=CPU).numpy()
+    np.testing.assert_array_equal(found, again)
+
+
+def test_few_edges_and_a_sample_of_them_will_do(monkeypatch):
+    monkeypatch.setattr("subgnn.models.baselines.known_subgraphs._EDGES", 1)
+    found = link_vectors(np.array([[0, 1, 2], [1, 2, 3]]), 5, dim=4, attention=False, key=0, device=CPU)
+    assert found.shape == (5, 4)
+    assert torch.isfinite(found).all()
+
+
+def test_four_heads_need_a_width_they_can_share():
+    with pytest.raises(UserError, match=r"mn-gat: embeddings\.dim is 6; accepted: a multiple of 4"):
+        LinkEncoder(3, 6, attention=True)
+
 
 ROWS = Ragged.from_rows([[0, 1, 2], [3, 4, 5], [2, 3, 7], [7], [0, 4]])
 
@@ -64,7 +114,7 @@ def test_a_subgraph_walks_the_same_in_any_company():
 
 def test_doc2vec_repeats_and_tells_documents_apart(monkeypatch):
     texts = [[["a", "b"] * 10]] * 6 + [[["c", "d"] * 10]] * 6
-    monkeypatch.setattr("subgnn.models.baselines.sub2vec._EPOCHS", 60)
+    monkeypatch.setattr("subgnn.models.baselines.known_subgraphs._EPOCHS", 60)
     found = document_vectors(texts, 8, seed=1)
     np.testing.assert_array_equal(found, document_vectors(texts, 8, seed=1))
     assert not np.array_equal(found, document_vectors(texts, 8, seed=2))
