@@ -185,7 +185,7 @@ def test_nothing_is_left_of_a_failure(tmp_path, monkeypatch, failure):
     def fail(*_):
         raise failure
 
-    monkeypatch.setattr("subgnn.data.formats.folder._written_card", fail)
+    monkeypatch.setattr("subgnn.data.formats.folder._subgraph_rows", fail)
     target = write_files(tmp_path / "x", {"mine.txt": "precious"})
     with pytest.raises(DataError if failure is OSError else failure):
         write_folder(whole_dataset(), target, overwrite=True)

@@ -39,9 +39,23 @@ def write_croissant(dataset: Dataset, folder: Path) -> None:
     files = sorted(path for path in folder.iterdir() if path.name != CROISSANT)
     edges = next(path.name for path in files if path.name.removesuffix(".gz") == EDGES)
     card, graph = dataset.card, dataset.graph
-    records = [_edges(edges, weighted=graph.weights is not None), _subgraphs(dataset)]
+    ends = [
+        _field("edges/source", _INTEGER, edges, regex=r"^(\d+)\s"),
+        _field("edges/target", _INTEGER, edges, regex=r"^\d+\s+(\d+)"),
+    ]
+    if graph.weights is not None:
+        ends.append(_field("edges/weight", _FLOAT, edges, regex=r"^\d+\s+\d+\s+(\S+)"))
+    rows = [
+        _field("subgraphs/nodes", _INTEGER, SUBGRAPHS, regex=r"^([^\t]*)", separator="-") | {"repeated": True},
+        _field("subgraphs/label", _TEXT, SUBGRAPHS, regex=r"^[^\t]*\t([^\t]*)"),
+        _field("subgraphs/split", _TEXT, SUBGRAPHS, regex=r"^[^\t]*\t[^\t]*\t(\w+)"),
+    ]
+    about = f"Groups of nodes with their labels and splits; {dataset.subgraphs.task}"
+    records = [_records("edges", "Pairs of nodes, numbered from 0", ends), _records("subgraphs", about, rows)]
     if graph.names is not None:
-        records.append(_nodes(list(graph.names.columns)))
+        names = [_field(f"nodes/{name}", _TEXT, NODES, column=name) for name in graph.names.columns]
+        fields = [_field("nodes/id", _INTEGER, NODES, column="id"), *names]
+        records.append(_records("nodes", "Names and attributes of nodes", fields))
     source = str(card.get("source", ""))
     optional = {"license": card.get("licence"), "url": source if source.startswith("http") else ""}
     content = {
@@ -49,9 +63,7 @@ def write_croissant(dataset: Dataset, folder: Path) -> None:
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": re.sub(r"[^\w.-]+", "_", dataset.name, flags=re.ASCII) or "dataset",
-        "description": str(
-            card.get("note") or f"A graph and labelled subgraphs of it; {task_line(dataset.subgraphs)}."
-        ),
+        "description": str(card.get("note") or f"A graph and subgraphs of it; {task_line(dataset.subgraphs)}."),
         **{key: str(value) for key, value in optional.items() if value},
         "distribution": [_file(path) for path in files],
         "recordSet": records,
@@ -73,42 +85,13 @@ def _file(path: Path) -> dict[str, Any]:
     }
 
 
-def _edges(file: str, *, weighted: bool) -> dict[str, Any]:
-    fields = [
-        _field("edges/source", _INTEGER, file, regex=r"^(\d+)\s"),
-        _field("edges/target", _INTEGER, file, regex=r"^\d+\s+(\d+)"),
-    ]
-    if weighted:
-        fields.append(_field("edges/weight", _FLOAT, file, regex=r"^\d+\s+\d+\s+(\S+)"))
-    return _records("edges", "Pairs of nodes, numbered from 0", fields)
-
-
-def _subgraphs(dataset: Dataset) -> dict[str, Any]:
-    nodes = _field("subgraphs/nodes", _INTEGER, SUBGRAPHS, regex=r"^([^\t]*)", separator="-")
-    fields = [
-        nodes | {"repeated": True},
-        _field("subgraphs/label", _TEXT, SUBGRAPHS, regex=r"^[^\t]*\t([^\t]*)"),
-        _field("subgraphs/split", _TEXT, SUBGRAPHS, regex=r"^[^\t]*\t[^\t]*\t(\w+)"),
-    ]
-    return _records("subgraphs", f"Groups of nodes with their labels and splits; {dataset.subgraphs.task}", fields)
-
-
-def _nodes(columns: list[str]) -> dict[str, Any]:
-    fields = [
-        _field(f"nodes/{name}", _INTEGER if name == "id" else _TEXT, NODES, column=name) for name in ("id", *columns)
-    ]
-    return _records("nodes", "Names and attributes of nodes", fields)
-
-
 def _records(name: str, description: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"@type": "cr:RecordSet", "@id": name, "name": name, "description": description, "field": fields}
 
 
 def _field(name: str, kind: str, file: str, *, column: str = "", **transforms: str) -> dict[str, Any]:
-    source: dict[str, Any] = {
-        "fileObject": {"@id": file},
-        "extract": {"column": column} if column else {"fileProperty": "lines"},
-    }
+    extract = {"column": column} if column else {"fileProperty": "lines"}
+    source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": extract}
     if transforms:
         source["transform"] = [{key: value} for key, value in transforms.items()]
     return {"@type": "cr:Field", "@id": name, "name": name, "dataType": kind, "source": source}

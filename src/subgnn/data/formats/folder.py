@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,8 +96,7 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
     if len(set(titles)) < len(titles):
         problems.error(f"{path}:1", "two columns have the same name", "name each column differently")
         return None
-    empty: list[str] = []
-    table = [rows.get(node, empty) for node in range(count)]
+    table = [rows.get(node, []) for node in range(count)]
     columns = {title: Strings.of(row[i] if i < len(row) else "" for row in table) for i, title in enumerate(titles)}
     return NodeNames(columns, primary="name" if "name" in columns else titles[0])
 
@@ -183,8 +183,7 @@ class _FolderReader:
             where = str(folder / EDGES if folder.is_dir() else folder)
             problems.error(where, what, f"a dataset folder holds {EDGES} and {SUBGRAPHS}")
             return None
-        self.edge_path, before = path, problems.num_errors
-        file = path, self.id_base
+        self.edge_path, before, file = path, problems.num_errors, (path, self.id_base)
         edges: EdgeList | EdgeStore | None = self._collect(
             lambda: read_edge_list(*file, problems) if staging is None else stage_edge_list(*file, problems, staging)
         )
@@ -308,7 +307,16 @@ def write_folder(
             labels.
     """
     _check_writable(dataset)
-    subgraphs, graph = dataset.subgraphs, dataset.graph
+    subgraphs, graph, labels = dataset.subgraphs, dataset.graph, label_card(dataset.subgraphs)
+    # The card states what the text files alone would not.
+    stale = {"id_base", "task", "label_separator"} - labels.keys()
+    card = {key: value for key, value in dataset.card.items() if key not in stale}
+    card |= {
+        "name": dataset.name,
+        "num_nodes": graph.num_nodes,
+        **labels,
+        **({"directed": True} if graph.directed else {}),
+    }
     with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
         _write_edges(temporary, graph, ".gz" if compress else "")
@@ -321,13 +329,12 @@ def write_folder(
                 columns.append(subgraphs.groups)
             _write_rows(temporary / SUBGRAPH_NAMES, zip(*columns, strict=True))
         if graph.names is not None:
-            titles = ("id", *graph.names.columns)
             rows = zip(map(str, range(graph.num_nodes)), *graph.names.columns.values(), strict=True)
-            _write_rows(temporary / NODES, (row for part in ([titles], rows) for row in part))
+            _write_rows(temporary / NODES, chain([("id", *graph.names.columns)], rows))
         if graph.features is not None:
             np.save(temporary / FEATURES, np.asarray(graph.features), allow_pickle=False)
-        card = json.dumps(_written_card(dataset), indent=2, ensure_ascii=False) + "\n"
-        (temporary / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
+        text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+        (temporary / CARD).write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _check_writable(dataset: Dataset) -> None:
@@ -361,15 +368,6 @@ def edge_attributes_bytes(folder: Path) -> int:
     return _BYTES_A_BYTE * sum(sizes)
 
 
-def _written_card(dataset: Dataset) -> dict[str, Any]:
-    """The card, with what the text files alone would not state."""
-    labels = label_card(dataset.subgraphs)
-    stale = {"id_base", "task", "label_separator"} - labels.keys()
-    card = {key: value for key, value in dataset.card.items() if key not in stale}
-    directed = {"directed": True} if dataset.graph.directed else {}
-    return card | {"name": dataset.name, "num_nodes": dataset.graph.num_nodes, **labels, **directed}
-
-
 def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
     """Write the edge list, and beside it a file of types and times, if there are any."""
     import pyarrow as pa
@@ -389,14 +387,14 @@ def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
                 csv.write_csv(pa.table(found), file, options)
 
 
-def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[tuple[str, ...]]:
-    times = None if subgraphs.times is None else subgraphs.times.tolist()
+def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[list[str]]:
+    times, absent = subgraphs.times, subgraphs.absent
     for i, nodes in enumerate(subgraphs.nodes):
         split = "" if subgraphs.splits is None else SPLITS[subgraphs.splits[i]]
-        time = "" if times is None else repr(times[i])
-        row = "-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split, time
-        absent = None if subgraphs.absent is None else "-".join(map(str, subgraphs.absent[i].tolist()))
-        yield row[: 3 + (times is not None)] if absent is None else (*row, absent)
+        time = "" if times is None else repr(times[i].item())
+        row = ["-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split]
+        row += [] if times is None and absent is None else [time]
+        yield row if absent is None else [*row, "-".join(map(str, absent[i].tolist()))]
 
 
 def _write_rows(path: Path, rows: Iterable[Iterable[str]]) -> None:

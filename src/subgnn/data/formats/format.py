@@ -189,16 +189,18 @@ def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequ
     free = [title for title in titles if title not in taken]
     options = naming_options([free[i] if i < len(free) else "COLUMN" for i in range(len(roles))], roles)
     nouns = " and ".join(f"{_ROLES[role].noun}s" for role in roles)
-    shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
-    what = f"which column holds the {nouns}? its columns are {shown}"
+    what = f"which column holds the {nouns}? its columns are {_listed(titles)}"
     return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
+
+
+def _listed(titles: Sequence[str]) -> str:
+    return ", ".join(title[:40] for title in titles[:_SHOWN]) + ", ..." * (len(titles) > _SHOWN)
 
 
 def unused_columns(where: str, titles: Sequence[str], role: str = "") -> str:
     """One line about columns that are not used, with the option that would use one of them; empty if there is none."""
-    shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
     use = f" (use {naming_options(titles[:1], [role])})" if role else ""
-    return f"{where}: ignored: {shown}{use}" if titles else ""
+    return f"{where}: ignored: {_listed(titles)}{use}" if titles else ""
 
 
 def described(table: Table, found: Mapping[str, str]) -> str:

@@ -207,7 +207,9 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     odd = ""
     for each in (each for each in table.titles if each != title):
         cells = table.cells(each, "attribute").to_pylist()
-        if likely_title([each], "alias") or _lists_names(cells):
+        lists = [cell for cell in cells if "|" in cell.strip("|")]  # of names, where few of them repeat
+        names = bool(lists) and 2 * len(set(lists)) > len(lists) and 2 * len(set(cells)) > len(cells)
+        if names or likely_title([each], "alias"):
             for row, cell in zip(rows.tolist(), cells, strict=True):
                 aliases.setdefault(row, []).extend(_names_in(cell))
             continue
@@ -246,12 +248,6 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     return replace(graph, features=values, known_hash=""), {"features": [feature.card for feature in features]}
 
 
-def _lists_names(cells: list[str]) -> bool:
-    """Whether cells are lists of names separated by ``|``: some are, and few repeat."""
-    lists = [cell for cell in cells if "|" in cell.strip("|")]
-    return bool(lists) and 2 * len(set(lists)) > len(lists) and 2 * len(set(cells)) > len(cells)
-
-
 def _names_in(cell: str) -> list[str]:
     return [name for text in cell.split("|") if not is_missing(name := text.strip())]
 
@@ -288,9 +284,8 @@ def read_aliases(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS)
             continue
         found.setdefault(nodes[0], []).extend(text for text in texts if graph.find(text)[0] != nodes[0])
     if not found:
-        what = f"none of its {len(table):,} rows has a node of the graph" + (
-            f" ({excerpt(unknown[0])})" if unknown else ""
-        )
+        example = f" ({excerpt(unknown[0])})" if unknown else ""
+        what = f"none of its {len(table):,} rows has a node of the graph{example}"
         raise DataError(what, where=table.where, hint="a column of aliases and one of names are needed")
     without = f"; {len(unknown):,} rows name no node of the graph ({excerpt(unknown[0])})" if unknown else ""
     count = sum(map(len, found.values()))
@@ -312,24 +307,21 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
                 raise DataError(f"node {excerpt(text)} is not in the graph", where=table.place(i), hint=hint)
             node = added.setdefault(text, graph.num_nodes + len(added))
         elif node < 0:
-            raise DataError(
-                f"{excerpt(text)} names several nodes", where=table.place(i), hint="write a row number, such as #12"
-            )
+            what, hint = f"{excerpt(text)} names several nodes", "write a row number, such as #12"
+            raise DataError(what, where=table.place(i), hint=hint)
         elif in_another_case and graph.names is not None:
             by_case[text] = graph.names[node]
         if taken.setdefault(node, i) != i:
-            raise DataError(
-                f"node {excerpt(text)} occurs twice", where=table.place(i), hint="a row for each node is needed"
-            )
+            what, hint = f"node {excerpt(text)} occurs twice", "a row for each node is needed"
+            raise DataError(what, where=table.place(i), hint=hint)
         rows[i] = node
     if len(added) == len(ids) > 0:
         what = f"none of its {len(ids):,} nodes is in the graph ({excerpt(ids[0])})"
         hint = "are nodes named as in the edges? if this is the wrong column, pass --node-id COLUMN"
         raise DataError(what, where=table.where, hint=hint)
     if by_case:
-        text, name = next(iter(by_case.items()))
-        what = f"{len(by_case):,} nodes matched by ignoring case: {excerpt(text)} is {excerpt(name)}"
-        warn(f"{table.where}: {what}")
+        text, name = map(excerpt, next(iter(by_case.items())))
+        warn(f"{table.where}: {len(by_case):,} nodes matched by ignoring case: {text} is {name}")
     if added:
         what = f"{len(added):,} of {len(ids):,} nodes are not in the graph and are added without edges"
         warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})")

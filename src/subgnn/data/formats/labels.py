@@ -113,15 +113,13 @@ def one_each(
         options.refuse(DataError(what, where=table.place(row), hint=hint))
     if not more:
         return kept
-    return [_join_labels(more.get(owner, [own]), options) for owner, own in enumerate(kept)]
-
-
-def _join_labels(values: Sequence[Any], options: ReadOptions) -> tuple[str, ...]:
-    """Labels of several rows, each once; a row has one label, or several if a separator is stated."""
     separator = None if options.labels is None else options.labels.separator
-    texts = [text for value in values for text in ([value] if isinstance(value, str) else value)]
-    parts = [part.strip() for text in texts for part in (text.split(separator) if separator else [text])]
-    return tuple(dict.fromkeys(part for part in parts if not options.no_label(part)))
+    joined = []
+    for owner, own in enumerate(kept):
+        texts = [text for value in more.get(owner, [own]) for text in ([value] if isinstance(value, str) else value)]
+        parts = [part.strip() for text in texts for part in (text.split(separator) if separator else [text])]
+        joined.append(tuple(dict.fromkeys(part for part in parts if not options.no_label(part))))
+    return joined
 
 
 def role_values(table: Table, title: str, role: str) -> list[Any]:

@@ -134,14 +134,16 @@ def from_pyg(data: Data, *, directed: bool = False, repeated: Repeated | None = 
     """
     if data.edge_index is None:
         raise DataError("no edge_index", where="Data", hint="a homogeneous graph with edge_index is accepted")
-    edges, names = _array(data.edge_index), data.get("node_names")
-    types, called = _array(data.get("edge_type")), data.get("edge_type_names")
+    stored = ("edge_index", "edge_type", "edge_weight", "x", "edge_time")
+    tensors = [data.get(name) for name in stored]
+    arrays: list[Any] = [None if one is None else one.detach().cpu().numpy().copy() for one in tensors]
+    edges, types, weights, features, times = arrays
+    names, called = data.get("node_names"), data.get("edge_type_names")
     if types is not None and called is not None:
         if types.dtype.kind not in "iu" or not 0 <= types.min(initial=0) <= types.max(initial=0) < len(called):
             hint = f"whole numbers from 0 to {len(called) - 1}, as there are {len(called)} names"
             raise DataError(f"numbers of type {types.dtype}", where="Data.edge_type", hint=hint)
         types = np.array([str(name) for name in called])[types]
-    weights, features, times = (_array(data.get(name)) for name in ("edge_weight", "x", "edge_time"))
     node_names, more = None if names is None else NodeNames.of(map(str, names)), {"types": types, "times": times}
     known = {"num_nodes": data.num_nodes, "names": node_names, "directed": directed, "repeated": repeated}
     return Graph.from_edges(edges[0], edges[1], weights=weights, features=features, **known, **more)
@@ -189,10 +191,6 @@ def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Gr
                 on_note(f"the weights of edges are not used; {read.__name__} keeps them on request")
             return read(value)
     return None
-
-
-def _array(tensor: Any) -> Any:
-    return None if tensor is None else tensor.detach().cpu().numpy().copy()
 
 
 def _from_networkx(given: Any, options: ReadOptions) -> Graph:

@@ -138,8 +138,8 @@ def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[s
         first = [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
-        cell = first[0].split("\t")[0].strip()
-        if (table is not None and len(table.titles) == 1) or _is_list_of_nodes(cell, graph) > 0:
+        cell = [first[0].split("\t")[0].strip()]
+        if (table is not None and len(table.titles) == 1) or node_share(cell, find_separator(cell, graph), graph) > 0:
             return _from_lines(path, graph, options, wanted)
     if table is None:
         refuse = None if options.problems is None else options.refuse
@@ -152,7 +152,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     node = columns.find(table, "node")
     if node is None:
         node = _column_of_nodes(table, graph, columns)
-        if node and table.header is not None and _is_list_of_nodes(node, graph) == 1:
+        if node and table.header is not None and node_share([node], find_separator([node], graph), graph) == 1:
             what = f"no header line: the first line has {excerpt(node)} above other nodes"
             titles = "write titles above the rows, such as subgraph, node, label, split"
             raise DataError(what, where=table.where, hint=f"{titles}; or pass --node-column if it is a title")
@@ -235,17 +235,13 @@ def _long(
     def chosen(rows: NDArray[np.int64]) -> Ragged:
         return Ragged.from_lengths(codes[rows], np.bincount(subgraphs[rows], minlength=count))
 
-    lacks = _lacks(table, found["absent"]) if "absent" in found else None
-    nodes, absent = (
-        (chosen(order), None) if lacks is None else (chosen(order[~lacks[order]]), chosen(order[lacks[order]]))
-    )
-    values = {
-        role: one_each(
-            subgraphs, role_values(table, found[role], role), role=role, names=names, table=table, options=options
-        )
-        for role in ("label", "split")
-        if role in found
-    }
+    lacks = _lacks(table, found["absent"]) if "absent" in found else np.zeros(len(order), bool)
+    nodes, absent = (chosen(order[rows[order]]) for rows in (~lacks, lacks))
+    values: dict[str, list[Any]] = {}
+    for role in ("label", "split"):
+        if role in found:
+            column = role_values(table, found[role], role)
+            values[role] = one_each(subgraphs, column, role=role, names=names, table=table, options=options)
     if times is not None:
         rows_in_order = np.argsort(times, kind="stable")
         latest = np.empty(len(first), times.dtype)
@@ -255,12 +251,12 @@ def _long(
     others: dict[str, Sequence[str | None]] = {}
     for title in dict.fromkeys(titles):
         cells_of = table.data.column(table.titles.index(title)).to_pylist()
-        column = [None if cell is None else str(cell) for cell in cells_of]
-        if all(cell == column[begins[subgraph]] for cell, subgraph in zip(column, subgraphs.tolist(), strict=True)):
-            others[title] = [column[begin] for begin in begins]
+        texts_of = [None if cell is None else str(cell) for cell in cells_of]
+        if all(cell == texts_of[begins[subgraph]] for cell, subgraph in zip(texts_of, subgraphs.tolist(), strict=True)):
+            others[title] = [texts_of[begin] for begin in begins]
     labels, splits = values.get("label"), values.get("split")
     made = Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
-    return replace(made, others=others, absent=absent)
+    return replace(made, others=others, absent=absent if "absent" in found else None)
 
 
 def _lacks(table: Table, title: str) -> NDArray[np.bool_]:
@@ -439,10 +435,6 @@ def node_share(cells: Sequence[str], separator: str | None, graph: Graph) -> flo
         with suppress(DataError):
             parts += [cell] if separator is None else _split(cell, separator, graph)
     return sum(map(graph.knows, parts)) / max(1, len(parts))
-
-
-def _is_list_of_nodes(text: str, graph: Graph) -> float:
-    return node_share([text], find_separator([text], graph), graph)
 
 
 def _split(cell: str, separator: str, graph: Graph, *, ids: bool = False) -> list[str]:

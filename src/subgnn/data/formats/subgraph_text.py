@@ -52,8 +52,7 @@ class NodeField:
     def _find(self, token: str) -> int | None:
         if not is_id(token):
             return find_node(token, self._limit, self.names)
-        node = int(token) - self.id_base
-        return node if 0 <= node < self._limit else None
+        return node if 0 <= (node := int(token) - self.id_base) < self._limit else None
 
     def _node(self, token: str) -> int:
         node = self._find(token)

@@ -344,7 +344,11 @@ def _read_excel(path: Path) -> Table:
                     hint = "delete cells far outside the table, or save it as CSV"
                     raise DataError(f"the sheet has more than {_MAX_EXCEL:,} cells", where=str(path), hint=hint)
                 last = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
-                rows.append([_excel_text(cell) for cell in row[:last]])
+                whole = (
+                    int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53 else cell
+                    for cell in row[:last]
+                )
+                rows.append(["" if cell is None else str(cell).strip() for cell in whole])
     except DataError:
         raise
     except Exception as error:  # of any kind, from a damaged file
@@ -355,12 +359,6 @@ def _read_excel(path: Path) -> Table:
         raise DataError("the first sheet is empty", where=str(path), hint="a header and rows below it are needed")
     width = 1 + max(i for row in rows for i, cell in enumerate(row) if cell)
     return _from_rows(str(path), [(row + [""] * width)[:width] for row in rows], "xlsx")
-
-
-def _excel_text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return "" if value is None else str(value).strip()
 
 
 def _from_rows(where: str, rows: Sequence[Sequence[str]], kind: str) -> Table:
@@ -417,7 +415,9 @@ def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | 
     lines = [line for line in lines[skipped:] if line.strip()]
     delimiter = find_delimiter(lines, path)
     if delimiter == " ":
-        return _read_spaced(path, skipped, encoding, refuse)
+        lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
+        rows = [(number, cells) for number, line in enumerate(lines, skipped + 1) if (cells := line.split())]
+        return _from_rows(str(path), _equal_rows(path, rows, refuse), delimiter)
     header = next(plain_csv.reader(lines, delimiter=delimiter), None)
     if header is None:
         raise DataError("the file is empty", where=str(path), hint=ACCEPTED)
@@ -499,9 +499,3 @@ def _equal_rows(path: Path, rows: list[tuple[int, list[str]]], refuse: Refuse | 
             raise error
         refuse(error)
     return [cells for _, cells in rows if len(cells) == width]
-
-
-def _read_spaced(path: Path, skipped: int, encoding: str, refuse: Refuse | None) -> Table:
-    lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
-    rows = [(number, cells) for number, line in enumerate(lines, skipped + 1) if (cells := line.split())]
-    return _from_rows(str(path), _equal_rows(path, rows, refuse), " ")
