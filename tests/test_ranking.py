@@ -1,7 +1,5 @@
 """Metrics of rankings beside scikit-learn, and recall at k as a mean over all orders of equal scores."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

@@ -4,8 +4,6 @@ On the command line, a :class:`UserError` becomes one line on stderr and exit co
 code 1.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import sys

@@ -5,10 +5,7 @@ the order in which they are given. scikit-learn gives the same numbers, but take
 to import; torchmetrics computes in single precision and squashes scores outside 0..1, so that large ones become equal.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,14 +70,13 @@ def ranking_metric(name: str, scores: NDArray[Any], truth: NDArray[Any]) -> floa
     nothing is left. Scores are (n, classes); truth is (n,) classes, or (n, labels) of 0 and 1.
     """
     if name == "auroc":
-        classes = range(scores.shape[1])
-        return _mean_of_defined(
-            [roc_area(scores[:, c], truth[:, c] if truth.ndim == 2 else truth == c) for c in classes]
-        )
+        columns = truth.T if truth.ndim == 2 else [truth == c for c in range(scores.shape[1])]
+        return _mean_of_defined([roc_area(own, true) for own, true in zip(scores.T, columns, strict=True)])
     k = recall_count(name)
-    of: Callable[[NDArray[Any], NDArray[Any]], float] = (
-        average_precision if k is None else lambda some, true: recall_at(some, true, k)
-    )
+
+    def of(some: NDArray[Any], true: NDArray[Any]) -> float:
+        return average_precision(some, true) if k is None else recall_at(some, true, k)
+
     if truth.ndim == 2:
         there = [c for c in range(truth.shape[1]) if 0 < int(truth[:, c].sum()) < len(truth)]
         return _mean_of_defined([of(scores[:, c], truth[:, c]) for c in there])

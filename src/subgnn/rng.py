@@ -4,8 +4,6 @@ Every draw of the library comes from a stream that is a function of a seed and o
 draw never moves another's, and nothing reads or sets a global seed.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The channel and the similarity of docs/extend.md: one file and one line each, and everything works with them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import ModuleType

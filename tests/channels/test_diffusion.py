@@ -1,7 +1,5 @@
 """Diffusion against dense linear algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

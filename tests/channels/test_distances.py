@@ -1,7 +1,5 @@
 """Distances to wanted nodes, against networkx, however the work is cut."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Searches that are kept in the cache folder give the hops of a search, bit by bit."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

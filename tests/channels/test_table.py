@@ -1,7 +1,5 @@
 """The samplers: where anchors come from, and that a seed gives the anchors it always gave."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import networkx as nx

@@ -23,7 +23,7 @@ def test_core_numbers_of_a_large_graph_are_stored_once(tmp_path, monkeypatch):
 
     assert cores() == core_numbers(*graph.csr).tolist() == [2, 2, 2, 1]
     [entry] = cache_entries()
-    monkeypatch.setattr(topology, "core_numbers", lambda *_: np.full(4, 7))
+    monkeypatch.setattr(topology.induced, "core_numbers", lambda *_: np.full(4, 7))
     assert cores() == [2, 2, 2, 1]
     entry.path.write_bytes(b"damaged")
     with pytest.warns(DataWarning):

@@ -1,7 +1,5 @@
 """Small datasets, as files and in memory."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder to a bundle in bounded memory: the same bytes, and the same words, as the reader that holds it all."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json

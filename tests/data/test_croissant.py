@@ -1,7 +1,5 @@
 """Croissant metadata: the checksums are those of the files, and its regular expressions read them back."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

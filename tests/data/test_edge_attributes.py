@@ -1,7 +1,5 @@
 """Types and times of edges: in graphs, tables, folders and bundles."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Edge lists as text, read in pieces, against Python's own splitting and float()."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

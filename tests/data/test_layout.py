@@ -1,7 +1,5 @@
 """The layout of subgraphs for pictures: nodes, roles, edges and places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

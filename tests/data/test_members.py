@@ -1,7 +1,5 @@
 """Subgraphs of users' files: long and wide tables, gene sets, lines of nodes."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The dataset format that docs/extend.md adds as an example, from a file to a trained model."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

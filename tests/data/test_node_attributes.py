@@ -1,7 +1,5 @@
 """Attributes of nodes: numbers and categories as features, other texts as names."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables as users have them: labels and aliases apart, repeated payments, unused columns, many problems at once."""
 
-from __future__ import annotations
-
 import warnings
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """A graph on the machines of an engine's workers: mapped from a bundle, or sent."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

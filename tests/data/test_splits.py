@@ -1,7 +1,5 @@
 """Splits and folds: of the right sizes, fair to classes, and groups and repeated node sets stay whole."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The recipes: the paper's tables, classes that are equal in size and exactly separated, and the same bytes again."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from pathlib import Path

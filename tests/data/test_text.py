@@ -1,7 +1,5 @@
 """Text files: read whole, in pieces and by lines, in every encoding that is accepted."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """Vectors written a chunk at a time are those written at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Graphs with something to learn, and settings that learn it in a second."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from subgnn import Graph

@@ -1,7 +1,5 @@
 """Pretraining: it learns, holds edges out, repeats, and goes on after an interruption."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

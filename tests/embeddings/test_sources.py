@@ -1,7 +1,5 @@
 """Files of embeddings, and runs that start from pretrained or given ones: cached, shared by seeds, kept with runs."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from dataclasses import replace

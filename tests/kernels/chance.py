@@ -1,7 +1,5 @@
 """Whether counts could have come from a distribution: Pearson's chi-square, many distributions at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Set-up of the kernel tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numba

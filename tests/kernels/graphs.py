@@ -1,7 +1,5 @@
 """Small random graphs of every awkward kind, and node sets of them, for the oracles to agree with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

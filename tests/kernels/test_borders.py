@@ -1,7 +1,5 @@
 """Borders against networkx, draws from them against the uniform distribution, and their heaviest nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """Edges to CSR rows, in memory and by buckets, against dictionaries and Python's sorting."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Loops that are spread over threads, and the message that kernels are compiled."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest

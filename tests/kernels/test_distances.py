@@ -1,7 +1,5 @@
 """Hop distances against networkx, and their reductions against plain means and minima."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import networkx as nx

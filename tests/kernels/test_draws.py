@@ -1,7 +1,5 @@
 """The random numbers of the kernels: the published generator, uniform and normal draws, and keys of node sets."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from itertools import combinations, permutations

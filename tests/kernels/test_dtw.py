@@ -1,7 +1,5 @@
 """Dynamic time warping against the textbook table, and for tiny sequences against all warping paths."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The number of threads changes no bit of any result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Walks against the transition probabilities of their definition: uniform, by weight, along edges, over a part."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The heaviest of borders as anchors: the same in every layer and draw, for new subgraphs, on disk and in a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Preparation: progress is told, pieces do not change a number, and files give it back bit for bit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """The codec of arrays and states: what is written comes back, other tools read it, and any changed byte is noticed."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The cache: found again by content alone, never trusted blindly, never in the way, and bounded."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

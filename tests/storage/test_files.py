@@ -1,7 +1,5 @@
 """Scratch folders; atomic writes and leftovers are tested with the locks they rest on."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

@@ -1,7 +1,5 @@
 """Bounds of TOML and JSON: what nobody writes is refused at once, and what people write is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables that are written and read again by other libraries."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

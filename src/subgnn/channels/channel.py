@@ -92,12 +92,8 @@ class PatchAnchors:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, as files hold them."""
-        return {
-            "patches.values": self.patches.values,
-            "patches.offsets": self.patches.offsets,
-            "walks.values": self.walks.values,
-            "walks.offsets": self.walks.offsets,
-        }
+        parts = {"patches": self.patches, "walks": self.walks}
+        return {f"{name}.{kind}": getattr(rows, kind) for name, rows in parts.items() for kind in ("values", "offsets")}
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
@@ -293,12 +289,11 @@ class Similarity:
 def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
     """Apply a function to every array in nested dataclasses and lists; if several are given, to arrays in parallel."""
     values: tuple[Any, ...] = (value, *others)
-    found: Any = value
     if hasattr(value, "shape"):
-        found = function(*values)
-    elif isinstance(value, list):
-        found = [each_array(function, *items) for items in zip(*values, strict=True)]
-    elif is_dataclass(value) and not isinstance(value, type):
+        return cast(T, function(*values))
+    if isinstance(value, list):
+        return cast(T, [each_array(function, *items) for items in zip(*values, strict=True)])
+    if is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: each_array(function, *(getattr(one, f.name) for one in values)) for f in fields(value)}
-        found = type(value)(**parts)
-    return cast(T, found)
+        return cast(T, type(value)(**parts))
+    return value

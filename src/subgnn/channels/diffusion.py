@@ -4,20 +4,14 @@ For a node set c, s = 1_c / |c|, P = D^-1 A and pi(v) = d_v / sum of d, the diff
 
     p_c = (1 - a) sum over k of a^k s P^k,      l_c(v) = log(1 + p_c(v) / pi(v))
 
-how much more often a walk that starts in c ends at v than chance. It compares c with every node at once: near nodes
-count, hubs do not. a is the damping, the probability that the walk goes on before each step.
-
-Weights of edges are in A where the graph has them: their magnitudes, as walks know no sign. A node without edges, or
-with edges of weight 0 alone, has a loop of the mean weight, so that its walk stays there; without weights, d_v = 1.
-
-Over a directed graph walks follow out-edges, D being that of out-weights, and a node without out-edges has the loop.
-Over its reverse they follow in-edges. There is no such pi then: chance is where the same walk from any node ends,
-
-    pi = (1 - a) sum over k of a^k u P^k,      u = 1 / N
+how much more often a walk that starts in c ends at v than chance. a is the damping, the probability that the walk goes
+on before each step. A has the magnitudes of weights; a node without edges, or with edges of weight 0 alone, has a loop
+of the mean weight, so that its walk stays there. Over a directed graph walks follow out-edges, or in-edges over its
+reverse, and chance is where the same walk from any node ends: pi = (1 - a) sum over k of a^k u P^k, u = 1 / N.
 
 :func:`diffuse` computes p_c / pi at all nodes, with an error of p_c of at most 10^-7 |s|, lengths being those of
-p / sqrt(d) (:mod:`subgnn.kernels.diffusion`). :func:`diffuse_nearby` does not visit the whole graph: it follows a
-bounded number of edges, gives the nodes with the largest lifts, and :func:`push_bound` says how much may be missing.
+p / sqrt(d) (:mod:`subgnn.kernels.diffusion`). :func:`diffuse_nearby` follows a bounded number of edges, gives the nodes
+with the largest lifts, and :func:`push_bound` says how much may be missing.
 """
 
 from __future__ import annotations
@@ -107,9 +101,7 @@ def _two_ways(graph: Graph) -> tuple[Walks, Walks]:
     return Walks.of(graph, back), Walks.of(back, graph)
 
 
-@lru_cache(maxsize=8)
-def _undirected_walks(graph: Graph) -> Walks:
-    return Walks.of(graph)
+_undirected_walks = lru_cache(maxsize=8)(Walks.of)
 
 
 def walks_of(graph: Graph, way: str = "") -> Walks:

@@ -14,8 +14,6 @@ Memory is bounded: work is cut into units of one component and some of its ancho
 make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numba

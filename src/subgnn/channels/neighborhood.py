@@ -7,8 +7,6 @@ similarities.
 *Differs from the paper:* there, border anchors are drawn uniformly, and their similarity is by distance.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

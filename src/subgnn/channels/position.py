@@ -4,8 +4,6 @@ Border: anchors are nodes drawn uniformly from the graph, the same for all subgr
 nodes of the component's subgraph.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, SharedAnchors, Work

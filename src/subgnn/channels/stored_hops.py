@@ -6,8 +6,6 @@ for each node and source. A file may be gigabytes large, so only the rows of the
 :data:`BLOCK` rows have a checksum, which is compared then.
 """
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -31,9 +29,7 @@ Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.
 LARGE = 5_000_000
 """The fewest entries of a graph's rows for which searches are stored; on smaller graphs they take under a second."""
 BLOCK = 64
-_STORED = Format(
-    name="subgnn-hops", noun="file of hops", make="measuring subgraphs of a large graph writes one", again="remove it"
-)
+_STORED = Format("subgnn-hops", "file of hops", "measuring subgraphs of a large graph writes one", "remove it")
 
 
 def hops_from(work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -52,8 +48,12 @@ def hops_from(work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[n
 
 def _hops_of_word(work: Work, way: Way, sources: Array, nodes: Array, *, fits: bool) -> NDArray[np.int32]:
     """Hops (T, S) from at most 64 sources: from the cache folder, or by a search that is kept there if it fits."""
-    num_nodes, path = work.graph.num_nodes, _path(work, way, sources)
-    found = lookup(path, lambda: _read(path, num_nodes, nodes, len(sources)))
+    # The file is a function of the edges that are followed and of the sources, in their order.
+    oriented = None if way[1] is work.graph.neighbors else work.graph.oriented
+    seen = f"undirected {work.graph.content_hash}" if oriented is None else f"backward {oriented.content_hash}"
+    key = hashlib.sha256(seen.encode() + np.ascontiguousarray(sources, "<i4").tobytes())
+    path = cache_path("hops", key.hexdigest())
+    found = lookup(path, lambda: _read(path, work.graph.num_nodes, nodes, len(sources)))
     if found is None and fits:
         table = hops_to_all(*way[:2], sources, reverse=way[2:])
         # An empty table says that some paths are too long for a byte.
@@ -64,14 +64,6 @@ def _hops_of_word(work: Work, way: Way, sources: Array, nodes: Array, *, fits: b
     if found is None or len(found) < len(nodes):
         return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
     return found
-
-
-def _path(work: Work, way: Way, sources: NDArray[np.int32]) -> Path:
-    oriented = None if way[1] is work.graph.neighbors else work.graph.oriented
-    seen = f"undirected {work.graph.content_hash}" if oriented is None else f"backward {oriented.content_hash}"
-    key = hashlib.sha256(seen.encode())
-    key.update(np.ascontiguousarray(sources, "<i4").data)
-    return cache_path("hops", key.hexdigest())
 
 
 def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> NDArray[np.int32]:

@@ -5,8 +5,6 @@ Walks over a patch, inside it or between it and its border, go through an LSTM t
 by time warping: gamma = 1 / (1 + DTW) of the sorted degree sequences of component and patch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The channels and similarities that recipes may name; to add one, write a module and add a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from subgnn.channels import neighborhood, position, structure

@@ -21,14 +21,7 @@ from subgnn.channels.diffusion import walks_of
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows
 from subgnn.errors import DataError
-from subgnn.kernels.induced import (
-    core_numbers,
-    induced_clustering,
-    induced_components,
-    induced_core_numbers,
-    inside_degrees,
-    shapes,
-)
+from subgnn.kernels import induced
 from subgnn.ragged import Ragged, runs
 from subgnn.storage.arrays import ArrayFile, Format
 from subgnn.storage.cache import cache_path, cached
@@ -39,12 +32,7 @@ _OF_WEIGHTS, _OF_DIRECTION = 6, 9
 _ENTRIES_AT_ONCE = 2**22
 LARGE = 5_000_000
 """The fewest entries of a graph's rows for which core numbers are stored; on smaller graphs they take no second."""
-_STORED = Format(
-    name="subgnn-cores",
-    noun="file of core numbers",
-    make="measuring subgraphs of a large graph writes one",
-    again="remove it",
-)
+_STORED = Format("subgnn-cores", "file of core numbers", "measuring subgraphs of a large graph writes one", "remove it")
 
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
@@ -64,7 +52,7 @@ def _row_maxima(rows: Ragged) -> NDArray[np.float64]:
 def graph_cores(graph: Graph) -> NDArray[Any]:
     """Core numbers in G; those of the last graph are kept for further predictions, those of large ones in the cache."""
     if len(graph.neighbors) < LARGE:
-        return core_numbers(*graph.csr)
+        return induced.core_numbers(*graph.csr)
 
     def read(file: ArrayFile) -> NDArray[Any]:
         found = file.arrays.get("cores", np.empty(0))
@@ -75,7 +63,7 @@ def graph_cores(graph: Graph) -> NDArray[Any]:
     return cached(
         cache_path("cores", graph.content_hash),
         _STORED,
-        compute=lambda: core_numbers(*graph.csr).astype(np.int32),
+        compute=lambda: induced.core_numbers(*graph.csr).astype(np.int32),
         arrays=lambda cores: {"cores": cores},
         read=read,
         mapped="c",
@@ -84,8 +72,8 @@ def graph_cores(graph: Graph) -> NDArray[Any]:
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     """Statistics of every node set (sets, 8)."""
-    inside, border = inside_degrees(*graph.csr, rows)
-    shape = shapes(*graph.csr, rows)
+    inside, border = induced.inside_degrees(*graph.csr, rows)
+    shape = induced.shapes(*graph.csr, rows)
     return np.stack(
         [
             np.log(shape.nodes),
@@ -94,8 +82,8 @@ def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
             np.log1p(_row_means(inside)),
             np.log1p(_row_means(border)),
             np.log1p(1e4 * shape.cut_ratio),
-            _row_means(induced_core_numbers(*graph.csr, rows)),
-            _row_means(induced_clustering(*graph.csr, rows)),
+            _row_means(induced.induced_core_numbers(*graph.csr, rows)),
+            _row_means(induced.induced_clustering(*graph.csr, rows)),
         ],
         axis=1,
     )
@@ -152,10 +140,10 @@ def subgraph_statistics(
     """
 
     def compute(now: Graph, some: Ragged) -> NDArray[np.float64]:
-        inside, border = inside_degrees(*now.csr, some)
-        own_cores = induced_core_numbers(*now.csr, some)
+        inside, border = induced.inside_degrees(*now.csr, some)
+        own_cores = induced.induced_core_numbers(*now.csr, some)
         cores = Ragged(graph_cores(now)[some.values], some.offsets)
-        components = induced_components(*now.csr, some)
+        components = induced.induced_components(*now.csr, some)
         sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
         more = [
             _row_deviations(inside),

@@ -1,7 +1,5 @@
 """Convert datasets and graphs between files: any format of :mod:`subgnn.data.formats` to a folder or a bundle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

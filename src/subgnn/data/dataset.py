@@ -1,7 +1,5 @@
 """A dataset (a graph, its labelled subgraphs and a card), and the problems found while one is read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

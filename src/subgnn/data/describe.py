@@ -4,8 +4,6 @@
 density, cut ratio and number of components. A directed graph is described without its orientations.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,9 +28,8 @@ _LISTED = 60
 
 
 def _spread(values: NDArray[Any]) -> dict[str, float]:
-    if len(values) == 0:
-        return {"mean": 0.0, "std": 0.0}
-    return {"mean": float(np.mean(values)), "std": float(np.std(values))}
+    known = values if len(values) else np.zeros(1)
+    return {"mean": float(np.mean(known)), "std": float(np.std(known))}
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
@@ -98,8 +95,7 @@ def task_line(subgraphs: SubgraphSet) -> str:
         values = subgraphs.targets
         if not len(values):
             return "task: regression"
-        range_text = f"values from {values.min():.6g} to {values.max():.6g}"
-        return f"task: regression, {range_text}, mean {values.mean():.6g}"
+        return f"task: regression, values from {values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}"
     counts = [f"{name} {count:,}" for name, count in subgraphs.label_counts().items()]
     more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
     classes = f"{len(counts):,} class{'' if len(counts) == 1 else 'es'}"

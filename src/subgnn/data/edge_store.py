@@ -7,8 +7,6 @@ are the graph. The result is that of :meth:`Graph.from_edges`, entry for entry.
 On disk this takes at most 24 bytes per edge, 36 with weights, and then the graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -41,14 +41,12 @@ class Graph:
     """A simple graph; immutable, its nodes are 0..N-1.
 
     Make one with :meth:`from_edges`, which checks its input; the constructor trusts its arrays. An undirected graph
-    holds every edge in the rows of both its ends, a directed one in the row of its tail.
+    holds every edge in the rows of both its ends, a directed one in the row of its tail. Edges may have times, numbers
+    of any unit. Of a pair that is joined several times, the earliest edge is kept.
 
-    Edges may have times, numbers of any unit. Of a pair that is joined several times, the earliest edge is kept.
-
-    Edges may have types. A pair may then be joined by an edge of each type: ``layers`` are the graphs of one type each,
-    in the order of their names, ``types``, with times and weights of their own and without names and features. The
-    graph itself is their union: it joins the pairs that any of them does, by the earliest edge, of equals that of the
-    first type. ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
+    If edges have types, ``layers`` are the graphs of one type each, in the order of their names, ``types``, without
+    names and features. The graph itself is their union, in which a pair is joined by the earliest edge, of equals that
+    of the first type. ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
 
     Shapes:
         offsets: (N + 1,) int64. neighbors: (entries,) int32, each row sorted.

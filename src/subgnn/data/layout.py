@@ -5,8 +5,6 @@ distances; border nodes stand on a ring around it, anchors that are farther away
 nodes give the same layout.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -205,24 +205,11 @@ def _without(graph: Graph, attributes: list[str], notes: list[str]) -> Graph:
 
 def _places_of_names(old: Strings, new: Strings) -> NDArray[np.int64]:
     """The row of each old name among the new ones; -1 where there is none, or where a name is empty or repeated."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    import pandas as pd
 
-    def column(texts: Strings) -> pa.Array:
-        parts = [np.ascontiguousarray(texts.rows.offsets, np.int64), np.ascontiguousarray(texts.rows.values, np.uint8)]
-        return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, *map(pa.py_buffer, parts)])
-
-    def places(names: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-        found = pc.index_in(names, value_set=among).fill_null(-1)
-        return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
-
-    def unique(names: pa.Array, texts: Strings) -> NDArray[np.bool_]:
-        first = places(names, names)
-        counts = np.bincount(first, minlength=len(names))
-        return np.asarray((counts[first] == 1) & (texts.rows.lengths > 0))
-
-    before, after = column(old), column(new)
-    found = places(before, after)
-    clear = (found >= 0) & unique(before, old)
-    clear[clear] = unique(after, new)[found[clear]]
-    return np.where(clear, found, -1)
+    before, after = pd.Series(list(old), dtype=object), pd.Series(list(new), dtype=object)
+    before, after = (names[~names.duplicated(keep=False) & (names != "")] for names in (before, after))
+    found = np.full(len(old), -1, np.int64)
+    places = pd.Index(after).get_indexer(before)
+    found[before.index[places >= 0]] = after.index[places[places >= 0]]
+    return found

@@ -1,11 +1,8 @@
 """Subgraphs that are measured on the graph as it was at their own times, so that none sees the future.
 
-A set of subgraphs with times is a ``NodeSets`` in place of plain rows. What computes numbers of subgraphs calls
-:func:`at_own_times`, which takes those of one time together, on the graph until then. Where there are so many different
-times that this would cost too much, times are rounded down to a step: a subgraph then sees a little less, never more.
+What computes numbers of subgraphs calls :func:`at_own_times`, which takes those of one time together, on the graph
+until then. Very many different times are rounded down to a step: a subgraph then sees a little less, never more.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,9 +43,7 @@ def times_of(nodes: Ragged) -> NDArray[Any] | None:
 def snapshot_step(graph: Graph, times: NDArray[Any]) -> float:
     """The step to which times are rounded: 0 where the graph at each of them is affordable."""
     most = max(1, _ENTRIES // max(1, len(graph.neighbors)))
-    if len(np.unique(times)) <= most:
-        return 0.0
-    return float(times.max() - times.min()) / most
+    return float(np.ptp(times)) / most if len(np.unique(times)) > most else 0.0
 
 
 _until = lru_cache(maxsize=16)(Graph.until)

@@ -1,7 +1,5 @@
 """A graph for the workers of an engine: once on each machine, mapped from a bundle where there is one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -43,8 +41,8 @@ def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None, wit
         return MappedGraph(str(source.resolve()), graph.content_hash)
 
     def bare(one: Graph) -> Graph:
+        oriented = None if one.oriented is None else bare(one.oriented)
         # Workers need not compute the hash again.
-        return replace(one, names=one.names if with_names else None, known_hash=one.content_hash)
+        return replace(one, names=one.names if with_names else None, known_hash=one.content_hash, oriented=oriented)
 
-    oriented = None if graph.oriented is None else bare(graph.oriented)
-    return engine.share(replace(bare(graph), oriented=oriented))
+    return engine.share(bare(graph))

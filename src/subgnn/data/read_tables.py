@@ -1,7 +1,5 @@
 """A dataset from tables: edges, subgraphs and node attributes, from files or data frames."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

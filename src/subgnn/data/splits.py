@@ -1,13 +1,9 @@
 """Splits into train, val and test: at random, stratified by label, by whole groups, or by time; and folds.
 
 The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
-subgraphs with equal nodes in one split; :func:`split_warnings` finds them in a given split. In a split by time, the
-order in time comes first: equal nodes at different times may be in two splits.
-
-Another leak is an edge that is later than the subgraphs to be predicted; :func:`looks_ahead` finds it.
+subgraphs with equal nodes in one split, unless the split is by time; :func:`split_warnings` finds them. Another leak is
+an edge that is later than the subgraphs to be predicted; :func:`looks_ahead` finds it.
 """
-
-from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -241,10 +237,9 @@ def refuse_look_ahead(graph: Graph, subgraphs: SubgraphSet) -> None:
         return
     first = first_held_out(subgraphs) or 0
     later = int(np.count_nonzero(graph.times > first)) // (1 if graph.directed else 2)
-    what = f"the split is by time, but {later:,} edges are newer than the first held-out subgraph"
-    hint = f"measure each subgraph at its own time with --as-of subgraph, drop them with --edges-until {first!r}, or"
-    hint += " keep them with --allow-look-ahead"
-    raise DataError(f"{what}, {time_text(first)}", where="train", hint=hint)
+    what = f"the split is by time, but {later:,} edges are newer than the first held-out subgraph, {time_text(first)}"
+    drop = f"drop them with --edges-until {first!r}, or keep them with --allow-look-ahead"
+    raise DataError(what, where="train", hint=f"measure each subgraph at its own time with --as-of subgraph, {drop}")
 
 
 def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.int64]:

@@ -74,10 +74,9 @@ class Strings(Sequence[str]):
 class NodeNames(Sequence[str]):
     """Names of the nodes: one or more text columns, a row per node; a slice is a list.
 
-    The primary column holds the names. A node is found by its name, digits or not; if there is no such name, by the
-    value of another column. Digits alone are looked up in another column only if no value of it repeats, as in a column
-    of gene ids: a number in a column of degrees or years identifies no node. A value of two nodes identifies neither.
-    Last come the names in a column ``aliases``, which are separated by ``|``.
+    A node is found by its name in the primary column; if there is no such name, by the value of another column, by
+    digits only if no number in it repeats, as in a column of gene ids; and then by one of the names in a column
+    ``aliases``, which are separated by ``|``. A value of two nodes identifies neither.
 
     Args:
         primary: the column of names; the first by default.
@@ -217,9 +216,8 @@ class NodeNames(Sequence[str]):
     def shared(self, name: str) -> list[int]:
         """The nodes that share a name."""
         found = [node for node, other in enumerate(self.primary) if other == name]
-        return found or sorted(
-            {n for c in self.columns.values() for n, other in enumerate(c) if name == other or name in other.split("|")}
-        )
+        others = ((node, other) for column in self.columns.values() for node, other in enumerate(column))
+        return found or sorted({node for node, other in others if name == other or name in other.split("|")})
 
 
 def several_nodes(text: str, names: NodeNames | None) -> DataError:

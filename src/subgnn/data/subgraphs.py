@@ -22,6 +22,7 @@ from subgnn.task import TASKS, TaskName, task_of
 SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DIGITS = re.compile(r"-?[0-9]+")
+_FEW_NUMBERS, _NAMED = 10, 3
 LARGEST_LABEL = 1e30
 """The largest magnitude of a real-valued label; predictions are numbers of 32 bits, which end at 3e38."""
 Label = str | int | float | Sequence[str | int]
@@ -357,10 +358,6 @@ def is_whole(text: str) -> bool:
     return _is_real(text) and float(text).is_integer()
 
 
-_FEW_NUMBERS = 10
-_NAMED = 3
-
-
 def single_classes(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
     """Classes with one subgraph, as a fact and its consequence; refused if no class has two."""
     single = [name for name, count in subgraphs.label_counts().items() if count == 1]
@@ -371,19 +368,16 @@ def single_classes(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
         hint = "are these the labels? name their column with --label-column; for numbers pass --task regression"
         what = f"each of the {count:,} classes has one subgraph ({named}), so that nothing can be learned"
         raise DataError(what, where="labels", hint=hint)
-    noun, verb = ("class", "has") if count == 1 else ("classes", "have")
-    return [(f"{count:,} {noun} {verb} one subgraph ({named})", "it cannot be both learned and tested")]
+    have = "class has" if count == 1 else "classes have"
+    return [(f"{count:,} {have} one subgraph ({named})", "it cannot be both learned and tested")]
 
 
 def label_notes(subgraphs: SubgraphSet) -> list[str]:
     """Notes about labels that were probably meant for a different task."""
     whole = subgraphs.task == "multi-class" and all(is_whole(name) for name in subgraphs.classes)
-    if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
-        return []
-    return [
-        f"{subgraphs.num_classes:,} classes read from whole numbers; for numbers to predict pass --task regression to "
-        'data convert, or write {"task": "regression"} into dataset.json'
-    ]
+    hint = 'pass --task regression to data convert, or write {"task": "regression"} into dataset.json'
+    what = f"{subgraphs.num_classes:,} classes read from whole numbers; for numbers to predict {hint}"
+    return [what] if whole and subgraphs.num_classes > _FEW_NUMBERS else []
 
 
 def _classes(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:

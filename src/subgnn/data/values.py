@@ -3,8 +3,6 @@
 Times are numbers of any unit, or dates in ISO 8601, which become seconds since 1970 in UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.strings import NodeNames
+from subgnn.data.strings import NodeNames, parse_number
 from subgnn.errors import DataError, excerpt
 
 MAX_NODES = 2**31 - 1
@@ -154,23 +152,17 @@ def parse_times(texts: Sequence[str]) -> NDArray[Any]:
     A text that is not a time, or a number among dates, is refused; ``where`` of the error is its place, from 0.
     """
     known: dict[str, int | float] = {}
+    kinds = list[str]()
     for i, text in enumerate(texts):
         if text in known:
             continue
         known[text] = parse_time(text, str(i))
-        if _kind(text) != _kind(texts[0]):
-            what = f"{excerpt(text)} is {_kind(text)}, but {excerpt(texts[0])} before it is {_kind(texts[0])}"
+        kinds.append("a number" if parse_number(text.strip()) is not None else "a date")
+        if kinds[-1] != kinds[0]:
+            what = f"{excerpt(text)} is {kinds[-1]}, but {excerpt(texts[0])} before it is {kinds[0]}"
             raise DataError(what, where=str(i), hint="the times in a column must be all numbers or all dates")
     whole = all(isinstance(time, int) for time in known.values())
     return np.array([known[text] for text in texts], np.int64 if whole else np.float64)
-
-
-def _kind(time: str) -> str:
-    try:
-        float(time)
-    except ValueError:
-        return "a date"
-    return "a number"
 
 
 def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:

@@ -23,8 +23,6 @@ pair that is no edge counts 1 / (p_u p_v) where its ends are uniform, 1 where th
 itself to the counts it is weighted by, so nothing is divided by 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -114,7 +112,9 @@ class GINSampler:
         for layer in reversed(range(LAYERS)):
             key = stream_key(seed, f"pretrain/neighbors/{step}/{layer}")
             block = sample_neighbors(*self.split.csr, nodes, fraction=settings.fraction, key=key)
-            adjacencies.insert(0, self._adjacency(block, nodes))
+            rows, weights = slice(0, len(nodes)), self._weights(nodes, block.offsets)
+            entries = block.offsets, block.columns, weights
+            adjacencies.insert(0, Adjacency.of(*entries, num_columns=len(block.nodes), rows=rows))
             nodes = block.nodes
         return Batch(
             nodes=torch.from_numpy(nodes.astype(np.int64)),
@@ -122,12 +122,6 @@ class GINSampler:
             pairs=torch.from_numpy(places.reshape(pairs.shape)),
             targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
             weights=torch.ones(pairs.shape[1]),
-        )
-
-    def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
-        weights = self._weights(rows, block.offsets)
-        return Adjacency.of(
-            block.offsets, block.columns, weights, num_columns=len(block.nodes), rows=slice(0, len(rows))
         )
 
     def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:

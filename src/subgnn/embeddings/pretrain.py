@@ -10,8 +10,6 @@ leaves the former is above .98 for degrees alone, and would select nothing.
 small gradient, as few pairs of a step touch it, and a decay added to it can outweigh it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -88,7 +86,11 @@ def pretrain(
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     if graph.features is None and (device == "cpu" or not torch.cuda.is_available()):
-        _check_memory(graph.num_nodes, dim)
+        needed = 6 * 4 * graph.num_nodes * dim  # a learned table, its gradient and two moments, and the vectors twice
+        if needed > limit():
+            what = f"pretraining {graph.num_nodes:,} nodes x {dim} numbers needs {needed / 1e9:.1f} GB"
+            hint = "raise --memory, set a smaller embeddings.dim, or use fewer --processes or a GPU"
+            raise MemoryLimitError(what, where="--memory", hint=hint)
     undirected = graph.undirected()
     split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed)
     features = None if graph.features is None else np.array(graph.features, np.float32)
@@ -97,8 +99,7 @@ def pretrain(
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
     fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, device)
-    begin = time.perf_counter()
-    records = []
+    begin, records = time.perf_counter(), list[dict[str, Any]]()
     for record in fitting.epochs():
         records.append(record)
         on_epoch(record)
@@ -116,15 +117,6 @@ def pretrain(
     )
 
 
-def _check_memory(num_nodes: int, dim: int) -> None:
-    """Refuse a learned table that does not fit: its rows, their gradient and two moments, and the vectors twice."""
-    needed = 6 * 4 * num_nodes * dim
-    if needed > limit():
-        what = f"pretraining {num_nodes:,} nodes x {dim} numbers needs {needed / 1e9:.1f} GB"
-        hint = "raise --memory, set a smaller embeddings.dim, or use fewer --processes or a GPU"
-        raise MemoryLimitError(what, where="--memory", hint=hint)
-
-
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     """Refuse an unknown method, and settings out of range."""
     if method not in METHODS:
@@ -132,9 +124,8 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     # Refuses what is out of the bounds of each setting.
     parse_table(PretrainSettings, asdict(settings), "pretrain", "pretrain")
     parse_table(EmbeddingSettings, {"dim": dim}, "pretrain", "embeddings")
-    for name, refused in {"fraction": (0,), "dropout": (1,)}.items():
-        value = getattr(settings, name)
-        if value in refused:
+    for name, refused in {"fraction": 0, "dropout": 1}.items():
+        if (value := getattr(settings, name)) == refused:
             raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
 
 
@@ -154,12 +145,9 @@ class _Fitting:
             for epoch in range(self.settings.epochs):
                 loss = self._train_epoch(epoch)
                 vectors = embed_all(self.encoder, self.sampler.rows, self.split.offsets, device).float()
-                for what, finite in (
-                    (f"the loss became {loss} in epoch {epoch}", math.isfinite(loss)),
-                    (f"the vectors are no longer finite in epoch {epoch}", bool(vectors.isfinite().all())),
-                ):
-                    if not finite:
-                        raise UserError(what, where="pretrain", hint="lower pretrain.lr")
+                if not (math.isfinite(loss) and vectors.isfinite().all()):
+                    what = f"the loss became {loss}, or vectors are no longer finite, in epoch {epoch}"
+                    raise UserError(what, where="pretrain", hint="lower pretrain.lr")
                 uniform = link_auroc(vectors, self.split.val, self.split.val_non_edges)
                 matched = link_auroc(vectors, self.split.val, self.split.val_matched)
                 if uniform + matched > best:
@@ -196,8 +184,7 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
 def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
     """Path in the cache of the embeddings of these settings."""
     source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
-    parts = source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)
-    return cache_path("embeddings", json_digest(parts))
+    return cache_path("embeddings", json_digest(source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)))
 
 
 def pretrained_vectors(

@@ -13,8 +13,6 @@ Files of embeddings:
                                 word2vec writes it, is skipped, and so are words that are not nodes
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -48,9 +46,7 @@ Tables = dict[str, NDArray[np.float32]]
 LARGEST_COPY = 256 * 2**20
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
 _COLUMNS = 32  # hidden units of an untrained GIN that are computed at a time
-_STORED = Format(
-    name="subgnn-embeddings", noun="file of embeddings", make="make one with subgnn pretrain", again="pretrain again"
-)
+_STORED = Format("subgnn-embeddings", "file of embeddings", "make one with subgnn pretrain", "pretrain again")
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3
 _MAX_DIM = 65_536  # as embeddings.dim has it
@@ -330,9 +326,8 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
         raise DataError(what, where=str(path), hint="give one row per node, in the order of ids")
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
-        raise DataError(
-            f"the vector of node {bad[0]} is not finite", where=str(path), hint="fill or drop missing values"
-        )
+        what, hint = f"the vector of node {bad[0]} is not finite", "fill or drop missing values"
+        raise DataError(what, where=str(path), hint=hint)
     return vectors
 
 
@@ -363,8 +358,7 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
     if vectors is None or len(missing):
         named = [graph.names.written(int(v)) if graph.names is not None else str(v) for v in missing[:_SHOWN]]
         what = f"{len(missing):,} of {graph.num_nodes:,} nodes have no vector: {', '.join(named)}"
-        what += ", ..." if len(missing) > _SHOWN else ""
-        raise DataError(
-            what, where=str(path), hint="every node needs a line that starts with its name, or its id if it has none"
-        )
+        what += ", ..." * (len(missing) > _SHOWN)
+        hint = "every node needs a line that starts with its name, or its id if it has none"
+        raise DataError(what, where=str(path), hint=hint)
     return vectors

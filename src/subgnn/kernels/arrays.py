@@ -9,8 +9,6 @@ again for an array that may be written to, a shorter integer or a constant; also
 with, unless that is ``np.int64(0)``.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

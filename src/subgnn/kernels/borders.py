@@ -18,8 +18,6 @@ nothing. Weights are ranked in single precision, relative to the heaviest: sums 
 their terms are ties, whatever that order was.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets

@@ -9,8 +9,6 @@ Rows that were read from a file are checked before the other kernels trust them.
 their arrays whatever the values are, as long as the offsets rise from 0 to the number of values.
 """
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 
@@ -72,7 +70,8 @@ def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) ->
 def entries_at(offsets: Array, neighbors: Array, values: Array, tails: Array, heads: Array) -> Array:
     """The value of the entry of each edge; 0 if the rows do not have it."""
     shape = len(offsets) - 1, 2**31 - 1
-    return np.asarray(scipy.sparse.csr_array((values, neighbors, offsets), shape=shape)[tails, heads])
+    rows = scipy.sparse.csr_array((values, neighbors, offsets), shape=shape)
+    return np.asarray(rows[tails, heads]) if len(tails) else values[:0]
 
 
 def other_weights(

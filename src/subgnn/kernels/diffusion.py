@@ -1,8 +1,7 @@
 """Diffusion of node sets: how often a random walk that starts in a set is at each node.
 
-A walk starts at a node of the set c, drawn uniformly; before each step it ends with probability 1 - a, and otherwise it
-goes on to a neighbour, drawn by the weights of edges. With s = 1_c / |c|, P = D^-1 A and the stationary distribution
-pi(v) = d_v / vol, vol = sum of d, the node where it ends is distributed as
+A walk starts at a node of the set c, and goes on with probability a before each step. With s = 1_c / |c|, P = D^-1 A
+and pi(v) = d_v / sum of d, the node where it ends is distributed as
 
     p_c = (1 - a) sum over k of a^k s P^k = (1 - a) s (I - a P)^-1
 
@@ -14,21 +13,17 @@ q = (1 - a) q_0 + a D^-1 A q with q_0 = s / pi. A node without edges has a loop:
     q = sum over k of c_k T_k(D^-1 A) q_0
     c_0 = (1 - a) / sqrt(1 - a^2),   c_k = 2 c_0 rho^k,   rho = a / (1 + sqrt(1 - a^2))
 
-T_k are Chebyshev's polynomials, one product with the graph each, and rho^k falls about twice as fast as a^k.
 
 *Push* (Andersen, Chung and Lang, 2006, here in rounds): an estimate p' and a residual r, with
-p_c = p' + (1 - a) r (I - a P)^-1 at all times. It starts from p' = 0, r = s. In a round, every node with
-r(u) >= epsilon d_u moves (1 - a) r(u) into p'(u) and hands a r(u) to its neighbours. At the end
-r(u) < epsilon d_u everywhere, and as walks are reversible, 0 <= p_c(v) - p'(v) <= epsilon d_v. Each push adds at least
-(1 - a) epsilon d_u to p', which sums to at most 1: all pushes together follow at most 1 / ((1 - a) epsilon) edges (in
-units of their weight), however large the graph is.
+p_c = p' + (1 - a) r (I - a P)^-1, from p' = 0, r = s. In a round, a node with r(u) >= epsilon d_u moves (1 - a) r(u)
+into p'(u) and hands a r(u) to its neighbours. At the end r(u) < epsilon d_u everywhere, and as walks are reversible,
+0 <= p_c(v) - p'(v) <= epsilon d_v. All pushes together follow at most 1 / ((1 - a) epsilon) edges (in units of their
+weight), as each adds at least (1 - a) epsilon d_u to p', which sums to at most 1.
 
 *Directed graphs*: D is the matrix of out-weights, and eigenvalues need not be real, so p_c is summed as it is written
 (:func:`power_series`), until the rest sums to less than the tolerance. Push works as above, with the same bound on the
 edges that are followed; but as walks are not reversible, the error is bounded by the sum of residuals alone.
 """
-
-from __future__ import annotations
 
 import numpy as np
 

@@ -7,8 +7,6 @@ nodes, or pulled along in-edges of the nodes that some source has still to reach
 Memory is 32 bytes a node and thread, and one int32 for each wanted pair: never N x N.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets

@@ -5,8 +5,6 @@ are keyed by their purpose (a node, a walk, a component), never by the thread, s
 the arguments and the key alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ two ends, each step advancing i, j or both. Sequences of ``b`` are laid side by 
 instruction advances several tables; a lane shorter than its neighbours is read off at its end.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
@@ -25,9 +23,7 @@ _FAR = np.inf
 def _costs(x: float, column: Array, ratio: bool, out: Array) -> None:
     if ratio:
         for k in range(len(column)):
-            high = max(x, column[k])
-            low = min(x, column[k])
-            out[k] = (high + 1.0) / (low + 1.0) - 1.0
+            out[k] = (max(x, column[k]) + 1.0) / (min(x, column[k]) + 1.0) - 1.0
     else:
         for k in range(len(column)):
             out[k] = abs(x - column[k])

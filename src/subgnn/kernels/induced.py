@@ -11,8 +11,6 @@ clustering* is the fraction of a node's pairs of neighbours that are joined, 0 i
 number* is the largest k such that a node belongs to a subgraph whose nodes all have k neighbours inside it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +163,6 @@ class Shape:
     """
 
     nodes: Array
-    edges: Array
     cut_edges: Array
     density: Array
     cut_ratio: Array
@@ -191,21 +188,11 @@ def inside_degrees(offsets: Array, neighbors: Array, rows: Ragged) -> tuple[Ragg
 
 
 def shapes(offsets: Array, neighbors: Array, rows: Ragged) -> Shape:
-    """Size, edges inside and leaving, density and cut ratio of every set of an undirected graph."""
-    inside, border = inside_degrees(offsets, neighbors, rows)
-    size = rows.lengths
-    owner = rows.row_ids
-    edges = np.bincount(owner, inside.values, minlength=len(rows)).astype(np.int64) // 2
-    cut = np.bincount(owner, border.values, minlength=len(rows)).astype(np.int64)
-    pairs = size * (size - 1)
+    """Size, edges that leave, density and cut ratio of every set of an undirected graph."""
+    degrees, size = inside_degrees(offsets, neighbors, rows), rows.lengths
+    inside, cut = (np.bincount(rows.row_ids, one.values, minlength=len(rows)).astype(np.int64) for one in degrees)
     crossing = size * (len(offsets) - 1 - size)
-    return Shape(
-        nodes=size,
-        edges=edges,
-        cut_edges=cut,
-        density=2 * edges / np.maximum(pairs, 1),
-        cut_ratio=cut / np.maximum(crossing, 1),
-    )
+    return Shape(size, cut, inside / np.maximum(size * (size - 1), 1), cut / np.maximum(crossing, 1))
 
 
 @compiled

@@ -12,8 +12,6 @@ cut-off, or when a search would look at more edges than it may: hubs cost no mor
 small hash tables: memory does not grow with N.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

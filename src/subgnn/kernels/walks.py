@@ -5,12 +5,8 @@ two nodes x and y, with T = N(y) & N(x) and U = N(y) - N(x), both cut down to al
 over T with probability beta and over U otherwise; if one is empty the other is taken, and if both are the walk
 ends. x itself is in U, so in an undirected graph only an isolated start ends a walk early.
 
-Simple walks draw every step uniformly from all edges of a node.
-
-Walks have at most ``length`` nodes. Their random numbers are keyed by the walk, never by the thread.
+Simple walks draw every step uniformly from all edges of a node. Random numbers are keyed by the walk.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -30,12 +26,6 @@ Walks = tuple[Array, Array]
 def _may_visit(allowed: Array, node: int) -> bool:
     """Whether a node is marked; without marks, all nodes are."""
     return len(allowed) == 0 or allowed[node] != 0
-
-
-@compiled
-def _mark(family: Sets, row: int, allowed: Array, value: int) -> None:
-    for i in range(family[1][row], family[1][row + 1]):
-        allowed[family[0][i]] = value
 
 
 @compiled
@@ -144,12 +134,15 @@ def _set_walks(
     marks = np.zeros(len(graph[0]) - 1, np.uint8)
     for p in range(begin, end):
         first, last = starts[1][p], starts[1][p + 1]
-        _mark(allowed, p, marks, 1)
+        around = allowed[0][allowed[1][p] : allowed[1][p + 1]]
+        for v in around:
+            marks[v] = 1
         for w in range(walks.shape[1] if first < last else 0):
             state = open_stream(keys[p], w)
             start = starts[0][first + uniform_below(state, last - first)]
             lengths[p, w] = _walk(graph, marks, start, beta, state, walks[p, w])
-        _mark(allowed, p, marks, 0)
+        for v in around:
+            marks[v] = 0
 
 
 def _empty_walks(count: int, each: int, length: int) -> Walks:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import (
-    Compare,
     Distances,
     Measured,
     NodeAnchors,
@@ -45,9 +44,7 @@ ALGORITHM_VERSION = 1
 """Increased when the same input gives different numbers, so that cached ones are not used."""
 LAYOUT = 2
 """Increased when the layout of the file changes, so that older files are computed again."""
-_PREPARED = Format(
-    name="subgnn-prepared", noun="prepared file", make="subgnn prepare writes one", again="prepare again"
-)
+_PREPARED = Format("subgnn-prepared", "prepared file", "subgnn prepare writes one", "prepare again")
 _PARTS = ("components", "shared", "inputs")
 
 
@@ -161,10 +158,15 @@ def measure(
         work = Work(graph, settings, channel, frame.layers, frame.seed, on_progress, cache)
         compare = similarity_of(channel, settings).measure[channel_of(channel).anchors]
         if channel_of(channel).shared:
-            measured = compare(work, components.nodes, frame.anchors(i))
-            by_channel.append([SubchannelInputs(one, None) for one in measured])
+            shared = compare(work, components.nodes, frame.anchors(i))
+            by_channel.append([SubchannelInputs(one, None) for one in shared])
         else:
-            by_channel.append(_measure_own(work, compare, subgraphs, components))
+            own, found = channel_of(channel).sample_own(work, subgraphs, components), []
+            for measured, anchors in zip(compare(work, components.nodes, own), own, strict=True):
+                for field in fields(measured):
+                    getattr(measured, field.name)[~anchors.present] = 0
+                found.append(SubchannelInputs(measured, replace(anchors, weights=None)))
+            by_channel.append(found)
         _check_measured(work, by_channel[-1], len(components.nodes))
     inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
     return Prepared(frame, seen_hash(graph, settings), components, inputs)
@@ -185,17 +187,6 @@ def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> N
             if not (low >= 0 and high <= (np.inf if field.name == "distance" else 1) and np.isfinite(high)):
                 accepted = "numbers of at least 0" if field.name == "distance" else "numbers from 0 to 1"
                 raise UserError(f"{field.name} ranges from {low} to {high}", where=where, hint=f"accepted: {accepted}")
-
-
-def _measure_own(work: Work, compare: Compare, subgraphs: Ragged, components: Components) -> list[SubchannelInputs]:
-    channel = channel_of(work.channel)
-    own = channel.sample_own(work, subgraphs, components)
-    found = []
-    for measured, anchors in zip(compare(work, components.nodes, own), own, strict=True):
-        for field in fields(measured):
-            getattr(measured, field.name)[~anchors.present] = 0
-        found.append(SubchannelInputs(measured, replace(anchors, weights=None)))
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,6 @@ the file can change unnoticed. Our own code, not the safetensors package: arrays
 file is checked before memory is allocated for it, and there is one dependency less.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ Files are ``FOLDER/KIND/KEY.SUFFIX`` with a key of 64 hexadecimal digits; nothin
 file renews its time. To make room for a new file, those unused for longest are removed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

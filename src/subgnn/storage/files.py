@@ -5,8 +5,6 @@ file of a few hundred kilobytes could end in a RecursionError, or take minutes. 
 settings, cards and results.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Write tables as CSV, TSV, Parquet or JSON lines, in parts, so that a table may have any number of rows."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

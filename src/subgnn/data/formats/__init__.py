@@ -4,8 +4,6 @@ A format is a module with a :class:`~subgnn.data.formats.format.FileFormat` and 
 package knows conventions other than ids from 0 and :class:`~subgnn.data.graph.Graph`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from subgnn.data.dataset import Dataset, Problems

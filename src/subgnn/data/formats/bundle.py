@@ -5,8 +5,6 @@ trusts. The cache remembers which files of more than 64 MiB have passed, by devi
 next process opens them without reading them; ``subgnn data check`` always verifies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Croissant 1.0 metadata (mlcommons.org/croissant) of a dataset folder, by which other tools read its files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 pandas parses chunks of lines. One that it does not take for edges alone is read line by line, to say what is wrong.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A dataset as a folder of text files; docs/data.md describes each of them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

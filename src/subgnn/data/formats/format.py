@@ -3,8 +3,6 @@
 The column of a table for a role is named by the caller, or guessed from likely titles.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

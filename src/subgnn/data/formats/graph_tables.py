@@ -9,8 +9,6 @@ each value. Any other column is text by which nodes are found, too, such as symb
 leading zeros.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -18,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data import strings
 from subgnn.data.formats.format import (
     FileFormat,
     ReadOptions,
@@ -31,16 +30,6 @@ from subgnn.data.formats.format import (
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.graph import Graph
-from subgnn.data.strings import (
-    MISSING,
-    NodeNames,
-    Strings,
-    has_leading_zero,
-    is_id,
-    is_missing,
-    is_number,
-    parse_number,
-)
 from subgnn.data.values import MAX_TYPES
 from subgnn.errors import DataError, excerpt, warn
 
@@ -92,9 +81,9 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         options.on_note(unused_columns(table.where, ordered, "weight" if asked else ""))
     ends = [table.cells(found[role], role) for role in ("source", "target")]
     ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()
-    ordered = pa.array(sorted(ids, key=int) if all(map(is_id, ids)) else sorted(ids))
+    ordered = pa.array(sorted(ids, key=int) if all(map(strings.is_id, ids)) else sorted(ids))
     tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
-    return Graph.from_edges(tails, heads, names=NodeNames.of(ordered.to_pylist()), **values)
+    return Graph.from_edges(tails, heads, names=strings.NodeNames.of(ordered.to_pylist()), **values)
 
 
 def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, str]]:
@@ -144,9 +133,9 @@ def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles"
     if table.header is None or ends != tuple(table.titles[:2]):
         return "titles"
     cells = [cell.strip() for cell in table.header]
-    if all(is_number(cell.removeprefix("-")) for cell in cells[:2]):
+    if all(strings.is_number(cell.removeprefix("-")) for cell in cells[:2]):
         return "edge"
-    if not all(cells[:2]) or (cells[0][0] == "#" and not is_number(cells[0][1:])):  # a comment
+    if not all(cells[:2]) or (cells[0][0] == "#" and not strings.is_number(cells[0][1:])):  # a comment
         return "titles"
     columns = table.data.columns
     below = [compute.unique(column) for column in columns[:2]]
@@ -154,7 +143,7 @@ def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles"
     if all(known):
         return "edge"
     numeric = [
-        parse_number(cell) is None and not is_missing(cell) and _has_numbers(column)
+        strings.parse_number(cell) is None and not strings.is_missing(cell) and _has_numbers(column)
         for cell, column in zip(cells, columns, strict=True)
     ]
     ids = [str(text) for some in below for text in some.slice(0, _SAMPLE).to_pylist()]
@@ -170,7 +159,7 @@ def _has_numbers(column: Any) -> bool:
 
     cells = compute.utf8_trim_whitespace(column)
     numbers = compute.match_substring_regex(cells, "^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$")
-    lacking = compute.is_in(cells, value_set=pa.array(sorted(MISSING)))
+    lacking = compute.is_in(cells, value_set=pa.array(sorted(strings.MISSING)))
     return bool(compute.any(numbers).as_py() and compute.all(compute.or_(numbers, lacking)).as_py())
 
 
@@ -192,7 +181,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     table, header = read_table(source, encoding=options.encoding, refuse=refuse), ""
     title = options.columns.find(table, "node_id")
     if title is None and table.header is not None and table.titles[0]:
-        numbers = any(parse_number(cell) is not None for cell in table.titles[1:])
+        numbers = any(strings.parse_number(cell) is not None for cell in table.titles[1:])
         if numbers or graph.knows(table.titles[0]):
             table, header = table.without_header(), "no header line; "
     title = title or table.titles[0]
@@ -219,7 +208,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
         if not is_key and (made is None or made.card["kind"] != "number"):
             odd += _odd_cell(each, cells)
         if made is None:
-            texts[each] = ["" if is_missing(cell) else cell for cell in cells]
+            texts[each] = ["" if strings.is_missing(cell) else cell for cell in cells]
         else:
             features.append(made)
     width = sum(feature.values.shape[1] for feature in features)
@@ -235,8 +224,8 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
                 column[row] = cell
             while not each or each in columns:  # the column of names is called name in a dataset folder
                 each += "_2"
-            columns[each] = Strings.of(column)
-        graph = replace(graph, names=NodeNames(columns, primary=graph.names.primary_column))
+            columns[each] = strings.Strings.of(column)
+        graph = replace(graph, names=strings.NodeNames(columns, primary=graph.names.primary_column))
     absent = graph.num_nodes - len(rows)
     without = f"; {absent:,} nodes have no row" if absent else ""
     called = f"; {sum(map(len, aliases.values())):,} aliases" if aliases else ""
@@ -249,13 +238,13 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
 
 
 def _names_in(cell: str) -> list[str]:
-    return [name for text in cell.split("|") if not is_missing(name := text.strip())]
+    return [name for text in cell.split("|") if not strings.is_missing(name := text.strip())]
 
 
 def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
     if not any(aliases.values()):
         return graph
-    names = graph.names or NodeNames({"name": Strings.numbers(0, graph.num_nodes)})
+    names = graph.names or strings.NodeNames({"name": strings.Strings.numbers(0, graph.num_nodes)})
     return replace(graph, names=names.with_aliases(aliases))
 
 
@@ -327,19 +316,19 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
         warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})")
     if added and graph.names is not None:
         columns = {
-            name: Strings.of([*column, *(added if name == graph.names.primary_column else [""] * len(added))])
+            name: strings.Strings.of([*column, *(added if name == graph.names.primary_column else [""] * len(added))])
             for name, column in graph.names.columns.items()
         }
-        names = NodeNames(columns, primary=graph.names.primary_column)
+        names = strings.NodeNames(columns, primary=graph.names.primary_column)
         graph = replace(graph.with_nodes(graph.num_nodes + len(added)), names=names)
     return graph, rows
 
 
 def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
-    present = np.array([not is_missing(cell) for cell in cells])
-    texts = [cell.replace(",", ".") if table.kind == ";" else cell for cell in cells if not is_missing(cell)]
-    numbers = [number for text in texts if (number := parse_number(text)) is not None]
-    if not numbers or len(numbers) < len(texts) or any(map(has_leading_zero, texts)):
+    present = np.array([not strings.is_missing(cell) for cell in cells])
+    texts = [cell.replace(",", ".") if table.kind == ";" else cell for cell in cells if not strings.is_missing(cell)]
+    numbers = [number for text in texts if (number := strings.parse_number(text)) is not None]
+    if not numbers or len(numbers) < len(texts) or any(map(strings.has_leading_zero, texts)):
         return None
     known = np.array(numbers)
     if not np.isfinite(known).all() or np.abs(known).max() > 1e30:
@@ -354,13 +343,13 @@ def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
 
 def _odd_cell(title: str, cells: list[str]) -> str:
     """The cell that keeps a column, most of whose cells are numbers, from being one of numbers; none for any other."""
-    texts = [cell for cell in cells if not is_missing(cell)]
-    others = [cell for cell in texts if parse_number(cell) is None or has_leading_zero(cell)]
+    texts = [cell for cell in cells if not strings.is_missing(cell)]
+    others = [cell for cell in texts if strings.parse_number(cell) is None or strings.has_leading_zero(cell)]
     return f"; {excerpt(others[0])} in '{title}' is not a number" if 0 < 2 * len(others) < len(texts) else ""
 
 
 def _categories(title: str, cells: list[str]) -> _Feature | None:
-    found = sorted({cell for cell in cells if not is_missing(cell)})
+    found = sorted({cell for cell in cells if not strings.is_missing(cell)})
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
         return None
     values = (np.array(cells)[:, None] == np.array(found)).astype(np.float32)

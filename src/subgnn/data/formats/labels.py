@@ -1,7 +1,5 @@
 """Labels and splits of subgraphs in tables: one for each subgraph, several labels in rows, or a table of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any

@@ -4,8 +4,6 @@ A fourth column holds the times of subgraphs, where every line has one and that 
 fifth one their absent nodes, joined by ``-``, where every line has five; it may be empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A file is unpacked where its name ends in .gz or its first bytes are those of gz
 more than text does.
 """
 
-from __future__ import annotations
-
 import encodings
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Arrays as .npy files, mapped into memory or written some rows at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

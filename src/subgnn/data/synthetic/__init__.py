@@ -4,8 +4,6 @@ A recipe draws a base graph, places subgraphs in it, brings a property of each t
 of the property that the finished graph has. The same seed gives the same bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any

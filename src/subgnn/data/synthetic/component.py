@@ -10,24 +10,12 @@ subgraphs have a single one, so the classes are not equal in size.
 staples lead to an earlier subgraph, which gives about the mean and the spread of the paper's cut ratios.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
-from subgnn.data.graph import Graph
-from subgnn.data.synthetic.graphs import (
-    Draft,
-    SmallGraphs,
-    barabasi_albert,
-    barabasi_albert_edges,
-    check_subgraphs,
-    require,
-    with_edges,
-)
+from subgnn.data.synthetic import graphs
 from subgnn.data.values import MAX_NODES
-from subgnn.kernels.arrays import Array
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -57,54 +45,49 @@ class ComponentSettings:
     chained: float = 0.65
 
     def __post_init__(self) -> None:
-        check_subgraphs(self.num_subgraphs, 2)
-        require(0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted")
+        graphs.check_subgraphs(self.num_subgraphs, 2)
+        graphs.require(
+            0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted"
+        )
         what, hint = f"{self.min_components} to {self.max_components} components", "at least 2, and an ascending range"
-        require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
+        graphs.require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
         what = f"m from {self.min_m} to {self.max_m} for components of {self.component_size} nodes"
         hint = f"an ascending range within 1 to {self.component_size - 1} is accepted"
-        require(1 <= self.min_m <= self.max_m < self.component_size, what, where="m of the components", hint=hint)
+        graphs.require(
+            1 <= self.min_m <= self.max_m < self.component_size, what, where="m of the components", hint=hint
+        )
         largest = self.num_nodes + self.num_subgraphs * self.max_components * self.component_size
-        require(largest <= MAX_NODES, f"up to {largest:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}")
-        require(0 <= self.chained <= 1, f"chained is {self.chained}", where="chained", hint="0 to 1 is accepted")
+        graphs.require(
+            largest <= MAX_NODES, f"up to {largest:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}"
+        )
+        graphs.require(0 <= self.chained <= 1, f"chained is {self.chained}", where="chained", hint="0 to 1 is accepted")
 
 
-def _spread_evenly(low: int, high: int, count: int, rng: np.random.Generator) -> Array:
-    return rng.permutation(np.resize(np.arange(low, high + 1), count))
-
-
-def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array) -> Graph:
-    """STAPLE: add small graphs as new nodes, each attached to the graph by one edge.
-
-    Node j of the small graphs becomes node ``graph.num_nodes + j``. Edge i leads from ``targets[i]``, a node of the
-    graph or of an earlier small graph under its new id, to node ``contacts[i]`` of small graph i.
-    """
-    n = graph.num_nodes
-    tails = np.concatenate([n + small.tails, targets])
-    heads = np.concatenate([n + small.heads, n + small.offsets[:-1] + contacts])
-    return with_edges(graph, tails, heads, more_nodes=small.num_nodes)
-
-
-def make_component(settings: ComponentSettings, seed: int) -> Draft:
+def make_component(settings: ComponentSettings, seed: int) -> graphs.Draft:
     """Draw a COMPONENT graph and its subgraphs."""
-    base = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/component/base"))
+    base = graphs.barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/component/base"))
     draws = stream(seed, "synthetic/component/counts")
     single = min(max(round(settings.single * settings.num_subgraphs), 1), settings.num_subgraphs - 1)
-    several = _spread_evenly(settings.min_components, settings.max_components, settings.num_subgraphs - single, draws)
+    numbers = np.arange(settings.min_components, settings.max_components + 1)
+    several = draws.permutation(np.resize(numbers, settings.num_subgraphs - single))
     counts = draws.permutation(np.concatenate([np.ones(single, np.int64), several]))
     total, size = int(counts.sum()), settings.component_size
     grow = stream(seed, "synthetic/component/pieces")
-    ms = _spread_evenly(settings.min_m, settings.max_m, total, grow).tolist()
-    small = SmallGraphs.of((size, *barabasi_albert_edges(size, m, grow)) for m in ms)
+    ms = grow.permutation(np.resize(np.arange(settings.min_m, settings.max_m + 1), total)).tolist()
+    small = graphs.SmallGraphs.of((size, *graphs.barabasi_albert_edges(size, m, grow)) for m in ms)
     draws = stream(seed, "synthetic/component/staples")
     starts = np.repeat(size * (np.cumsum(counts) - counts), counts)  # stapled nodes before the subgraph of a component
     earlier = (draws.random(total) < settings.chained) & (starts > 0)
     place = draws.random(total)
     begin, room = np.where(earlier, base.num_nodes, 0), np.where(earlier, starts, base.num_nodes)
     targets = begin + (place * room).astype(np.int64)
-    graph = staple(base, small, targets=targets, contacts=draws.integers(size, size=total))
+    # STAPLE: the small graphs are new nodes; an edge leads from a target to a random node of each.
+    contacts, n = draws.integers(size, size=total), base.num_nodes
+    tails = np.concatenate([n + small.tails, targets])
+    heads = np.concatenate([n + small.heads, n + small.offsets[:-1] + contacts])
+    graph = graphs.with_edges(base, tails, heads, more_nodes=small.num_nodes)
     nodes = np.arange(base.num_nodes, graph.num_nodes, dtype=np.int32)
     subgraphs = Ragged.from_lengths(nodes, size * counts)
     components = induced_components(*graph.csr, subgraphs).counts
     labels = ["single" if c == 1 else "multiple" for c in components.tolist()]
-    return Draft(graph, subgraphs, labels, {"components": components})
+    return graphs.Draft(graph, subgraphs, labels, {"components": components})

@@ -8,8 +8,6 @@ that spreads as wide as its mean: subgraphs differ in the degree of their nodes,
 drawn again where its mean core number is equal to one of another class, or outside the accepted range.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lgamma
@@ -17,17 +15,7 @@ from math import lgamma
 import numpy as np
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.graphs import (
-    Draft,
-    SmallGraphs,
-    binned,
-    check_counts,
-    check_range,
-    class_sizes,
-    plant,
-    require,
-    stream_word,
-)
+from subgnn.data.synthetic import graphs
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
@@ -67,12 +55,16 @@ class CorenessSettings:
     mixing: float = 0.1
 
     def __post_init__(self) -> None:
-        check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
-        check_range(self.min_core, self.highest_core, where="core number", least=1.0, most=self.subgraph_size - 1)
+        graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
+        graphs.check_range(
+            self.min_core, self.highest_core, where="core number", least=1.0, most=self.subgraph_size - 1
+        )
         most = self.num_nodes // self.subgraph_size
         what = f"{self.num_subgraphs:,} subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes:,}"
-        require(self.num_subgraphs <= most, what, where="num_subgraphs", hint=f"no node is shared: at most {most:,}")
-        require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
+        graphs.require(
+            self.num_subgraphs <= most, what, where="num_subgraphs", hint=f"no node is shared: at most {most:,}"
+        )
+        graphs.require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
 
     @property
     def highest_core(self) -> float:
@@ -131,24 +123,26 @@ def duplication_divergence(
     several-fold from draw to draw: the first few copies decide it. *Differs from the paper:* where ``num_edges`` is
     given, graphs are drawn until one has that many, to within 2 %, which is the model given its number of edges.
     """
-    require(0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1")
+    graphs.require(
+        0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1"
+    )
     if num_edges is None:
         # Refused at once is what would grow beyond all memory: n nodes get about n^(2p) / Gamma(2p + 2) edges and more.
         ladder = np.arange(1, 101) / 100
         edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
         highest = ladder[edges <= MAX_COPIED_EDGES].max(initial=0.0)
         what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
-        require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
-        tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, stream_word(rng))
+        graphs.require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
+        tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, graphs.stream_word(rng))
         what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
-        require(count >= 0, what, where="retention", hint="lower it, or use fewer nodes or a different seed")
+        graphs.require(count >= 0, what, where="retention", hint="lower it, or use fewer nodes or a different seed")
         return Graph.from_edges(tails, heads, num_nodes=num_nodes)
     least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
     what, hint = f"{num_edges:,} edges for {num_nodes:,} nodes", f"accepted: {num_nodes - 1:,} to {MAX_COPIED_EDGES:,}"
-    require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
+    graphs.require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
     seen = []
     for _ in range(_MAX_DRAWS):
-        tails, heads, count = copy_and_diverge(num_nodes, retention, most, stream_word(rng))
+        tails, heads, count = copy_and_diverge(num_nodes, retention, most, graphs.stream_word(rng))
         if count >= least:
             return Graph.from_edges(tails, heads, num_nodes=num_nodes)
         seen.append(most if count < 0 else count)
@@ -213,10 +207,7 @@ class CoreGraph:
 def _core_sum(adjacent: Array) -> int:
     """The sum of core numbers: nodes are removed by ascending degree."""
     size = len(adjacent)
-    degree, removed = np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    for i in range(size):
-        for j in range(size):
-            degree[i] += adjacent[i, j]
+    degree, removed = adjacent.sum(axis=1), np.zeros(size, np.bool_)
     total, core = 0, 0
     for _ in range(size):
         v = -1
@@ -226,8 +217,7 @@ def _core_sum(adjacent: Array) -> int:
         core = max(core, degree[v])
         total += core
         removed[v] = True
-        for i in range(size):
-            degree[i] -= adjacent[v, i]
+        degree -= adjacent[v]
     return total
 
 
@@ -263,7 +253,7 @@ def draw_core_graph(
 
     Its edge 0 - 1 comes to lie on the first two nodes.
     """
-    nodes, word = frozen(nodes, np.int32), stream_word(rng)
+    nodes, word = frozen(nodes, np.int32), graphs.stream_word(rng)
     tails, heads, total, least, most = _draw(csr(*graph.csr), nodes, retention, sums, word)
     return CoreGraph(tails, heads, int(total), (int(least), int(most)))
 
@@ -303,7 +293,7 @@ def _separate(
     rng = stream(seed, "synthetic/coreness/separation")
     sums = np.array([one.core_sum for one in drawn])
     order = np.argsort(sums, kind="stable")
-    bounds = np.cumsum(class_sizes(len(sums), settings.bins)).tolist()
+    bounds = np.cumsum(graphs.class_sizes(len(sums), settings.bins)).tolist()
     out = list(drawn)
     for cut, end in pairwise(bounds):
         below, highest = int(sums[order[cut - 1]]), int(sums[order[end - 1]])
@@ -318,7 +308,7 @@ def _separate(
     return out
 
 
-def make_coreness(settings: CorenessSettings, seed: int) -> Draft:
+def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     """Draw a CORENESS graph and its subgraphs."""
     num_edges, draws = settings.base_edges, stream(seed, "synthetic/coreness/base")
     if num_edges is None and (settings.num_nodes, settings.retention) == (_PAPER_NODES, _PAPER_RETENTION):
@@ -327,8 +317,10 @@ def make_coreness(settings: CorenessSettings, seed: int) -> Draft:
     blocks, drawn = _plan(base, settings, seed)
     drawn = _separate(base, blocks, drawn, settings, seed)
     size = settings.subgraph_size
-    graph = plant(base, SmallGraphs.of((size, one.tails, one.heads) for one in drawn), np.concatenate(blocks))
+    graph = graphs.plant(
+        base, graphs.SmallGraphs.of((size, one.tails, one.heads) for one in drawn), np.concatenate(blocks)
+    )
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
     cores = induced_core_numbers(*graph.csr, subgraphs)
     mean_core = np.bincount(cores.row_ids, cores.values) / size
-    return binned(graph, subgraphs, "mean_core_number", mean_core, bins=settings.bins, where="core number")
+    return graphs.binned(graph, subgraphs, "mean_core_number", mean_core, bins=settings.bins, where="core number")

@@ -7,8 +7,6 @@ planted nodes to nodes outside are added until every subgraph has the cut ratio 
 alone gives, since edges are added and never removed; nothing is planted on hubs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.graphs import (
-    Draft,
-    SmallGraphs,
-    barabasi_albert,
-    binned,
-    check_counts,
-    check_range,
-    class_sizes,
-    plant,
-    require,
-    stream_word,
-    with_edges,
-)
+from subgnn.data.synthetic import graphs
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
@@ -68,8 +54,8 @@ class CutRatioSettings:
     max_cut_ratio: float | None = None
 
     def __post_init__(self) -> None:
-        check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
-        check_range(*self.targets, where="cut ratio", least=0.0, most=1.0)
+        graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
+        graphs.check_range(*self.targets, where="cut ratio", least=0.0, most=1.0)
 
     @property
     def targets(self) -> tuple[float, float]:
@@ -84,29 +70,29 @@ def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) ->
     """Whole numbers spread evenly over low..high, ascending, so that no value occurs in two bins."""
     room = high - low + 1
     hint = f"at most {max(room, 1)} bins, or a wider range of targets"
-    require(room >= bins, f"{room} possible values for {bins} bins", where=where, hint=hint)
+    graphs.require(room >= bins, f"{room} possible values for {bins} bins", where=where, hint=hint)
     edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
-    parts = zip(edges[:-1], edges[1:] - 1, class_sizes(count, bins), strict=True)
+    parts = zip(edges[:-1], edges[1:] - 1, graphs.class_sizes(count, bins), strict=True)
     return np.concatenate([np.linspace(first, last, size).round().astype(np.int64) for first, last, size in parts])
 
 
 def complete_graphs(
     count: int, size: int, rng: np.random.Generator, *, densities: tuple[float, float] = (1.0, 1.0)
-) -> SmallGraphs:
+) -> graphs.SmallGraphs:
     """Complete graphs, thinned at random to densities spread evenly over a range.
 
     The path 0 - 1 - ... - (size - 1) is never thinned, so the graphs are connected.
     """
     if densities != (1.0, 1.0):
-        check_range(*densities, where="density of the planted graphs", least=2 / size, most=1.0)
+        graphs.check_range(*densities, where="density of the planted graphs", least=2 / size, most=1.0)
     left, right = np.triu_indices(size, 1)
     optional, path = np.flatnonzero(right - left > 1), np.flatnonzero(right - left == 1)
     edges = np.rint(rng.uniform(*densities, count) * len(left)).astype(np.int64)
-    graphs = []
+    drawn = []
     for wanted in edges.tolist():
         kept = np.concatenate([path, rng.choice(optional, max(0, wanted - len(path)), replace=False)])
-        graphs.append((size, left[kept], right[kept]))
-    return SmallGraphs.of(graphs)
+        drawn.append((size, left[kept], right[kept]))
+    return graphs.SmallGraphs.of(drawn)
 
 
 @compiled
@@ -170,12 +156,12 @@ def planting_nodes(
     A node is in ``max_uses`` sets at most, and any two sets share one node at most. Nodes of greater degree than
     ``max_degree`` are left out.
     """
-    require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
+    graphs.require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
     most = graph.num_nodes * min(max_uses, count) // size
     what = f"{count:,} subgraphs of {size} nodes on {graph.num_nodes:,} nodes, each in {max_uses} at most"
-    require(count <= most, what, where="num_subgraphs", hint=f"at most {most:,} are possible")
+    graphs.require(count <= most, what, where="num_subgraphs", hint=f"at most {most:,} are possible")
     out = np.empty((count, size), np.int32)
-    found = _draw_nodes(*csr(*graph.csr), max_uses, max_degree, stream_word(rng), out)
+    found = _draw_nodes(*csr(*graph.csr), max_uses, max_degree, graphs.stream_word(rng), out)
     if found < count:
         what = f"{found:,} of {count:,} subgraphs of {size} nodes could be found to plant on"
         hint = f"ask for {f'{found:,} or for ' if found else ''}smaller ones, or allow more nodes or more uses per node"
@@ -195,14 +181,9 @@ def _all_short(owned: Array, lo: int, hi: int, short: Array) -> bool:
 @compiled
 def _share(owned: Array, begin: Array, u: int, v: int) -> bool:
     """Whether two nodes lie in one subgraph; both lists of subgraphs are sorted."""
-    i, j = begin[u], begin[v]
-    while i < begin[u + 1] and j < begin[v + 1]:
-        if owned[i] == owned[j]:
+    for i in range(begin[u], begin[u + 1]):  # noqa: SIM110
+        if contains(owned, begin[v], begin[v + 1], owned[i]):
             return True
-        if owned[i] < owned[j]:
-            i += 1
-        else:
-            j += 1
     return False
 
 
@@ -286,7 +267,7 @@ def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.ra
     free = np.flatnonzero(counts == 0)
     short = np.array(missing, np.int64)
     members = (*sets(belongs), frozen(free, np.int64))
-    tails, heads = _draw_border_edges(csr(*graph.csr), sets(subgraphs), members, short, stream_word(rng))
+    tails, heads = _draw_border_edges(csr(*graph.csr), sets(subgraphs), members, short, graphs.stream_word(rng))
     if short.any():
         worst = int(np.argmax(short))
         shape = shapes(*graph.csr, subgraphs)
@@ -295,7 +276,7 @@ def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.ra
         what = f"{asked:,} more edges should leave subgraph {worst}, but only {possible:,} can"
         hint = f"its cut ratio can be {most:.5f}; lower the largest target, or use fewer or smaller subgraphs"
         raise DataError(what, where="cut ratio", hint=hint)
-    return with_edges(graph, tails, heads)
+    return graphs.with_edges(graph, tails, heads)
 
 
 def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int) -> tuple[Graph, Ragged, Array]:
@@ -307,7 +288,7 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
         limit = int(targets[-1]) // _HUB_SHARE
         nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=settings.max_uses, max_degree=limit)
         small = complete_graphs(count, size, graphs_rng, densities=(settings.min_density, settings.max_density))
-        grown = plant(graph, small, nodes.reshape(-1))
+        grown = graphs.plant(graph, small, nodes.reshape(-1))
         subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
         leaving = shapes(*grown.csr, subgraphs).cut_edges
         order = np.argsort(leaving, kind="stable")
@@ -323,13 +304,13 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
     raise DataError(what, where="cut ratio", hint=hint)
 
 
-def make_cut_ratio(settings: CutRatioSettings, seed: int) -> Draft:
+def make_cut_ratio(settings: CutRatioSettings, seed: int) -> graphs.Draft:
     """Draw a CUT RATIO graph and its subgraphs."""
-    graph = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/cut-ratio/base"))
+    graph = graphs.barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/cut-ratio/base"))
     outside = settings.subgraph_size * (settings.num_nodes - settings.subgraph_size)
     low, high = (round(target * outside) for target in settings.targets)
     targets = spread_targets(low, high, count=settings.num_subgraphs, bins=settings.bins, where="cut ratio")
     graph, subgraphs, missing = _planted(graph, settings, targets, seed)
     graph = add_border_edges(graph, subgraphs, missing, stream(seed, "synthetic/cut-ratio/edges"))
     cut_ratio = shapes(*graph.csr, subgraphs).cut_ratio
-    return binned(graph, subgraphs, "cut_ratio", cut_ratio, bins=settings.bins, where="cut ratio")
+    return graphs.binned(graph, subgraphs, "cut_ratio", cut_ratio, bins=settings.bins, where="cut ratio")

@@ -9,8 +9,6 @@ Nodes that lost their connection to the largest part of the graph (a few in 5,00
 alike.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,17 +17,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.graphs import (
-    Draft,
-    barabasi_albert,
-    binned,
-    check_counts,
-    check_range,
-    require,
-    stream_word,
-    with_edges,
-)
+from subgnn.data.synthetic import graphs
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
+from subgnn.kernels.build_csr import entries_at
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import contains, lower_bound, shapes
 from subgnn.ragged import Ragged
@@ -61,10 +51,12 @@ class DensitySettings:
     max_density: float = 0.45
 
     def __post_init__(self) -> None:
-        check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
+        graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
         what = f"subgraphs of {self.subgraph_size:,} nodes"
-        require(self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted")
-        check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
+        graphs.require(
+            self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted"
+        )
+        graphs.check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
 
 
 @compiled
@@ -97,7 +89,7 @@ def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: n
     first the older ones, in the order of a small Python set (the id modulo 32), then the newer ones by age. Hubs have
     small ids, so they tend to come early.
     """
-    require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
+    graphs.require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
     starts = rng.integers(graph.num_nodes, size=count)
     out, lengths = np.empty((count, size), np.int32), np.empty(count, np.int64)
     _search_from(csr(*graph.csr), starts, max_depth, out, lengths)
@@ -107,8 +99,8 @@ def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: n
 @compiled
 def _edit(
     graph: tuple[Array, Array], subgraphs: tuple[Array, Array], targets: Array, key: np.uint64
-) -> tuple[Array, Array, Array, Array]:
-    """Pairs of nodes that gain or lose their edge, whether the graph has it, and the tries of each subgraph."""
+) -> tuple[Array, Array]:
+    """Pairs u n + v of nodes that gain or lose their edge, and the tries of each subgraph."""
     (offsets, neighbors), (values, rows) = graph, subgraphs
     n, count = np.int64(len(offsets) - 1), len(rows) - 1
     flipped: set[Any] = {np.int64(-1)}  # u n + v, for u < v, of pairs that are joined in one graph and not in the other
@@ -147,14 +139,7 @@ def _edit(
             else:
                 flipped.add(pair)
     flipped.remove(np.int64(-1))
-    found = np.empty(len(flipped), np.int64)
-    for at, pair in enumerate(flipped):
-        found[at] = pair
-    found.sort()
-    tails, heads, there = found // n, found % n, np.empty(len(found), np.bool_)
-    for at in range(len(found)):
-        there[at] = contains(neighbors, offsets[tails[at]], offsets[tails[at] + 1], heads[at])
-    return tails, heads, there, tries
+    return np.sort(np.array(list(flipped), np.int64)), tries
 
 
 def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.random.Generator) -> tuple[Graph, Array]:
@@ -163,8 +148,10 @@ def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.rando
     A try removes a random edge of a subgraph that is too dense; in one that is too sparse, it joins a random pair,
     which may have an edge already. Returns the graph, and the tries of each subgraph.
     """
-    tails, heads, there, tries = _edit(csr(*graph.csr), sets(subgraphs), frozen(targets, np.float64), stream_word(rng))
-    return with_edges(graph, tails[~there], heads[~there], removed=(tails[there], heads[there])), tries
+    pairs, tries = _edit(csr(*graph.csr), sets(subgraphs), frozen(targets, np.float64), graphs.stream_word(rng))
+    tails, heads = np.divmod(pairs, graph.num_nodes)
+    there = entries_at(*graph.csr, np.ones(len(graph.neighbors), bool), tails, heads)
+    return graphs.with_edges(graph, tails[~there], heads[~there], removed=(tails[there], heads[there])), tries
 
 
 def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
@@ -185,9 +172,9 @@ def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
     return small, Ragged.from_lengths(ids[subgraphs.values[inner]], lengths)
 
 
-def make_density(settings: DensitySettings, seed: int) -> Draft:
+def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:
     """Draw a DENSITY graph and its subgraphs."""
-    graph = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/density/base"))
+    graph = graphs.barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/density/base"))
     size, depth, starts = settings.subgraph_size, settings.max_depth, stream(seed, "synthetic/density/subgraphs")
     found = bfs_subgraphs(graph, settings.num_subgraphs, size=size, max_depth=depth, rng=starts)
     subgraphs = Ragged.from_rows([np.sort(row) for row in found])
@@ -199,6 +186,8 @@ def make_density(settings: DensitySettings, seed: int) -> Draft:
     graph, _ = set_densities(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
     graph, subgraphs = largest_part(graph, subgraphs)
     hint = "use more nodes, fewer subgraphs or a different seed"
-    require(bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint)
+    graphs.require(
+        bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint
+    )
     density = shapes(*graph.csr, subgraphs).density
-    return binned(graph, subgraphs, "density", density, bins=settings.bins, where="density")
+    return graphs.binned(graph, subgraphs, "density", density, bins=settings.bins, where="density")

@@ -90,13 +90,9 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     """
     order = np.argsort(values, kind="stable")
     steps = np.flatnonzero(np.diff(values[order])) + 1
+    what = f"there are only {len(steps) + 1} different values for {bins} bins"
     hint = "use fewer bins, a wider range of targets, or more subgraphs"
-    require(
-        len(steps) + 1 >= bins,
-        f"there are only {len(steps) + 1} different values for {bins} bins",
-        where=where,
-        hint=hint,
-    )
+    require(len(steps) + 1 >= bins, what, where=where, hint=hint)
     cuts, used = np.empty(bins - 1, np.int64), 0
     for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
         possible = steps[used : len(steps) - (bins - 2 - k)]
@@ -172,9 +168,6 @@ class SmallGraphs:
     def num_nodes(self) -> int:
         """Nodes of all graphs."""
         return int(self.offsets[-1])
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
 
 def with_edges(
