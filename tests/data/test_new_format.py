@@ -19,7 +19,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The code block of the section, executed, and its line in the table."""
     section = PAGE.split("## Add a dataset format")[1].split("\n## ")[0]
     (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    (entry,) = re.findall(r"The line: `(\w+),` in `FORMATS`", section)
+    (entry,) = re.findall(r"The line is `(\w+),` in `FORMATS`", section)
     module: dict[str, Any] = {}
     exec(code, module)
     for user in (formats, convert):
