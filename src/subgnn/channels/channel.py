@@ -196,10 +196,7 @@ Measured = Distances | Similarities
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """The graph and the settings that one channel is sampled and measured with, for all layers.
-
-    With ``cache``, searches across a large graph are kept in the cache folder (:mod:`subgnn.channels.stored_hops`).
-    """
+    """What one channel is sampled and measured with; with ``cache``, searches across large graphs are kept."""
 
     graph: Graph
     settings: PrepareSettings

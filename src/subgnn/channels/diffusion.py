@@ -105,10 +105,7 @@ _undirected_walks = lru_cache(maxsize=8)(Walks.of)
 
 
 def walks_of(graph: Graph, way: str = "") -> Walks:
-    """The walks over an undirected graph; cached for the latest graphs, because every prediction needs them.
-
-    ``way`` is ``out`` or ``in`` for walks along, or against, the edges of the directed graph that it is the form of.
-    """
+    """The walks over an undirected graph, or ``out`` or ``in``, along or against its directed edges; cached."""
     if not way:
         return _undirected_walks(graph)
     if graph.oriented is None:

@@ -62,10 +62,7 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
 
 
 def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Distances]:
-    """Distances of every component to its own anchors, for every layer.
-
-    An anchor drawn twice is searched for once. Components are taken a block at a time, each as large as memory allows.
-    """
+    """Distances of every component to its own anchors, for every layer, a block of components at a time."""
     shape = (len(components), len(anchors), anchors[0].nodes.shape[1])
     full = [np.zeros(shape, np.float32) for _ in range(2)]
     at_once = min(OWN_AT_ONCE, max(1, share(0.1) // (_BYTES_DRAWN * max(1, shape[1] * shape[2]))))
@@ -199,10 +196,7 @@ def searches_at_once(graph: Graph) -> int:
 
 
 def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
-    """The edges to follow from a component to an anchor, and from an anchor back to a component.
-
-    Each is out-edges and in-edges; all are the same unless hops follow orientations.
-    """
+    """Out- and in-edges from a component to an anchor, and back; the same unless hops follow orientations."""
     if not settings.directed or graph.oriented is None:
         return (*graph.csr, *graph.csr), (*graph.csr, *graph.csr)
     along, against = graph.oriented.csr, graph.oriented.reverse().csr

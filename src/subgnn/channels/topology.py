@@ -112,10 +112,7 @@ _DIRECTION_NAMES = (
 def in_plain_units(
     table: NDArray[np.float64], *, weighted: bool, directed: bool
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Names of :func:`subgraph_statistics` for people, and the statistics without logarithms.
-
-    Columns that differ by a logarithm have one name.
-    """
+    """Names of :func:`subgraph_statistics` for people, and the statistics without logarithms."""
     names = (_NAMES + _WEIGHT_NAMES * weighted + _DIRECTION_NAMES * directed).split(", ")
     plain = [np.expm1(column) if name[0] == "~" else column for name, column in zip(names, table.T, strict=True)]
     return [name.removeprefix("~") for name in names], np.stack([np.exp(plain[0]), *plain[1:]], axis=1)

@@ -49,10 +49,7 @@ def convert(
     reading: ReadOptions = _READ_DEFAULTS,
     writing: WriteOptions | None = None,
 ) -> tuple[Dataset, Layout]:
-    """Read a dataset or a graph and write it as a folder or a bundle.
-
-    A graph alone may get ``subgraphs`` and a table of ``nodes`` with attributes. Labels of tables are whole by default.
-    """
+    """Write a dataset, or a graph with ``subgraphs`` and a table of ``nodes``, as a folder or a bundle."""
     writing = writing or WriteOptions()
     layout = writing.to
     if layout is None:

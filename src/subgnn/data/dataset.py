@@ -54,10 +54,7 @@ class Problem:
 
 
 class Problems:
-    """Errors, warnings and notes so far; the first thousand errors are stored, and all are counted.
-
-    A reader continues after a bad line; :meth:`stop` then raises the first error, and ``subgnn data check`` lists all.
-    """
+    """Errors, of which a thousand are stored, warnings and notes of a reader, which continues after a bad line."""
 
     def __init__(self) -> None:
         self.errors: list[Problem] = []

@@ -124,10 +124,7 @@ def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
 def check(
     path: Path, *, id_base: int | None = None, read: Callable[[Problems], Dataset] | None = None
 ) -> tuple[Problems, Dataset | None]:
-    """Read and verify all of a dataset; returns what is wrong with it, and the dataset where there are no errors.
-
-    What is not a folder or a bundle, as tables, is read by ``read``.
-    """
+    """What is wrong with a dataset, and the dataset if nothing is; ``read`` reads all but folders and bundles."""
     problems = Problems()
     try:
         if read is None:

@@ -44,11 +44,7 @@ class _Plan:
 
 
 class EdgeStore:
-    """Collects edges in chunks, and builds a graph of them whose arrays are memory maps.
-
-    Its files are in ``folder``, which the caller removes. It works in about ``memory`` bytes; a bucket holds the
-    rows of at least 256 nodes, even if their degrees are large.
-    """
+    """Collects edges in chunks, and builds a graph of memory maps; its files are in ``folder``, which stays."""
 
     def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress = ignore) -> None:
         self.memory, self.on_progress = memory, on_progress
@@ -59,10 +55,7 @@ class EdgeStore:
             pass
 
     def append(self, tails: NDArray[Any], heads: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
-        """Add edges: ids from 0, and finite weights for all edges or for none.
-
-        Ids that no graph can have are counted in ``num_nodes``, for the caller to refuse; such edges are not stored.
-        """
+        """Add edges, with finite weights for all or for none; with too many nodes they are not stored."""
         if len(tails) == 0:
             return
         self.num_nodes = max(self.num_nodes, 1 + int(tails.max()), 1 + int(heads.max()))

@@ -370,10 +370,7 @@ class _Edges:
         lines: list[str] | None = None,
         how: Repeated = "first",
     ) -> tuple[Graph, int, int]:
-        """The simple graph of the edges, and the numbers of self loops and of repeated edges that were dropped.
-
-        A line about repeated edges with other weights is added to ``lines``, where given.
-        """
+        """The simple graph, and how many loops and repeats were dropped; ``lines`` gets one about other weights."""
         edges, keep = self, self.tails != self.heads
         loops = int(len(keep) - np.count_nonzero(keep))
         if loops:

@@ -134,11 +134,7 @@ class NodeMatch:
             self.notes.append(f"{count:,} {what}")
 
     def rows(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
-        """The rows of old nodes in the new graph, -1 for those that are gone; nodes come from a file, and are checked.
-
-        Raises:
-            ValueError: if one is not a node of the old graph.
-        """
+        """The rows of old nodes, -1 for those that are gone; a ValueError for what is no node of the old graph."""
         if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < self.num_old:
             raise ValueError("it holds a node that is not in the graph")
         return np.asarray(self.places[nodes])

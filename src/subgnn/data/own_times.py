@@ -52,11 +52,7 @@ _until = lru_cache(maxsize=16)(Graph.until)
 def at_own_times(
     graph: Graph, nodes: Ragged, compute: Callable[[Graph, Ragged], T], join: Callable[[list[T], NDArray[np.int64]], T]
 ) -> T:
-    """Compute something of subgraphs, each on the graph as it was at its time; at once if they have no times.
-
-    Args:
-        join: makes one result of those of several times, whose rows together are in the given order.
-    """
+    """Compute something of subgraphs, each on the graph at its time; ``join`` puts parts into the given order."""
     times = times_of(nodes)
     if times is None or graph.times is None:
         return compute(graph, Ragged(nodes.values, nodes.offsets) if times is not None else nodes)

@@ -180,10 +180,7 @@ def _unseen_classes(
 
 
 def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None) -> NDArray[np.int64]:
-    """A number for each subgraph, equal for those that must share a split or fold: equal nodes, or equal groups.
-
-    It depends on the node sets, not on the order of subgraphs.
-    """
+    """A number for each subgraph, equal for those of equal nodes or groups, whatever the order of subgraphs."""
     keys = [nodes.astype("<i4").tobytes() for nodes in subgraphs.nodes]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}
     own = np.array([place[key] for key in keys], np.int64)
@@ -201,10 +198,7 @@ def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None
 
 
 def time_split(times: NDArray[Any], fractions: Sequence[float]) -> NDArray[np.int8]:
-    """Split by time: train before val, val before test; equal times stay together.
-
-    The sizes are as near to the fractions as that allows.
-    """
+    """Split by time, as near to the fractions as can be: train before val before test, equal times together."""
     known, place, counts = np.unique(times, return_inverse=True, return_counts=True)
     if len(known) < len(SPLITS):
         hint = "at least 3 are needed, because equal times stay together"
@@ -314,10 +308,7 @@ def _large_first(sizes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[
 def assign_units(
     sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator, *, even: bool = False
 ) -> NDArray[np.int8]:
-    """Assign units to splits at random, in proportion to what they still lack.
-
-    If ``even``, each goes to the split that lacks most instead, the largest first, ties in random order.
-    """
+    """Assign units at random, in proportion to what splits lack; or ``even``, the largest to what lacks most."""
     capacity, out = _Capacity(sizes, fractions), np.empty(len(sizes), np.int8)
     for unit in _large_first(sizes, rng):
         if even:

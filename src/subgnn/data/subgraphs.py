@@ -31,12 +31,7 @@ _SEVERAL = (list, tuple, set, frozenset)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSets(Ragged):
-    """Rows of nodes, and what is known beside them of each.
-
-    Args:
-        times: (rows,) as of which each is measured; None if the whole graph is seen.
-        absent: for each row the nodes that were looked for and not found, sorted, perhaps none.
-    """
+    """Rows of nodes, each measured as of its time, if any; absent nodes were looked for and not found."""
 
     times: NDArray[Any] | None = None
     absent: Ragged | None = None

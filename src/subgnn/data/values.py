@@ -20,10 +20,7 @@ MAX_TYPES = 1000
 
 
 def plausible_nodes(evidence: int) -> int:
-    """The largest number of nodes that ids alone may imply, given this many edges or mentions of nodes.
-
-    One line ``0 2000000000`` must not reserve sixteen gigabytes; a larger graph declares its size.
-    """
+    """The most nodes that ids alone may imply: one line ``0 2000000000`` must not reserve sixteen gigabytes."""
     return min(MAX_NODES, 10_000_000 + 100 * evidence)
 
 

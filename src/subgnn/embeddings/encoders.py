@@ -62,10 +62,7 @@ def gin_encoder(
 
 
 def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[nn.Module]:
-    """PyG's GIN layers, one for each MLP, called with vectors and an :class:`Adjacency` in place of a list of edges.
-
-    Each MLP is initialised again when its layer is made. An error names what to install (extra) and what needs it.
-    """
+    """PyG's GIN layers, one for each MLP, initialised again; an :class:`Adjacency` stands for the edges."""
     with extra_package("torch_geometric", extra=extra, feature=feature):
         from torch_geometric.nn import GINConv
 

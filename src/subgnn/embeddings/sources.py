@@ -98,12 +98,7 @@ def moved_vectors(
     table: NDArray[np.float32] | None,
     known: tuple[NDArray[Any], NDArray[np.float32]] | None = None,
 ) -> NDArray[np.float32]:
-    """Embeddings of all nodes of another graph (:meth:`NodeMatch.vectors`), from those of the graph before.
-
-    Args:
-        table: as in :func:`node_vectors`, of the graph before.
-        known: nodes of the graph before, and their learned vectors.
-    """
+    """Embeddings of all nodes of another graph, by the table and the known, learned ones of the graph before."""
     size = 8 * max(match.num_old, match.graph.num_nodes) * spec.embeddings.dim
     if size > share(0.5):
         what = f"vectors of {match.graph.num_nodes:,} nodes x {spec.embeddings.dim} numbers take {size / 1e9:,.1f} GB"

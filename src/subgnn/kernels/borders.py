@@ -132,10 +132,7 @@ def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: i
 def sample_borders(
     offsets: Array, neighbors: Array, components: Ragged, *, hops: int, draws: int, key: int | Array
 ) -> tuple[Ragged, Array]:
-    """Draw nodes uniformly, with replacement, from the border of every component, without storing the borders.
-
-    Returns the draws, a row per component (empty if its border is), and the size of each border.
-    """
+    """Uniform draws, with replacement, from the border of each component (no row if it has none), and its size."""
     count = len(components)
     sizes, out = np.zeros(count, np.int64), np.empty((count, draws), np.int32)
     graph, family, keys = csr(offsets, neighbors), sets(components), item_keys(key, count)

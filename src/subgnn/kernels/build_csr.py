@@ -28,19 +28,13 @@ _MOST_RECORDS = 2**31
 
 
 def directed_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array]:
-    """CSR of the edges ``tails[i] -> heads[i]``: rows sorted, repeats dropped.
-
-    Returns offsets, neighbors, and for each kept entry the ``i`` of the first edge it stands for.
-    """
+    """CSR of the edges ``tails[i] -> heads[i]``, rows sorted, repeats dropped; and the first ``i`` of each entry."""
     offsets, neighbors, places, _ = _sorted_rows(np.stack([tails, heads], axis=1), num_nodes)
     return offsets, neighbors, places
 
 
 def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array, int]:
-    """CSR of undirected edges, without self loops: each in both rows, rows sorted, repeats dropped.
-
-    Returns what :func:`directed_csr` does, and how many edges were given in both orientations.
-    """
+    """As :func:`directed_csr`, each edge in both rows; and how many were given in both orientations."""
     records = np.empty((len(tails), 2, 2), np.uint32)
     records[:, 0, 0], records[:, 0, 1], records[:, 1, 0] = tails, heads, heads
     records[:, 1, 1] = np.asarray(tails).astype(np.uint32) | FLIPPED
@@ -57,10 +51,7 @@ def _sorted_rows(records: Array, num_nodes: int) -> tuple[Array, Array, Array, i
 
 
 def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
-    """The same edges, read from their heads: sorted rows of in-neighbours, and the old place of each edge.
-
-    If heads and tails are numbered separately, the result has ``num_heads`` rows.
-    """
+    """The same edges, read from their heads, and their old places; ``num_heads`` rows if heads are apart."""
     rows = len(offsets) - 1
     shape, places = (rows, rows if num_heads is None else num_heads), np.arange(len(neighbors), dtype=np.int64)
     turned = scipy.sparse.csr_array((places, neighbors, offsets), shape=shape).tocsc()

@@ -179,10 +179,7 @@ def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Cs
 def pair_distances(
     offsets: Array, neighbors: Array, sources: Array, targets: Ragged, *, reverse: Csr | None = None
 ) -> Ragged:
-    """Hop distance from each source to its own row of targets, laid out as they are; -1 where there is no path.
-
-    The searches of a word stop as soon as all their wanted pairs are reached.
-    """
+    """Hops from each source to its own row of targets, laid out as they are; -1 where there is no path."""
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     out = np.full(len(targets.values), UNREACHED, np.int32)
     backward = graph if reverse is None else csr(*reverse)

@@ -77,10 +77,7 @@ def _node_set_keys(key: np.uint64, family: Sets, out: Array) -> None:
 
 
 def node_set_keys(key: int, rows: Ragged) -> Array:
-    """One 64-bit key per node set (rows,), a function of ``key`` and of the set alone (rows are sorted).
-
-    Anchors are drawn with such keys, so a prediction depends neither on the batch nor on the order of lines.
-    """
+    """One 64-bit key per sorted node set (rows,), of the set alone: no prediction depends on the batch."""
     out = np.empty(len(rows), np.uint64)
     _node_set_keys(np.uint64(key), sets(rows), out)
     return out
@@ -169,10 +166,7 @@ def _sample_rows(begin: int, end: int, graph: Csr, rows: Array, key: np.uint64, 
 
 
 def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction: float, key: int) -> Block:
-    """A uniform sample, without replacement, of ceil(fraction x degree) neighbours of each of the rows.
-
-    Rows differ; the draw for a node depends on the key and the node alone.
-    """
+    """A uniform sample of ceil(fraction x degree) neighbours of each row, of the key and the node alone."""
     import pandas as pd
 
     wanted = frozen(rows, np.int32)
@@ -210,10 +204,7 @@ def walk_nodes(offsets: Array, neighbors: Array, *, roots: int, length: int, key
 
 
 def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Block, Array]:
-    """The subgraph induced by a large sorted set of nodes, in time linear in the sum of their degrees.
-
-    Returns the block, whose rows and nodes are the members, and for each of its entries the place in ``neighbors``.
-    """
+    """The subgraph induced by a large sorted set of nodes, and the place in ``neighbors`` of each of its entries."""
     nodes = frozen(members, np.int32)
     place = np.full(len(offsets) - 1, -1, np.int32)
     place[nodes] = np.arange(len(nodes), dtype=np.int32)

@@ -85,10 +85,7 @@ def _pack(b: Ragged) -> Lanes:
 
 
 def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute") -> Array:
-    """DTW between every row of ``a`` and every row of ``b`` (rows of a, rows of b); no row may be empty.
-
-    The cost of a pair (x, y) is |x - y| (absolute) or (max + 1) / (min + 1) - 1 (ratio).
-    """
+    """DTW (rows of a, rows of b), none empty; cost |x - y| (absolute) or (max + 1) / (min + 1) - 1 (ratio)."""
     if bool((a.lengths == 0).any()) or bool((b.lengths == 0).any()):
         raise ValueError("dtw: an empty sequence has no warping path")
     out = np.empty((len(a), len(b)), np.float64)

@@ -155,10 +155,7 @@ def _true_steps(walks: Walks) -> Ragged:
 
 
 def graph_walks(offsets: Array, neighbors: Array, *, walks: int, length: int, beta: float, key: int | Array) -> Ragged:
-    """Triangular walks of at most ``length`` nodes over the graph, from uniform nodes.
-
-    With probability ``beta`` a triangle is closed, if both kinds of step are possible.
-    """
+    """Triangular walks of at most ``length`` nodes from uniform nodes, closing triangles with chance ``beta``."""
     lengths, out = _empty_walks(walks, 1, length)
     if len(offsets) > 1:
         keys = item_keys(key, walks)
@@ -223,10 +220,7 @@ def _from_members(begin: int, end: int, graph: Csr, family: Sets, keys: Array, o
 
 
 def walk_from_members(offsets: Array, neighbors: Array, rows: Ragged, *, walks: int, length: int, keys: Array) -> Array:
-    """Walks (total, walks, length) from each node of every set, as nodes after each step, under a key for each set.
-
-    A walk that cannot go on stays where it is.
-    """
+    """Walks (total, walks, length) from each node, under a key per set; one that cannot go on stays."""
     out = np.empty((len(rows.values), walks, length), np.int32)
     _from_members(len(rows), csr(offsets, neighbors), sets(rows), frozen(keys, np.uint64), out)
     return out

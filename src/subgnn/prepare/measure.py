@@ -58,10 +58,7 @@ class SubchannelInputs:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Channels, number of layers L, settings and seed: all that prepared subgraphs depend on, besides the graph.
-
-    Anchors are drawn for each layer; a channel is there at most once.
-    """
+    """Channels, number of layers L, settings and seed: all that prepared subgraphs depend on, besides the graph."""
 
     channels: tuple[ChannelSettings, ...]
     layers: int
@@ -145,10 +142,7 @@ def prepare(
 def measure(
     graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress = ignore, cache: bool = False
 ) -> Prepared:
-    """Measure subgraphs against given shared anchors, and against anchors of their own.
-
-    With ``cache``, searches across a large graph are kept in the cache folder, and those that are there are used.
-    """
+    """Measure subgraphs against shared and own anchors; with ``cache``, searches across a large graph are kept."""
     settings = frame.settings
     if any(similarity_of(channel, settings).searches for channel in frame.channels):
         searches_at_once(graph)  # refuses, before the work, if memory is too small for one

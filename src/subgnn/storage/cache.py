@@ -88,10 +88,7 @@ def cached(
     read: Callable[[ArrayFile], Result],
     mapped: Literal["c"] | None = None,
 ) -> Result:
-    """A result from the cache, or computed and stored there; only computed where the cache keeps nothing.
-
-    ``arrays`` gives the result as arrays of a file, ``read`` the result of a file, whose checksum was compared.
-    """
+    """A result from the cache, or computed and stored there, as ``arrays``; ``read`` takes it from a file."""
     if cache_limit() == 0:
         return compute()
     found = lookup(path, lambda: read(read_arrays(path, kind, mapped=mapped)))

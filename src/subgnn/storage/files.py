@@ -123,10 +123,7 @@ def _own_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _own_sibling(path: Path) -> Iterator[str]:
-    """A prefix for temporary names beside ``path``, and a lock that shows that this process is alive.
-
-    Names are ``.NAME.HOST.PID.RANDOM`` and a suffix. The lock is created before the temporary file and removed after.
-    """
+    """A prefix ``.NAME.HOST.PID.RANDOM`` beside ``path``, and a lock that shows that this process is alive."""
     name = os.fsencode(path.name)[:_LONGEST_NAME].decode("utf-8", "ignore")
     file = None
     with suppress(OSError):  # without locks, leftovers are not removed

@@ -101,10 +101,7 @@ def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], whe
 
 
 def read_bundle(path: Path, *, check: Literal["once", "always", "never"] = "once") -> Dataset:
-    """Open a bundle, whose arrays stay in the file.
-
-    It is verified, by default unless the cache says that it was; ``never`` is for one that this process has written.
-    """
+    """Open a bundle, whose arrays stay in the file; by default verified unless the cache says that it was."""
     file = read_arrays(path, _BUNDLE, mapped="r", verify=False)
     if check == "never":
         return _build(file.arrays, file.content(), file.where)

@@ -41,10 +41,7 @@ T = TypeVar("T")
 def read_folder(
     folder: Path, options: ReadOptions, problems: Problems, *, staging: Staging | None = None
 ) -> Dataset | None:
-    """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it cannot be used.
-
-    The graph is built in memory, or with ``staging`` on disk.
-    """
+    """Read a dataset folder, or None if it cannot be used; with ``staging``, the graph is built on disk."""
     return _FolderReader(folder, options, problems).read(staging)
 
 
@@ -55,10 +52,7 @@ def read_folder_graph(folder: Path) -> Graph:
 
 
 def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNames | None:
-    """Read ``nodes.tsv``: id, name, any further columns; a header line is one whose first field is not an id.
-
-    The names are the column headed ``name`` where there is one, else the second column.
-    """
+    """Read ``nodes.tsv``, with or without a header; names are in the column ``name``, else in the second one."""
     accepted = "accepted: id, name, further columns"
     header: list[str] | None = None
     rows: dict[int, list[str]] = {}
@@ -273,10 +267,7 @@ def is_folder_file(path: Path) -> bool:
 
 
 def folder_id_base(path: Path, graph: Graph) -> int:
-    """The number that ids begin with in the subgraphs.tsv of a dataset folder, whose ids are to be nodes of a graph.
-
-    A folder that names its nodes differently is refused, as its ids may be those of another graph.
-    """
+    """The first id of a dataset folder, whose ids are to be nodes of a graph; refused if their names differ."""
     problems = Problems()
     reader = _FolderReader(path.parent, ReadOptions(labels=LabelFormat()), problems)
     problems.stop()

@@ -46,10 +46,7 @@ def read_label_table(subgraphs: Sequence[str], options: ReadOptions) -> tuple[li
 
 
 def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions) -> tuple[Table, dict[str, str]]:
-    """The columns of a table of labels by role: those named, with likely titles, or that hold names of subgraphs.
-
-    A name in place of a title means that there is no header line.
-    """
+    """The table, without a header if names stand there, and its columns by role: named, likely, or of names."""
     known, columns = set(subgraphs), options.columns
     found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}
     names = None if columns.subgraph is None or columns.subgraph not in table.titles else columns.subgraph

@@ -150,10 +150,7 @@ def from_pyg(data: Data, *, directed: bool = False, repeated: Repeated | None = 
 
 
 def to_pyg(graph: Graph) -> Data:
-    """A PyTorch Geometric ``Data``; an undirected edge is there in both directions, as is usual in PyG.
-
-    With types, edges are those of each type, ``edge_type`` is the place of theirs in ``edge_type_names``.
-    """
+    """A PyTorch Geometric ``Data``, with undirected edges in both directions; ``edge_type_names`` name the types."""
     with extra_package("torch_geometric", extra="pyg", feature="PyG Data"):
         import torch
         from torch_geometric.data import Data

@@ -376,10 +376,7 @@ def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:
 def _from_lines(
     path: Path, graph: Graph, options: ReadOptions, wanted: Sequence[str], *, ids_from: int | None = None
 ) -> Members:
-    """Lines of nodes, as in subgraphs.tsv: nodes, and after tabs the label and the split.
-
-    In a dataset folder, digits are ids although nodes have names; ``ids_from`` is then the number of the first one.
-    """
+    """Lines as in subgraphs.tsv; in a dataset folder, digits are ids although nodes have names, from ``ids_from``."""
     cells, lines = [], []
     for number, line in read_lines(path, encoding=options.encoding):
         cells.append([cell.strip() for cell in line.split("\t")])
@@ -416,10 +413,7 @@ def _from_lines(
 
 
 def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
-    """The separator by which most parts of the cells are nodes of the graph; None if whole cells are.
-
-    Where no part is a node, it is the first that occurs in half of the cells.
-    """
+    """The separator by which most parts are nodes, None if whole cells are; or else one that half of them have."""
     candidates = (None, *(s for s in _SEPARATORS if any(s in cell for cell in cells)))
     shares = {separator: node_share(cells, separator, graph) for separator in candidates}
     best = max(candidates, key=lambda separator: shares[separator])

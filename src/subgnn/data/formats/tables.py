@@ -469,10 +469,7 @@ def _comments(lines: Sequence[str]) -> int:
 
 
 def find_delimiter(lines: Sequence[str], path: Path) -> str:
-    """The delimiter of a text table: that which gives every line the same number of columns, and most of them.
-
-    A space stands for any number of spaces and tabs. A file of one column has none, and gets a tab.
-    """
+    """The delimiter that cuts every line into equally many columns, and most of them; a space is any blanks."""
     named = _BY_NAME.get(Path(path.name.removesuffix(".gz")).suffix)
     sample = list(lines[:200])
     widths = {d: [len(row) for row in plain_csv.reader(sample, delimiter=d) if row] for d in _DELIMITERS}

@@ -33,10 +33,7 @@ _ENCODINGS = (
 
 
 def unpacked_limit(size: int) -> int:
-    """The number of bytes that a compressed file of this size may unpack to.
-
-    Text of graphs unpacks to three to twenty times its size; one that unpacks to a thousand times is an attack.
-    """
+    """The bytes that a compressed file may unpack to; text of graphs has three to twenty times its size."""
     return _FREE + MAX_RATIO * size
 
 

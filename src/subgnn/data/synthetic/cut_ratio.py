@@ -79,10 +79,7 @@ def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) ->
 def complete_graphs(
     count: int, size: int, rng: np.random.Generator, *, densities: tuple[float, float] = (1.0, 1.0)
 ) -> graphs.SmallGraphs:
-    """Complete graphs, thinned at random to densities spread evenly over a range.
-
-    The path 0 - 1 - ... - (size - 1) is never thinned, so the graphs are connected.
-    """
+    """Complete graphs, thinned to densities spread evenly over a range, but for the path 0 - 1 - ..."""
     if densities != (1.0, 1.0):
         graphs.check_range(*densities, where="density of the planted graphs", least=2 / size, most=1.0)
     left, right = np.triu_indices(size, 1)
