@@ -25,11 +25,11 @@ from typing import Any
 from subgnn.config.files import Where, parse_table, with_overrides
 from subgnn.config.plugins import allow_plugins
 from subgnn.config.recipes import packaged_recipe, read_recipe_file, recipe_groups
-from subgnn.config.settings import AutoSettings, MethodSettings, Recipe
+from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, choices, excerpt
-from subgnn.models.interface import ChannelModel, Model
+from subgnn.models.interface import ChannelModel
 from subgnn.models.registry import MODELS, baseline_of, find_model, model_of, trainable_model_of
 from subgnn.models.tensor_model import PaperBaselineSettings, tuned_recipes
 
@@ -41,10 +41,13 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
     sections than ``auto`` apply to every candidate.
     """
     merged, place = with_overrides(content, where, overrides)
-    sections = _sections(merged)
+    method = merged.get("method")
+    models = [*MODELS.values(), *([find_model(method)] if isinstance(method, str) else [])]
+    sections = {kind.section: kind for model in models for kind in model.settings}
     tables = {name: merged.pop(name) for name in sections if name in merged}
     recipe = parse_table(Recipe, merged, place, also_known=sections)
-    own = [kind.section for model in _models(recipe) for kind in model.settings]
+    used = [model for model in (model_of(recipe), baseline_of(recipe)) if model is not None]
+    own = [kind.section for model in used for kind in model.settings]
     methods = {
         name: parse_table(kind, tables.get(name, {}), place, name)
         for name, kind in sections.items()
@@ -57,18 +60,6 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
             raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
     for_candidates = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
     return replace(recipe, methods=methods, auto=_with_overrides(recipe.auto, for_candidates, place))
-
-
-def _sections(content: Mapping[str, Any]) -> dict[str, type[MethodSettings]]:
-    """The settings of the methods that are known, and of the method of this recipe, by section."""
-    method = content.get("method")
-    models = [*MODELS.values(), *([find_model(method)] if isinstance(method, str) else [])]
-    return {kind.section: kind for model in models for kind in model.settings}
-
-
-def _models(recipe: Recipe) -> list[Model]:
-    """The model of a recipe, and the baseline that it corrects."""
-    return [model for model in (model_of(recipe), baseline_of(recipe)) if model is not None]
 
 
 def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where) -> AutoSettings:
@@ -128,7 +119,14 @@ def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None
         raise UserError(f"training.members is {members}, but the method is {recipe.method}", where="recipe", hint=hint)
     check_tunable(recipe)
     if recipe.is_portfolio:
-        _check_portfolio(recipe)
+        if not recipe.auto.candidates:
+            hint = "list some as [[auto.candidates]] with name and recipe, or use --recipe auto"
+            raise UserError("auto.candidates is empty", where="recipe", hint=hint)
+        for name, candidate in portfolio(recipe).items():
+            if candidate.is_portfolio or not model_of(candidate).predicts_new_subgraphs:
+                hint = "accepted: methods that predict new subgraphs, and are not portfolios"
+                what = f"the method of the candidate {excerpt(name)} is {candidate.method}"
+                raise UserError(what, where="auto.candidates", hint=hint)
         return
     trainable, baseline = trainable_model_of(recipe), baseline_of(recipe)
     trainable.candidates(recipe)
@@ -137,18 +135,6 @@ def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None
         baseline.check_as_baseline(recipe)
     if complete and isinstance(trainable, ChannelModel):
         trainable.check_inputs(recipe)
-
-
-def _check_portfolio(recipe: Recipe) -> None:
-    """Refuse a portfolio without candidates, and candidates that cannot be members."""
-    if not recipe.auto.candidates:
-        hint = "list some as [[auto.candidates]] with name and recipe, or use --recipe auto"
-        raise UserError("auto.candidates is empty", where="recipe", hint=hint)
-    for name, candidate in portfolio(recipe).items():
-        if candidate.is_portfolio or not model_of(candidate).predicts_new_subgraphs:
-            hint = "accepted: methods that predict new subgraphs, and are not portfolios"
-            what = f"the method of the candidate {excerpt(name)} is {candidate.method}"
-            raise UserError(what, where="auto.candidates", hint=hint)
 
 
 def check_tunable(recipe: Recipe) -> None:

@@ -8,7 +8,6 @@ task (docs/models.md). unsupervised gives vectors without labels; auto is a port
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from subgnn.config.plugins import load_plugin
 from subgnn.config.settings import PORTFOLIO, Recipe
@@ -119,11 +118,9 @@ def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:
     if corrected is None:
         return model.set_up(data, recipe)
     baseline, scores = fit_baseline(corrected, data, recipe)
-    found = model.set_up(replace(data, scores=scores), recipe)
-    parts = {BASELINE: baseline}
-    return replace(
-        found, candidates=[replace(c, checkpoint=replace(c.checkpoint, parts=parts)) for c in found.candidates]
-    )
+    found, parts = model.set_up(replace(data, scores=scores), recipe), {BASELINE: baseline}
+    candidates = [replace(one, checkpoint=replace(one.checkpoint, parts=parts)) for one in found.candidates]
+    return replace(found, candidates=candidates)
 
 
 def open_checkpoint(checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
@@ -153,14 +150,14 @@ def move_checkpoint(checkpoint: Checkpoint, match: NodeMatch, tables: Tables) ->
         match.notes.append(f"{spec.method}: {model.on_new_graph}")
         parts = {name: move(part) for name, part in one.parts.items()}
         moved = model.moved(replace(one, parts=parts), match, tables.get(spec.vectors_hash))
-        seen, named = seen_hash(match.graph, spec.prepare), match.graph.names_hash
-        of_graph: dict[str, Any] = {
-            "graph_hash": seen,
-            "names_hash": named,
-            "vectors_hash": hashes.get(spec.vectors_hash, ""),
-        }
-        of_graph["novelty"] = None if spec.novelty is None else spec.novelty.moved(match)
-        return replace(moved, spec=replace(moved.spec, **of_graph))
+        new_spec = replace(
+            moved.spec,
+            graph_hash=seen_hash(match.graph, spec.prepare),
+            names_hash=match.graph.names_hash,
+            vectors_hash=hashes.get(spec.vectors_hash, ""),
+            novelty=None if spec.novelty is None else spec.novelty.moved(match),
+        )
+        return replace(moved, spec=new_spec)
 
     return move(checkpoint), {hashes[name]: table for name, table in found.items()}
 

@@ -36,9 +36,8 @@ from subgnn.task import TaskName, task_of
 Weights = dict[str, torch.Tensor]
 BASELINE = "baseline"
 """The name of the part that a network corrects."""
-_MEMBER = re.compile(
-    r"member([1-9]\d{0,5})\."
-)  # before the names of weights of all networks of an ensemble but the first
+# Before the names of weights of all networks of an ensemble but the first.
+_MEMBER = re.compile(r"member([1-9]\d{0,5})\.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,13 +83,9 @@ class ModelSpec:
 
     @classmethod
     def for_recipe(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:
-        """The specification of a recipe's model for a dataset.
+        """The specification of a recipe's model for a dataset; ``arrays`` are fields such as ``standards``.
 
-        Real-valued targets are standardised by the training split.
-
-        Args:
-            graph: undirected.
-            arrays: fields of the specification, ``standards`` and the like.
+        The graph is undirected. Real-valued targets are standardised by the training split.
         """
         standards: dict[str, Standard] = dict(arrays.pop("standards", {}))
         if task_of(subgraphs.task).real and subgraphs.targets is not None:
@@ -123,8 +118,7 @@ class ModelSpec:
     def recipe(self) -> dict[str, Any]:
         """The settings as a recipe has them; of training, the number of members alone."""
         found: dict[str, Any] = {"name": self.title, "training": {"members": self.members}}
-        found |= {name: getattr(self, name) for name in ("note", "method")}
-        found["channels"] = [asdict(channel) for channel in self.channels]
+        found |= {"note": self.note, "method": self.method, "channels": [asdict(one) for one in self.channels]}
         sections = {name: getattr(self, name) for name in _SECTIONS} | dict(self.methods)
         return found | {name: asdict(settings) for name, settings in sections.items()}
 

@@ -82,9 +82,7 @@ def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed"
     for section, entries in content.items():
         if section not in _SECTIONS:
             raise UserError(f"unknown section '{section}'", where=where, hint=choices(section, _SECTIONS))
-        if section == "note":
-            continue
-        for key, entry in _table(entries, section, where).items():
+        for key, entry in _table(entries, section, where).items() if section != "note" else ():
             of = _of_channel if section == "channels" else _of_setting
             dimensions[f"{section}.{key}"] = of(section, key, entry, where)
     if not dimensions:
@@ -100,10 +98,10 @@ def _table(content: Any, path: str, where: str) -> Mapping[str, Any]:
 
 
 def _of_setting(section: str, key: str, entry: Any, where: str) -> BaseDistribution:
-    default: Any = parse_recipe({section: {}}, where).plain()[section].get(key)
-    if default is None:
+    settings = parse_recipe({section: {}}, where).plain()[section]
+    if key not in settings:
         parse_recipe({section: {key: 0}}, where)  # refuses the unknown name, with a hint
-    several = isinstance(default, tuple)
+    default, several = settings[key], isinstance(settings[key], tuple)
     whole = type(default[0] if several else default) is int
     dimension, ends = _distribution(entry, f"{section}.{key}", where, whole=whole)
     for value in ends:

@@ -69,23 +69,15 @@ def tune(
     The first trial has the recipe's values, as far as they lie in the space. Called again, the search continues.
 
     Args:
-        out: the folder of the result.
         space: the settings that may change; by default the paper's ranges for SubGNN or the baselines.
         trials: the total of the study, over all calls.
         storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
         study: its name there; by default made of dataset, recipe and space.
         folds: of training and validation subgraphs, from 2.
         timeout: seconds after which no further trial begins.
-        seed: of the search.
-        on_progress: called with a description, the trials done and the trials in all.
 
     Returns:
         What ``subgnn tune --json`` prints.
-
-    Raises:
-        UserError: for settings that do not fit, a study of another search, a storage that cannot be used, or if no
-            trial could be completed.
-        KeyboardInterrupt: after Ctrl-C; finished trials are in the study.
     """
     with extra_package("optuna", extra="tune", feature="tune"):
         import optuna
@@ -94,7 +86,10 @@ def tune(
     if folds < 2:
         raise UserError(f"folds is {folds}", where="tune", hint="accepted: 2 or more")
     space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
-    pool = CrossValidation.of(_without_test(dataset), AutoSettings(), 0)
+    subgraphs = dataset.subgraphs
+    if subgraphs.splits is not None:
+        subgraphs = subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test")))
+    pool = CrossValidation.of(replace(dataset, subgraphs=subgraphs), AutoSettings(), 0)
     _check(dataset, recipe)
     name = study or f"{dataset.name}/{recipe.name}/{space.name}"
     inputs = {
@@ -139,13 +134,6 @@ def tune(
         return _write_result(opened, space, recipe, pool.given, out, url)
 
 
-def _without_test(dataset: Dataset) -> Dataset:
-    subgraphs = dataset.subgraphs
-    if subgraphs.splits is None:
-        return dataset
-    return replace(dataset, subgraphs=subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test"))))
-
-
 def _check(dataset: Dataset, recipe: Recipe) -> None:
     """Refuse, before creating a study, inputs that every trial would fail on or ignore."""
     check_recipe(recipe, dataset.graph, complete=False)
@@ -159,20 +147,16 @@ def _check(dataset: Dataset, recipe: Recipe) -> None:
 
 def _own_values(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
     """The recipe's values of the parameters of its trials, as far as they lie in the space."""
-    found: dict[str, Any] = {}
-    inside = {}
-
-    def remember(key: str, one: Any, value: Any) -> Any:
-        found[key] = value
-        if value in one.choices if hasattr(one, "choices") else one.low <= value <= one.high:
-            inside[key] = value
-        return value
-
-    space.apply(recipe, remember)
+    found: dict[str, tuple[Any, Any]] = {}
+    space.apply(recipe, lambda key, one, value: found.setdefault(key, (one, value))[1])
     if not found:
         what = f"nothing in it can be changed in the recipe {recipe.name}"
         raise UserError(what, where=f"search space {space.name}", hint="name settings, or subchannels of the recipe")
-    return inside
+    return {
+        key: value
+        for key, (one, value) in found.items()
+        if (value in one.choices if hasattr(one, "choices") else one.low <= value <= one.high)
+    }
 
 
 def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
@@ -276,10 +260,10 @@ def _write_result(
     """Write the files of a search, and return what it found."""
     from sqlalchemy.engine import make_url
 
-    counts = Counter(trial.state.name.lower() for trial in study.get_trials(deepcopy=False))
+    done = study.get_trials(deepcopy=False)
+    counts = Counter(trial.state.name.lower() for trial in done)
     if not counts["complete"]:
-        errors = [t.user_attrs["error"] for t in study.get_trials(deepcopy=False) if "error" in t.user_attrs]
-        why = f": {errors[0]}" if errors else ""
+        why = next((f": {trial.user_attrs['error']}" for trial in done if "error" in trial.user_attrs), "")
         hint = "fix the recipe or the space; --set changes a setting"
         raise DataError(f"no trial was completed{why}", where=study.study_name, hint=hint)
     best = study.best_trial
