@@ -66,11 +66,7 @@ class NodeAnchors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchAnchors:
-    """Connected node sets, shared by all subgraphs; their vectors come from walks over each of them.
-
-    Shapes:
-        patches: n_A rows, sorted. walks: n_A * w rows, those of a patch together.
-    """
+    """Connected node sets, shared by all subgraphs, sorted; and walks over them, those of a patch together."""
 
     patches: Ragged
     walks: Ragged
@@ -116,11 +112,9 @@ SharedAnchors = NodeAnchors | PatchAnchors
 def moved_anchors(
     anchors: SharedAnchors, place: Callable[[NDArray[Any]], NDArray[np.int64]], gone: list[int]
 ) -> SharedAnchors:
-    """Anchors in another graph; the next anchor that is still there stands in for one that is gone.
+    """Anchors in another graph, where ``place`` finds nodes; the next one there stands in for one that is gone.
 
-    Args:
-        place: gives the rows of nodes in the other graph, or -1.
-        gone: a number, to which those of anchors that are gone or have lost nodes are added.
+    Those that are gone or have lost nodes are added to the number ``gone``.
     """
     if isinstance(anchors, NodeAnchors):
         found = place(anchors.nodes)
@@ -152,11 +146,7 @@ def _next_there(there: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnAnchors:
-    """Single nodes (C, n_A), drawn for each component.
-
-    ``present`` (C,) is False where there was nothing to draw from; such rows are ignored. ``weights`` (C, n_A), from 0
-    to 1, are those that sampling gives, if it does.
-    """
+    """Single nodes (C, n_A), drawn for each component that is ``present`` (C,); with weights from 0 to 1, perhaps."""
 
     nodes: NDArray[np.int32]
     present: NDArray[np.bool_]
@@ -272,11 +262,9 @@ Compare = Callable[[Work, Ragged, list[Any]], list[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """A comparison of components with anchors: numbers in [0, 1].
+    """A comparison of components with anchors, for each type of anchors: numbers in [0, 1].
 
-    Args:
-        measure: the comparison, for each type of anchors that it accepts.
-        searches: whether each anchor costs a search across the graph; memory for one is checked before the work.
+    If each anchor costs a search across the graph (``searches``), memory for one is checked before the work.
     """
 
     measure: Mapping[type, Compare]

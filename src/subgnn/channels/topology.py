@@ -276,11 +276,7 @@ class Standard:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Standard:
-        """Mean and deviation of the given rows; a column that does not vary becomes 0.
-
-        If the squares of a column's values are too small or too large for a float, its deviation is computed in units
-        of the largest distance from the mean.
-        """
+        """Mean and deviation of the given rows; a column that does not vary becomes 0, whatever its scale."""
         mean, deviation = values.mean(axis=0), values.std(axis=0)
         varies = values.max(axis=0) > values.min(axis=0)  # rounding of the mean leaves a deviation to equal values
         for column in np.flatnonzero(varies & ~(np.isfinite(deviation) & (deviation > np.sqrt(np.finfo(float).tiny)))):

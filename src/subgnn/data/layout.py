@@ -148,13 +148,9 @@ def _positions(
 
 
 def stress_layout(n: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Places in the unit disk whose distances are near hop distances: springs between all pairs (Kamada and Kawai).
+    """Places (n, 2) in the unit disk at distances near hop distances: springs between all pairs (Kamada and Kawai).
 
-    The stress, the sum of ((|x_i - x_j| - d_ij) / d_ij)^2, is lowered by majorisation from classical scaling. Parts
-    that are not connected are held apart by springs, too.
-
-    Shapes:
-        edges: (e, 2). returns: (n, 2).
+    The stress, the sum of ((|x_i - x_j| - d_ij) / d_ij)^2, is lowered by majorisation from classical scaling.
     """
     if n < 2:
         return np.zeros((n, 2))

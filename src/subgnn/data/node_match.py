@@ -47,13 +47,10 @@ def _some_edges(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeMatch:
-    """The nodes of an old graph in a new one, which is undirected here.
+    """The nodes of an old graph in a new one, which is undirected here; ``places`` are their rows, -1 if gone.
 
     ``edges`` are numbers of edges: those of both graphs, new ones and gone ones; estimated from a sample unless
     ``exact``. ``notes`` are lines about what a model makes of the new graph.
-
-    Shapes:
-        places: (old nodes,) int64, the row of each in the new graph; -1 for those that are gone.
     """
 
     graph: Graph

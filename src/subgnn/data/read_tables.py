@@ -49,14 +49,10 @@ def read_tables(
     options: ReadOptions = _DEFAULTS,
     seed: int = 0,
 ) -> Dataset:
-    """A dataset from a graph and its subgraphs, each a file or a data frame.
+    """A dataset from a graph and its subgraphs (``members``), each a file or a data frame.
 
-    Args:
-        edges: a table of edges, a graph file of another library (GraphML, PyG, ...), or a graph.
-        members: the subgraphs, in any form that :func:`~subgnn.data.formats.members.read_members` reads.
-        nodes: a table of node attributes, which become features.
-        name: of the dataset; by default that of the file of subgraphs.
-        seed: of the split, if the subgraphs have none.
+    ``edges`` may also be a graph file of another library, or a graph; ``nodes`` is a table of attributes, which
+    become features. The seed is that of the split, if the subgraphs have none.
     """
     graph, card = read_graph(edges, options), dict[str, Any]()
     try:
@@ -108,8 +104,7 @@ def read_subgraphs(
 ) -> SubgraphSet:
     """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed, if one is to be drawn.
 
-    A subgraph of which no node is in the graph, or that has no label, is left out, with a warning. A label is whole
-    unless ``options.labels`` states that the task is multi-label.
+    A subgraph of which no node is in the graph, or that has no label, is left out, with a warning.
     """
     return _read_parts(source, graph, options, seed=seed, draw_split=draw_split)[0]
 
@@ -212,15 +207,11 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(Jan|Feb|Mar|Apr|May|Ju
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """The nodes of subgraphs, and what was not found.
+    """The nodes of subgraphs, sorted, and what was not found.
 
-    Args:
-        nodes: for each subgraph its nodes, sorted, each once; without those that are not in the graph.
-        unknown: texts that are not in the graph, with the number of subgraphs they are in, the most frequent first.
-        dropped: for each subgraph, how many of its nodes are not in the graph.
-        by_case: texts that were matched by ignoring case, with the name that they matched.
-        by_alias: texts that are aliases, with the name that they stand for.
-        nearest: for the first unknown texts, the most similar name in the graph.
+    ``unknown`` has the number of subgraphs that each text is in, ``dropped`` for each subgraph how many of its
+    nodes are unknown, and ``nearest`` similar names; ``by_case`` and ``by_alias`` have the names that texts stand
+    for.
     """
 
     nodes: Ragged

@@ -36,11 +36,9 @@ def exchange_val_and_test(subgraphs: SubgraphSet) -> SubgraphSet:
 
 
 def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
-    """The subgraphs with a split by its name.
+    """The subgraphs with a split by its name: that of the file (``stored``), or as used by published numbers.
 
-    ``stored`` is the split of the file. ``published`` is the split that published numbers were made with: the SubGNN
-    authors' loader, and those that copied it, exchange val and test where val has fewer subgraphs. Of the paper's own
-    datasets that is PPI-BP alone.
+    For these the authors' loader exchanges val and test where val has fewer subgraphs, as in PPI-BP alone.
     """
     if name not in NAMED_SPLITS:
         raise DataError(f"the split is '{name}'", where="--split", hint=choices(name, NAMED_SPLITS))
@@ -103,9 +101,8 @@ def whole_groups(subgraphs: SubgraphSet) -> Strings | None:
 def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> NDArray[np.int64]:
     """A fold for each subgraph (n,): equal shares of each class, and subgraphs of equal nodes or one group in one fold.
 
-    Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to the
-    fold with the fewest subgraphs of that class, and of all; its class is what most of its subgraphs have. Several
-    labels and real values are ignored. The order of the subgraphs has no part in it. Few sets have fewer folds.
+    Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to
+    the fold with the fewest subgraphs of that class, and of all. Several labels and real values are ignored.
     """
     unit = split_units(subgraphs, subgraphs.groups)
     sizes = np.bincount(unit)

@@ -122,14 +122,9 @@ class SubgraphSet:
     ) -> SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
 
-        Args:
-            num_nodes: N of the base graph.
-            labels: a class each, which stays whole; or lists of classes (multi-label); or real numbers (regression).
-            splits: ``train``, ``val`` or ``test`` each.
-            groups: the group of each subgraph.
-            task: by default what the labels look like.
-            times: a finite number, or numpy date, for each subgraph, in the unit of the times of edges.
-            absent: nodes of each subgraph that were looked for and not found.
+        Labels are a class each, lists of classes (multi-label), or real numbers (regression), and the task by
+        default what they look like. Times are numbers, or numpy dates; absent nodes were looked for and not
+        found.
         """
         rows = list[NDArray[Any]]()
         for i, given in [*enumerate(nodes), *enumerate(absent or ())]:

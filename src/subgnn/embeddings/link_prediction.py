@@ -60,11 +60,7 @@ class EdgeSplit:
     def draw_non_edges(
         self, settings: PretrainSettings, step: int, *, uniform: NDArray[np.int32], by_degree: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Pairs without an edge for one step; a share :data:`MATCHED` of them joins nodes drawn by degree.
-
-        Returns (2, m) places in ``uniform``, which has nodes once, and (2, n) places in ``by_degree``, which has each
-        as often as it has neighbours.
-        """
+        """Pairs without an edge for a step: places in ``uniform``, and for a share :data:`MATCHED` in ``by_degree``."""
         count = round(MATCHED * settings.batch_size)
         keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
         return (
@@ -205,9 +201,8 @@ class NodeInputs(nn.Module):
 class Encoder(nn.Module):
     """z = layers(x): relu and dropout between layers, nothing after the last.
 
-    A layer is called with the vectors below and an :class:`Adjacency`. The score of a pair is z_u . z_v / sqrt(d) + b:
-    divided, so that scores are small in the beginning whatever the width; and with a learned b, so that the vectors
-    need not say how rare edges are.
+    A layer is called with the vectors below and an :class:`Adjacency`. The score of a pair is z_u . z_v / sqrt(d) +
+    b, with a learned b, so that the vectors need not say how rare edges are.
     """
 
     def __init__(self, inputs: NodeInputs, layers: list[nn.Module], dropout: float) -> None:

@@ -75,13 +75,9 @@ def pretrain(
     device: str = "auto",
     on_epoch: OnEpoch = ignore,
 ) -> Pretrained:
-    """Learn a vector for every node by ``gin`` or ``graphsaint``.
+    """Learn a vector for every node by ``gin`` or ``graphsaint``, from a learned table, or features if there are any.
 
-    Directions and weights of edges are ignored. Nodes start from one-hot features,
-    that is from a learned table, or from the features of the graph if it has any.
-
-    Args:
-        on_epoch: called with epoch, loss, val_auroc (uniform non-edges) and val_matched_auroc after every epoch.
+    Directions and weights of edges are ignored. ``on_epoch`` gets the loss and both values of AUROC of each epoch.
     """
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
@@ -190,11 +186,7 @@ def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
 def pretrained_vectors(
     recipe: VectorSettings, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32]:
-    """Embeddings (N, dim) from the cache, or pretrained and stored there.
-
-    A damaged file is replaced, and work goes on without a cache that cannot be written, each with a warning. Processes
-    that pretrain the same at once each do the work.
-    """
+    """Embeddings (N, dim) from the cache, or pretrained and stored there."""
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
     check_settings(method, dim, settings)
 

@@ -77,10 +77,7 @@ def node_vectors(
     seed: int,
     table: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
-    """Embeddings (n, dim) of the given nodes; all but random ones are rows of ``table`` (:func:`source_vectors`).
-
-    Random vectors are a function of the seed and the node, so nodes that only prediction meets have one too.
-    """
+    """Embeddings (n, dim) of nodes: rows of ``table``, or random ones, a function of the seed and the node."""
     if settings.source == "random":
         rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
         return rows * np.float32(settings.scale)
@@ -127,8 +124,7 @@ def source_vectors(
 ) -> NDArray[np.float32] | None:
     """The table of all node embeddings (N, dim) of a recipe, for an undirected graph; None if they are random.
 
-    Pretrained ones are looked up in the cache, or computed and stored there, and scaled to a root mean square of
-    ``embeddings.scale``; those of a file and of an untrained GIN are not scaled.
+    Pretrained ones, from the cache if there, are scaled to a root mean square of ``embeddings.scale``.
     """
     settings = recipe.embeddings
     if settings.source == "random":

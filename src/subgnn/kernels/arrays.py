@@ -95,8 +95,7 @@ def compiled_parallel(function: Callable[..., None]) -> Callable[..., None]:
     """Compile a loop over the items ``begin`` to ``end - 1``, its first two arguments, and spread it over the threads.
 
     In place of the two, the result takes the number of items, or the bounds of pieces that are not to be divided.
-    Threads of Python call the compiled loop for one piece after the other: a parallel loop of Numba takes several times
-    as long to compile.
+    Threads are Python's: a parallel loop of Numba takes several times as long to compile.
     """
     loop = compiled(function)
 

@@ -28,10 +28,9 @@ from subgnn.ragged import Ragged
 
 @compiled
 def explore(graph: Csr, members: Array, hops: int, mark: Array, stamp: int, queue: Array) -> int:
-    """Put ``members`` and then their ``hops``-hop border into ``queue``, each marked with ``stamp``; returns how many.
+    """Put ``members`` and their ``hops``-hop border into ``queue``, marked with ``stamp``; returns how many.
 
-    The last level of a search that has already met much of the graph is pulled: every node not yet met looks for one
-    neighbour that is.
+    Late levels are pulled: every node not yet met looks for one neighbour that is.
     """
     offsets, neighbors = graph
     n = len(offsets) - 1
@@ -226,9 +225,8 @@ def heaviest_borders(
 ) -> tuple[Array, Array]:
     """The heaviest nodes of every set's 1-hop border, heaviest first; ties are broken by the lower node.
 
-    Returns (C, most) nodes, and their weights, each row of norm 1; if a border has fewer, its last node is repeated
-    with weight 0, and if it has none, the nodes are 0. The powers are a and b, from 0 to 4: beyond, all weights could
-    vanish.
+    Returns (C, most) nodes, and their weights, each row of norm 1; if there are fewer, the last node is repeated
+    with weight 0, and if none, nodes are 0. The powers are a and b, from 0 to 4.
     """
     nodes, weights = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most), np.float32)
     exponents = float(powers[0]), float(powers[1])

@@ -68,10 +68,7 @@ def entries_at(offsets: Array, neighbors: Array, values: Array, tails: Array, he
 def other_weights(
     rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array
 ) -> tuple[int, tuple[int, int, float, float]]:
-    """The number of edges with a weight other than that of their pair in ``rows``; and of the first, ends and both.
-
-    ``rows`` are the offsets, neighbors and weights of the graph that is made of the edges.
-    """
+    """How many edges have other weights than their pairs in ``rows``; and of the first, its ends and both weights."""
     kept = entries_at(*rows, tails, heads)
     others = np.flatnonzero(kept != weights)
     first = others[0] if len(others) else 0
@@ -129,10 +126,9 @@ def _rows(records: Array, first: int, num_rows: int) -> tuple[Array, Array, Arra
 
 
 def bucket_rows(records: Array, first: int, num_rows: int) -> tuple[Array, Array, Array, int]:
-    """The sorted rows of a bucket whose first row is ``first``, without repeats; of equal records the first counts.
+    """The sorted rows of a bucket whose first row is ``first``; of equal records the first counts.
 
-    Returns offsets (num_rows + 1,), neighbors int32, weights float32 (empty without weights), and how many edges from
-    these rows to larger nodes were given in both orientations.
+    Returns offsets, neighbors, weights (perhaps empty), and how many edges were given in both orientations.
     """
     offsets, neighbors, places, mirrored = _rows(frozen(records, np.uint32), first, num_rows)
     weights = records[places, 2] if records.shape[1] == 3 else np.empty(0, np.uint32)

@@ -170,9 +170,8 @@ def push(
 ) -> Triple:
     """The nodes of every set with the largest p'(v) / d_v, the largest first; ties are broken by the lower node.
 
-    (1 - a) r(v) is added to p'(v) at the end, as at least that much is missing: the bound holds all the more. For
-    directed graphs, p' is divided by ``chance`` (N,) in place of degrees. Returns nodes (C, most), their p'(v) / d_v,
-    and how many there are (C,); places beyond hold 0.
+    (1 - a) r(v) is added to p'(v) at the end. For directed graphs, p' is divided by ``chance`` (N,). Returns nodes
+    (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
     """
     size = len(rows)
     out = np.zeros((size, most), np.int32), np.zeros((size, most)), np.zeros(size, np.int64)

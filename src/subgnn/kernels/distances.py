@@ -150,10 +150,9 @@ def _word_bounds(num_sources: int) -> Array:
 def hop_distances(
     offsets: Array, neighbors: Array, sources: Array, targets: Array | None = None, *, reverse: Csr | None = None
 ) -> Array:
-    """Hop distance (S, T) from every source to every target, by default all nodes; -1 where there is no path.
+    """Hops (S, T) from every source to every target, by default all nodes; -1 where there is no path.
 
-    For a directed graph, the rows are those of out-edges, and ``reverse`` has those of in-edges. The search stops once
-    all targets are reached. The result is a transposed view.
+    For a directed graph, the rows are those of out-edges, and ``reverse`` has those of in-edges.
     """
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)

@@ -232,8 +232,7 @@ def _draw_non_edges(begin: int, end: int, graph: Csr, nodes: Array, keys: Array,
 def sample_non_edges(offsets: Array, neighbors: Array, nodes: Array, *, pairs: int, key: int) -> Array:
     """Uniform ordered pairs (2, pairs) of different nodes that no edge joins, with replacement, as places in ``nodes``.
 
-    A node that occurs twice is drawn twice as often: with the neighbours of a graph, ends are drawn by degree, as those
-    of its edges are. Fewer pairs are returned if nearly all are edges.
+    A node that occurs twice is drawn twice as often. Fewer pairs are returned if nearly all are edges.
     """
     out, found = np.empty((2, pairs), np.int32), np.zeros(pairs, np.bool_)
     if len(nodes) > 1:

@@ -89,12 +89,7 @@ def induced_csr(graph: Csr, members: Array) -> Csr:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """The components of every subgraph, those of one subgraph together, ordered by their smallest node.
-
-    Shapes:
-        nodes: C rows, each sorted. subgraph: (C,) int64, the subgraph of each component.
-        counts: (subgraphs,) int64, the number of components of each subgraph.
-    """
+    """The components of every subgraph (C rows, sorted), their subgraphs (C,), and their number in each subgraph."""
 
     nodes: Ragged
     subgraph: Array

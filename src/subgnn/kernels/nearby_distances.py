@@ -261,16 +261,11 @@ def _near_hops(
 def near_hops(
     offsets: Array, neighbors: Array, components: Ragged, anchors: Ragged, *, cutoff: int, cap: int
 ) -> tuple[Array, Array]:
-    """Hops between every member of a component and each of its anchors, as far as their surroundings determine them.
+    """Hops between members of components and each of their anchors, as far as their surroundings determine them.
 
-    Args:
-        components: node sets, sorted; they need not be connected.
-        cutoff: distances up to this are exact; distances of 1 and 2 always are.
-        cap: how many edges each of two searches may look at.
-
-    Returns:
-        Hops and whether they are unsettled: for each component and anchor a run over the component's nodes. Settled
-        hops are exact, -1 where there is no path. Unsettled ones are an upper bound, or :data:`UNBOUNDED`.
+    Distances of 1 and 2, and up to ``cutoff``, are exact, if two searches may look at ``cap`` edges each. Returns
+    hops, a run over the component's nodes for each anchor, and whether they are unsettled: then they are an upper
+    bound, or :data:`UNBOUNDED`. Settled hops are exact, -1 where there is no path.
     """
     starts = np.zeros(len(components) + 1, np.int64)
     np.cumsum(components.lengths * anchors.lengths, out=starts[1:])

@@ -51,9 +51,8 @@ def _common(graph: Csr, allowed: Array, x: int, y: int, rank: int) -> tuple[int,
 def _step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
     """A node after (x, y), or the end; x is below 0 in the first step, where all neighbours are in U.
 
-    First by rejection: a uniform neighbour of y that falls into the wanted set is uniform over it. After a few misses
-    the sets are counted, which finds one member among many, or that there is none; as draws have no memory, giving up
-    on rejection does not change the distribution.
+    First by rejection: a uniform neighbour of y that falls into the wanted set is uniform over it. After a few
+    misses the sets are counted, which does not change the distribution, as draws have no memory.
     """
     offsets, neighbors = graph
     lo, hi = offsets[y], offsets[y + 1]
@@ -186,11 +185,8 @@ def border_walks(
 ) -> Ragged:
     """Triangular walks around a patch, from a uniform border node of it; row ``p * walks + w`` is walk w of patch p.
 
-    They move over its border nodes (nodes of the patch with a neighbour outside) and the nodes outside within ``hops``
-    of it. A patch without border nodes gets empty walks.
-
-    *Differs from the paper:* the first step is uniform over all allowed neighbours, border nodes included, as every
-    later step is; the paper's formula for X_1 counts outside neighbours alone.
+    They move over its nodes with a neighbour outside, and the nodes outside within ``hops`` of it. *Differs from
+    the paper:* the first step is uniform over all allowed neighbours, not only those outside.
     """
     count = len(patches)
     at_border = inside_degrees(offsets, neighbors, patches)[1].values > 0

@@ -70,8 +70,7 @@ class Plan:
 class Frame:
     """Channels, their settings and their shared anchors: all that subgraphs are measured by, besides the graph.
 
-    ``shared[layer][i]`` are the anchors of ``channels[i]``, or None if every component has its own, which follow from
-    the seed and the component's nodes.
+    ``shared[layer][i]`` are the anchors of ``channels[i]``, or None if every component has its own.
     """
 
     channels: tuple[ChannelSettings, ...]
@@ -210,11 +209,7 @@ def content_key(graph_hash: str, subgraphs: Ragged, plan: Plan) -> str:
 def prepare_cached(
     recipe: Recipe, graph: Graph, subgraphs: Ragged, *, seed: int, cache: bool = True, on_progress: OnProgress = ignore
 ) -> Cached:
-    """Read the prepared subgraphs of a recipe from the cache, or :func:`prepare` them and store them there.
-
-    A file that is damaged or belongs to another key is replaced, and a cache that cannot be written is not used, both
-    with a :class:`~subgnn.errors.DataWarning`. With ``cache`` off, it is neither read nor written.
-    """
+    """Read the prepared subgraphs of a recipe from the cache, or :func:`prepare` them and store them there."""
     plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, seed)
 
     def compute() -> Prepared:

@@ -285,15 +285,9 @@ def write_folder(
     overwrite: bool = False,
     subgraph_titles: Sequence[str] | None = None,
 ) -> None:
-    """Write a dataset as a folder of text files, atomically.
+    """Write a dataset as a folder of text files, atomically; refused if these cannot hold its labels, splits or names.
 
-    Args:
-        compress: gzip the edge list.
-        subgraph_titles: titles of the subgraphs: the second column of subgraph_names.tsv, before the group.
-
-    Raises:
-        DataError: for what text files cannot hold: no labels or splits, tabs and line ends in names, spaces around
-            labels.
+    ``compress`` packs the edge list; ``subgraph_titles`` are the second column of subgraph_names.tsv.
     """
     _check_writable(dataset)
     subgraphs, graph, labels = dataset.subgraphs, dataset.graph, label_card(dataset.subgraphs)

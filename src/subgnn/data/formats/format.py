@@ -213,9 +213,7 @@ def described(table: Table, found: Mapping[str, str]) -> str:
 class LabelFormat:
     """How labels are written in a file; by default the task is what the labels look like.
 
-    Args:
-        separator: joins several labels of a subgraph; without a task, the task is multi-label then.
-        whole: without a task and a separator, keep labels whole; otherwise a ``-`` in any of them joins several.
+    ``separator`` joins several labels; ``whole`` keeps labels whole, in which ``-`` otherwise joins several.
     """
 
     task: TaskName | None = None

@@ -173,9 +173,8 @@ class _Feature(NamedTuple):
 def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> tuple[Graph, dict[str, Any]]:
     """A graph with the attributes of a table of nodes, and the entries of the dataset card that describe them.
 
-    Nodes that only the table has are added, without edges, with a warning. Nodes that it does not have get the mean of
-    each number and no category. The column of node ids is the named one, a likely title, or the first; a node or
-    numbers in place of titles mean that there is no header line.
+    Nodes that only the table has are added, with a warning. Others get the mean of each number and no category. The
+    column of node ids is the named one, a likely title, or the first.
     """
     refuse = None if options.problems is None else options.refuse
     table, header = read_table(source, encoding=options.encoding, refuse=refuse), ""

@@ -76,11 +76,7 @@ def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions)
 def one_each(
     owners: NDArray[np.int64], column: list[Any], *, role: str, names: Sequence[str], table: Table, options: ReadOptions
 ) -> list[Any]:
-    """The label or split of each subgraph, whose rows have to agree; or all its labels, where it may have several.
-
-    Args:
-        owners: for each row, the number of its subgraph. names: for each row, the name of its subgraph.
-    """
+    """The label or split of each subgraph (``owners``), which its rows agree on; or all labels, if several may be."""
     begins = np.unique(owners, return_index=True)[1]
     kept = [column[begin] for begin in begins]
     several = role == "label" and options.labels is not None and options.labels.stated_task == "multi-label"

@@ -37,9 +37,7 @@ _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None, repeated: Repeated | None = None) -> Graph:
     """A networkx graph; nodes other than 0..N-1 are numbered in its order and keep their names.
 
-    Args:
-        weight: the edge attribute to keep as weight.
-        repeated: what becomes of the weights of parallel edges, as in :meth:`~subgnn.data.graph.Graph.from_edges`.
+    ``weight`` is the edge attribute to keep; ``repeated`` tells what becomes of the weights of parallel edges.
     """
     nodes = list(graph)
     place = {node: i for i, node in enumerate(nodes)}
@@ -129,8 +127,7 @@ def to_scipy(graph: Graph) -> sp.csr_array:
 def from_pyg(data: Data, *, directed: bool = False, repeated: Repeated | None = None) -> Graph:
     """A PyTorch Geometric ``Data``: ``edge_index``, one-dimensional ``edge_weight``, features ``x``, ``node_names``.
 
-    ``edge_type`` has numbers, called as ``edge_type_names`` says or by the number, as ``HeteroData.to_homogeneous``
-    makes them, and ``edge_time`` numbers.
+    ``edge_type`` has numbers, called as ``edge_type_names`` says if it is there, and ``edge_time`` numbers.
     """
     if data.edge_index is None:
         raise DataError("no edge_index", where="Data", hint="a homogeneous graph with edge_index is accepted")

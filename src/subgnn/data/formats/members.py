@@ -99,9 +99,8 @@ def read_members(
 ) -> Members:
     """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
 
-    The names of the graph tell how a list of nodes is separated. Labels, splits and times are ignored unless
-    ``labelled``; ``dated`` reads times alone. A name that occurs twice is refused, unless both are labelled and have
-    the same nodes, as in a table with a row for each of several labels.
+    Labels, splits and times are ignored unless ``labelled``; ``dated`` reads times alone. A name that occurs twice
+    is refused, unless both are labelled and have the same nodes.
     """
     wanted = _ROLES if labelled else ("subgraph", *["subgraph_time"] * dated, "absent")
     found = _merged(_read(source, graph, options, wanted), options, labelled=labelled)

@@ -253,9 +253,8 @@ def reason(error: Exception) -> str:
 def read_table(source: Source, *, encoding: str | None = None, refuse: Refuse | None = None) -> Table:
     """Read a table from a file, whose kind is found by its content, or from a data frame.
 
-    The first line of a text table or a sheet is taken as the header; :meth:`Table.without_header` gives it back.
-    Without an ``encoding``, text is UTF-8, or UTF-16 if the file begins with its mark. A row with another number of
-    columns is an error; or it goes to ``refuse``, and the others are read.
+    The first line of text or of a sheet is taken as the header. Text is UTF-8, or UTF-16 with its mark, unless an
+    ``encoding`` is given. A row with another number of columns is an error, or goes to ``refuse``.
     """
     import pyarrow as pa
 

@@ -26,10 +26,7 @@ from subgnn.versions import __version__
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A named way to generate a dataset: its settings, its function, and the meaning of its label in words.
-
-    ``version`` is raised when the same settings and seed give other content; the card states it.
-    """
+    """A generator and its settings; ``version`` is raised when the same settings give other content."""
 
     name: str
     settings: type[Any]

@@ -25,12 +25,9 @@ from subgnn.rng import stream
 class ComponentSettings:
     """Sizes of COMPONENT; the defaults give the paper's tables.
 
-    Args:
-        num_nodes: nodes of the base graph, before the subgraphs are stapled to it.
-        m: edges that each new node of the base graph adds; from ``min_m`` to ``max_m`` in a component, spread evenly.
-        single: share of the subgraphs with a single component; each class has one subgraph at least.
-        min_components, max_components: components of the others, spread evenly.
-        chained: share of the staples that lead to an earlier subgraph instead of the base graph.
+    ``single`` is the share of subgraphs with one component, and others have from ``min_components`` to
+    ``max_components``; ``chained`` is the share of staples that lead to an earlier subgraph. A new node adds ``m``
+    edges to the base graph, and from ``min_m`` to ``max_m`` in a component, spread evenly.
     """
 
     num_nodes: int = 1_000

@@ -34,13 +34,9 @@ _PAPER_NODES, _PAPER_RETENTION, _PAPER_BASE_EDGES = 5_000, 0.7, 111_000
 class CorenessSettings:
     """Sizes and targets of CORENESS; the defaults give the paper's tables.
 
-    Args:
-        retention, subgraph_retention: probability that a copy keeps an edge, in the base graph and in planted graphs.
-        base_edges: edges of the base graph, to within 2 %; by default the paper's for its size and retention, and any
-            number otherwise.
-        min_core, max_core: mean core numbers that are accepted; by default all that there are.
-        mixing: spread of the noise on the logarithm of the degree by which nodes are brought together; 0 puts
-            neighbours in degree into one subgraph, a large number any nodes.
+    A copy keeps an edge with probability ``retention``, or ``subgraph_retention`` in planted graphs. ``base_edges``
+    are met to within 2 %; by default they are the paper's for its size and retention. ``mixing`` is the spread of
+    noise on the logarithm of the degree by which nodes are brought together.
     """
 
     num_nodes: int = 5_000
@@ -119,9 +115,8 @@ def duplication_divergence(
 ) -> Graph:
     """A duplication-divergence graph: each new node copies a random one and keeps each of its edges with probability p.
 
-    Grown from the edge 0 - 1; connected, for a copy that keeps no edge is drawn again. The number of edges varies
-    several-fold from draw to draw: the first few copies decide it. *Differs from the paper:* where ``num_edges`` is
-    given, graphs are drawn until one has that many, to within 2 %, which is the model given its number of edges.
+    Grown from the edge 0 - 1, and connected. *Differs from the paper:* where ``num_edges`` is given, graphs are
+    drawn until one has that many, to within 2 %, as the number varies several-fold from draw to draw.
     """
     graphs.require(
         0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1"
@@ -153,11 +148,7 @@ def duplication_divergence(
 
 
 class DegreeBlocks:
-    """Disjoint blocks of nodes of similar degree, each with an edge, to plant graphs on.
-
-    Nodes are ordered by the logarithm of the degree with noise of spread ``mixing``; nodes beyond the last full block
-    are only exchanged. The graph has no isolated nodes.
-    """
+    """Disjoint blocks of nodes of similar degree, with noise of spread ``mixing``; each has an edge, to plant on."""
 
     def __init__(self, graph: Graph, size: int, rng: np.random.Generator, *, mixing: float) -> None:
         degree = np.log(np.diff(graph.offsets))
@@ -192,10 +183,7 @@ class DegreeBlocks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreGraph:
-    """A graph to plant on some nodes, and the sum of core numbers that these have once it is planted.
-
-    ``seen`` is the smallest and largest sum of all graphs drawn; ``tails`` is empty where none fits.
-    """
+    """A graph to plant on some nodes, empty if none fits, the sum of core numbers then, and the range of sums drawn."""
 
     tails: Array
     heads: Array
@@ -249,10 +237,7 @@ def _draw(
 def draw_core_graph(
     graph: Graph, nodes: Array, *, retention: float, sums: tuple[int, int], rng: np.random.Generator
 ) -> CoreGraph:
-    """A duplication-divergence graph which, planted on ``nodes``, gives them core numbers with a sum within ``sums``.
-
-    Its edge 0 - 1 comes to lie on the first two nodes.
-    """
+    """A graph to plant on ``nodes``, its edge 0 - 1 on the first two, for core numbers with a sum within ``sums``."""
     nodes, word = frozen(nodes, np.int32), graphs.stream_word(rng)
     tails, heads, total, least, most = _draw(csr(*graph.csr), nodes, retention, sums, word)
     return CoreGraph(tails, heads, int(total), (int(least), int(most)))

@@ -34,12 +34,9 @@ _HUB_SHARE = 5  # nothing is planted on a node with more than a fifth of the edg
 class CutRatioSettings:
     """Sizes and targets of CUT RATIO; the defaults give the paper's tables.
 
-    Args:
-        m: edges that each new node of the base graph adds.
-        max_uses: how many subgraphs a node may belong to.
-        min_density, max_density: what the complete graphs are thinned to, at random between the two.
-        min_cut_ratio, max_cut_ratio: targets are spread evenly between the two; by default 0.0053 and 0.0091 at the
-            paper's 5,000 nodes, and for other sizes what gives a node as many edges to the outside.
+    A node belongs to ``max_uses`` subgraphs at most. Complete graphs are thinned to random densities in a range,
+    and targets are spread over theirs; by default 0.0053 to 0.0091, or for other sizes what gives as many edges to
+    a node.
     """
 
     num_nodes: int = 5_000
@@ -148,10 +145,9 @@ def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int
 def planting_nodes(
     graph: Graph, count: int, *, size: int, rng: np.random.Generator, max_uses: int, max_degree: int
 ) -> NDArray[np.int32]:
-    """Sets of ``size`` random nodes for :func:`plant` (count, size), the first two of each joined by an edge.
+    """Sets of ``size`` random nodes (count, size), of limited degree, the first two of each joined by an edge.
 
-    A node is in ``max_uses`` sets at most, and any two sets share one node at most. Nodes of greater degree than
-    ``max_degree`` are left out.
+    A node is in ``max_uses`` sets at most, and any two sets share one node at most.
     """
     graphs.require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
     most = graph.num_nodes * min(max_uses, count) // size
@@ -253,11 +249,7 @@ def _draw_border_edges(
 
 
 def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.random.Generator) -> Graph:
-    """Add edges such that exactly ``missing[i]`` more leave subgraph i; internal edges stay as they are.
-
-    An edge leads from a random node of a subgraph to a random node outside, and counts for every subgraph that either
-    end belongs to.
-    """
+    """Add edges to random nodes outside such that exactly ``missing[i]`` more leave subgraph i, and none is inside."""
     order = np.argsort(subgraphs.values, kind="stable")
     counts = np.bincount(subgraphs.values, minlength=graph.num_nodes)
     belongs = Ragged.from_lengths(subgraphs.row_ids[order].astype(np.int32), counts)  # the subgraphs of each node

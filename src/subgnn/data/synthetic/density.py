@@ -35,10 +35,7 @@ _MAX_SIZE = 2_000  # in larger subgraphs, 100 tries barely change the density
 class DensitySettings:
     """Sizes and targets of DENSITY; the defaults give the paper's tables.
 
-    Args:
-        m: edges that each new node of the base graph adds.
-        bins: classes, and targets, which are spread evenly from ``min_density`` to ``max_density``.
-        max_depth: hops of the breadth-first search.
+    Targets are spread evenly, one for each of ``bins`` classes; searches go ``max_depth`` hops.
     """
 
     num_nodes: int = 5_000
@@ -84,10 +81,8 @@ def _search_from(graph: tuple[Array, Array], starts: Array, max_depth: int, out:
 def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: np.random.Generator) -> Ragged:
     """BFS (paper, appendix B): the first nodes that breadth-first searches from random starts reach, in their order.
 
-    Subgraphs may overlap, and even be equal; one has fewer nodes where fewer are within ``max_depth`` hops. The
-    neighbours of a node are visited in the order in which the authors' networkx lists those of a Barabasi-Albert graph:
-    first the older ones, in the order of a small Python set (the id modulo 32), then the newer ones by age. Hubs have
-    small ids, so they tend to come early.
+    Neighbours are visited in the order in which the authors' networkx lists those of a Barabasi-Albert graph: first
+    the older ones, in the order of a small Python set (the id modulo 32), then the newer ones by age.
     """
     graphs.require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
     starts = rng.integers(graph.num_nodes, size=count)
@@ -145,8 +140,7 @@ def _edit(
 def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.random.Generator) -> tuple[Graph, Array]:
     """Change random edges inside each subgraph in turn until its density is within .01 of its target, or 100 tries.
 
-    A try removes a random edge of a subgraph that is too dense; in one that is too sparse, it joins a random pair,
-    which may have an edge already. Returns the graph, and the tries of each subgraph.
+    A try removes a random edge, or joins a random pair. Returns the graph, and the tries of each subgraph.
     """
     pairs, tries = _edit(csr(*graph.csr), sets(subgraphs), frozen(targets, np.float64), graphs.stream_word(rng))
     tails, heads = np.divmod(pairs, graph.num_nodes)

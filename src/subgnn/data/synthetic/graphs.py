@@ -26,12 +26,7 @@ MAX_EDGES = 500_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A generated graph and its subgraphs, before splits and card.
-
-    Shapes:
-        subgraphs: n rows, each sorted. labels: n class names.
-        properties: by name, (n,) numbers: the realised values that the labels follow from.
-    """
+    """A generated graph, sorted subgraphs, their labels, and the properties by name that these follow from."""
 
     graph: Graph
     subgraphs: Ragged
