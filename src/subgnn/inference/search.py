@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -51,7 +51,6 @@ _STORED = Format(
 _SHOWN = 20  # shared nodes that are named
 _DIGITS = 9  # of distances by place or nodes that count as equal
 _ENTRY_BYTES = 40  # of the rows of known subgraphs, with copies while they are made
-_DATA_HINT = "say where the dataset is with --data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,7 @@ class KnownSubgraphs:
         self.subgraphs = subgraphs
         self._parts: list[NDArray[np.float32]] = []
         self._vectors: NDArray[np.float32] | None = None
-        self._overlaps: dict[tuple[By, bool], tuple[NDArray[np.int64], Overlap]] = {}
-        self._nearest: dict[tuple[Distance, bool], tuple[NDArray[np.int64], Nearest]] = {}
+        self._finders: dict[SearchOptions, tuple[NDArray[np.int64], Overlap | Nearest]] = {}
 
     def __len__(self) -> int:
         return 0 if self.subgraphs is None else len(self.subgraphs)
@@ -163,59 +161,58 @@ class KnownSubgraphs:
 
     def find(self, subgraphs: Ragged, options: SearchOptions) -> Found:
         """Find the nearest known subgraphs: their positions in the dataset, and distances."""
-        self.prepare(options)
-        if options.by != "class":
-            places, overlap = self._overlaps[options.by, options.test]
-            found, distances = overlap.find(subgraphs, options.top)
+        places, finder = self.prepare(options)
+        if isinstance(finder, Nearest):
+            found, distances = finder.find(self._predictor.embeddings(subgraphs), options.top)
         else:
-            places, nearest = self._nearest[options.distance, options.test]
-            found, distances = nearest.find(self._predictor.embeddings(subgraphs), options.top)
+            found, distances = finder.find(subgraphs, options.top)
         return np.where(found >= 0, places[found], -1), distances
 
     def is_ready(self, options: SearchOptions) -> bool:
         """Whether the first query would be answered as fast as later ones."""
-        return self.ready if options.by == "class" else (options.by, options.test) in self._overlaps
+        return self.ready if options.by == "class" else replace(options, top=1) in self._finders
 
-    def prepare(self, options: SearchOptions) -> None:
-        """Compute what a search needs of the known subgraphs."""
-        key = options.distance, options.test
-        if not self.is_ready(options) or (options.by == "class" and key not in self._nearest):
-            places = self.places(test=options.test)
-            if not len(places) or self.subgraphs is None:
-                what = "no labelled subgraphs" if self.subgraphs is None else "every subgraph is in the test split"
-                hint = _DATA_HINT if self.subgraphs is None else "pass --include-test"
-                raise DataError(what, where="search", hint=hint)
-            if options.by != "class":
-                overlap = Overlap(self._predictor.graph, self.subgraphs.nodes.take(places), options.by)
-                self._overlaps[options.by, options.test] = places, overlap
-                return
-            nearest = Nearest(self.vectors()[places], distance=options.distance)
-            if nearest.sees_sides_only:
-                what = f"so the cosine distance '{options.distance}' tells only its two sides apart"
-                warn(f"search: all vectors lie on one line, {what}; use --distance euclidean")
-            self._nearest[key] = places, nearest
+    def prepare(self, options: SearchOptions) -> tuple[NDArray[np.int64], Overlap | Nearest]:
+        """Compute what a search needs of the known subgraphs: their positions, and what finds the nearest of them."""
+        options = replace(options, top=1)  # how many are found does not matter
+        if options not in self._finders:
+            nodes, places = self._required.nodes, self.places(test=options.test)
+            if not len(places):
+                raise DataError("every subgraph is in the test split", where="search", hint="pass --include-test")
+            finder: Overlap | Nearest
+            if options.by == "class":
+                finder = Nearest(self.vectors()[places], distance=options.distance)
+                if finder.sees_sides_only:
+                    what = f"so the cosine distance '{options.distance}' tells only its two sides apart"
+                    warn(f"search: all vectors lie on one line, {what}; use --distance euclidean")
+            else:
+                finder = Overlap(self._predictor.graph, nodes.take(places), options.by)
+            self._finders[options] = places, finder
+        return self._finders[options]
+
+    @property
+    def _required(self) -> SubgraphSet:
+        if self.subgraphs is None:
+            raise DataError("no labelled subgraphs", where="search", hint="say where the dataset is with --data")
+        return self.subgraphs
 
     def shared(self, nodes: NDArray[np.int32], place: int) -> dict[str, Any]:
         """How many nodes a subgraph shares with a known one, and the first of them by name."""
-        if self.subgraphs is None:
-            return {"shared": 0, "shared_nodes": ""}
-        both = np.intersect1d(nodes, self.subgraphs.nodes[place]).tolist()
+        both = np.intersect1d(nodes, self._required.nodes[place]).tolist()
         names = [*names_of(self._predictor.graph, both[:_SHOWN]), *(["..."] if len(both) > _SHOWN else [])]
         return {"shared": len(both), "shared_nodes": ";".join(names)}
 
     def describe(self, place: int) -> dict[str, Any]:
         """The row, name (or nodes), label and split of a known subgraph."""
-        subgraphs, graph = self.subgraphs, self._predictor.graph
-        if subgraphs is None:
-            raise DataError("no labelled subgraphs", where="search", hint=_DATA_HINT)
+        subgraphs = self._required
         nodes, names = subgraphs.nodes[place].tolist(), subgraphs.names
-        name = "-".join(names_of(graph, nodes)) if names is None else names[place]
+        name = "-".join(names_of(self._predictor.graph, nodes)) if names is None else names[place]
         label = subgraphs.label_text(place) or None
         return {"row": place, "nearest": name, "label": label, "split": self.split(place)}
 
     def split(self, place: int) -> str | None:
         """The split of a subgraph of the dataset; None if it has none."""
-        splits = None if self.subgraphs is None else self.subgraphs.splits
+        splits = self._required.splits
         return None if splits is None else SPLITS[splits[place]]
 
     def _path(self, nodes: Ragged) -> Path:

@@ -107,7 +107,7 @@ class RayEngine:
                 raise UserError(f"the cluster has no {what}", where="--engine ray", hint=hint)
 
     def _needed(self) -> dict[str, float]:
-        """The resources of a job, as Ray names them."""
+        """The resources of a job, as Ray names those of a machine."""
         return {"CPU": 1.0, "memory": float(self.memory)} | ({"GPU": self._gpus} if self._gpus else {})
 
     @property
@@ -175,11 +175,6 @@ class RayEngine:
     def _at_most(self, slots: int) -> int:
         return slots if self._processes is None else min(slots, self._processes)
 
-    @property
-    def machines(self) -> set[str]:
-        """The names of the machines that are connected now."""
-        return {node["NodeManagerHostname"] for node in self.ray.nodes() if node["Alive"]}
-
     def share(self, value: Value) -> Placed[Value]:
         """Place a value in the cluster's memory, from which each machine takes one copy."""
         errors = self.ray.exceptions
@@ -211,7 +206,11 @@ class RayEngine:
                 self.running = [job for job, _ in given.values()]
                 ended, _ = ray.wait(list(given), num_returns=1, timeout=LOOK_SECONDS if limited else None)
                 for reference in ended:
-                    yield given.pop(reference)[0], self._result(reference)
+                    try:
+                        result = ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        result = self.failure(error)
+                    yield given.pop(reference)[0], result
                 for reference in [one for one, (_, begin) in given.items() if begin < time.monotonic() - seconds]:
                     ray.cancel(reference, force=True)
                     yield given.pop(reference)[0], Failure(TOO_LONG)
@@ -220,13 +219,6 @@ class RayEngine:
             for reference in given:
                 with suppress(Exception):
                     ray.cancel(reference, force=True)
-
-    def _result(self, reference: Any) -> Any:
-        errors = self.ray.exceptions
-        try:
-            return self.ray.get(reference)
-        except errors.RayError as error:
-            return self.failure(error)
 
     def failure(self, error: Exception) -> Failure:
         """Why a job has no result, from an error of Ray."""

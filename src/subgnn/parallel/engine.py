@@ -359,9 +359,8 @@ def in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
     for number, result in results:
         if isinstance(result, Failure):
             if result.error is None and not result.details:
-                raise UserError(
-                    result.message, where="workers", hint="use fewer processes, so that each has more memory"
-                )
+                hint = "use fewer processes, so that each has more memory"
+                raise UserError(result.message, where="workers", hint=hint)
             result.throw()
         early[number] = result
         while due in early:
@@ -392,9 +391,14 @@ class _Worker:
     def receive(self) -> Any:
         """Wait for a result, or for the end of the worker."""
         try:
-            return _receive(self.pipe)
+            return self.pipe.recv()
         except (EOFError, OSError):
-            return Failure(f"the worker process {_how_it_ended(self._process.wait())}")
+            code = self._process.wait()
+        if code >= 0:
+            return Failure(f"the worker process ended by itself (exit code {code})")
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        perhaps = ", perhaps out of memory" if name == "SIGKILL" else ""
+        return Failure(f"the worker process was killed ({name}{perhaps})")
 
     def interrupt(self) -> None:
         """Ask the worker to end, as Ctrl-C would."""
@@ -541,13 +545,6 @@ def _run_and_exit(descriptor: int, memory: int) -> NoReturn:
         os._exit(code)
 
 
-def _how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"ended by itself (exit code {code})"
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    return f"was killed ({name}{', perhaps out of memory' if name == 'SIGKILL' else ''})"
-
-
 def _on_gpu(job: Any) -> bool:
     return bool(job.get("on_gpu") if isinstance(job, dict) else getattr(job, "on_gpu", False))
 
@@ -574,10 +571,6 @@ def _send(pipe: Connection, value: Any) -> None:
     pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
-def _receive(pipe: Connection) -> Any:
-    return pickle.loads(pipe.recv_bytes())
-
-
 def run_worker(descriptor: int, memory: int) -> None:
     """Run jobs until there are no more: the main function of a worker."""
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
@@ -589,7 +582,7 @@ def run_worker(descriptor: int, memory: int) -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt), memory_limit(memory):
         while True:
             try:
-                result = attempt(*_receive(pipe))
+                result = attempt(*pipe.recv())
             except (ImportError, AttributeError) as error:  # a function that cannot be imported
                 result = Failure.of(error)
             try:
