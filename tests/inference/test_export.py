@@ -91,6 +91,7 @@ def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     before, after = (Explainer.of_run(open_run(path)).explain(ROWS) for path in (correcting.parent / "run", correcting))
     assert [one.to_json() for one in before] == [one.to_json() for one in after]
     assert "baseline" in [part.name for part in after[0].by_channel]
+    assert after[0].reference == "training mean"
 
 
 @pytest.mark.parametrize(
@@ -142,12 +143,6 @@ def test_without_the_graph_the_dataset_is_asked_for(run, tmp_path):
     with pytest.raises(DataError, match="the graph of cliques is not in the file; say where it is with data, give"):
         open_run(tmp_path / "it")
     same(run, tmp_path / "it", run.parent / "data")
-
-
-def test_explanations_are_the_same(run, file):
-    before, after = Explainer.of_run(open_run(run)).explain(ROWS), Explainer.of_run(open_run(file)).explain(ROWS)
-    assert [one.to_json() for one in before] == [one.to_json() for one in after]
-    assert after[0].reference == "training mean"
 
 
 def test_nothing_is_pickled_and_no_place_is_told(run, file, monkeypatch):

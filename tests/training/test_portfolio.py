@@ -12,6 +12,7 @@ from subgnn import Dataset, Graph, NodeNames, SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
+from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe, portfolio
 from subgnn.result import RESULTS
@@ -79,8 +80,6 @@ def test_every_task(tmp_path, task):
 
 
 def open_run_of(run, data):
-    from subgnn.inference.predictor import Predictor
-
     return Predictor(run / CHECKPOINT, data.graph.undirected())
 
 
@@ -306,31 +305,29 @@ def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_pat
     assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
 
 
-@pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")  # of equal subgraphs in train and test
-def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, monkeypatch):
+@pytest.fixture
+def doubled(monkeypatch):
+    """The example twice, of which a sample is judged; 50 of the 60 subgraphs are to learn from."""
     monkeypatch.setattr(cross_validation, "MOST_JUDGED", 30)
     monkeypatch.setattr(cross_validation, "_PILES", 5)
-    data = dataset()
-    twice = np.tile(np.arange(30), 2)
-    splits = np.where(np.arange(60) < 50, TRAIN, HELD_OUT).astype(np.int8)
-    data = replace(data, subgraphs=replace(data.subgraphs.take(twice), splits=splits))
-    pool = CrossValidation.of(data, small().auto, 0)
+    data, splits = dataset(), np.where(np.arange(60) < 50, TRAIN, HELD_OUT).astype(np.int8)
+    return replace(data, subgraphs=replace(data.subgraphs.take(np.tile(np.arange(30), 2)), splits=splits))
+
+
+@pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")  # of equal subgraphs in train and test
+def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, doubled):
+    pool = CrossValidation.of(doubled, small().auto, 0)
     assert 20 <= len(pool.judged) <= 30
     classes = np.bincount(np.asarray(pool.subgraphs.targets))
     assert classes.max() - classes.min() <= 2
-    found = fit(data, tmp_path / "run", small("bag"))
+    found = fit(doubled, tmp_path / "run", small("bag"))
     assert found.judged == len(pool.judged)
     assert len(found.test)
     assert (pool.whole() != HELD_OUT).sum() == 50
 
 
 @pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")
-def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(cross_validation, "MOST_JUDGED", 30)
-    monkeypatch.setattr(cross_validation, "_PILES", 5)
-    data, splits = dataset(), np.where(np.arange(60) < 50, TRAIN, HELD_OUT).astype(np.int8)
-    data = replace(data, subgraphs=replace(data.subgraphs.take(np.tile(np.arange(30), 2)), splits=splits))
-
+def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_path, monkeypatch, doubled):
     def even(given, *_):
         return Choice("ensemble", np.full(len(given.predictions), 1 / len(given.predictions)), {})
 
@@ -338,7 +335,7 @@ def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_pat
     slow, run = {}, Search.run
     monkeypatch.setattr(Search, "run", lambda self: (run(self), slow.update(topology=10**6)))
     monkeypatch.setattr(Search, "refit_seconds", lambda _, rows: float(sum(slow.get(row.name, 0) for row in rows)))
-    found = fit(data, tmp_path / "run", small("bag", "topology"))
+    found = fit(doubled, tmp_path / "run", small("bag", "topology"))
     rows = {row.name: row for row in found.leaderboard}
     assert (rows["bag"].weight, rows["topology"].weight) == (1, 0)
     assert rows["topology"].note.startswith("not used: its final fit needs about 1000000 s, and ")
