@@ -96,7 +96,7 @@ def generate_dataset(
     as_in_paper = resolved == find_recipe(name).settings()
     if as_in_paper and (unlike := differences_from_paper(name, [found])):
         listed = ", ".join(sorted(unlike))
-        print_line(f"note: these differ from the paper's tables: {listed}; docs/reproduce.md says by how much, and why")
+        print_line(f"note: these differ from the paper's tables: {listed}; docs/reproduce.md says why")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_next("data", "check", out)
 
