@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from subgnn.config.files import parse_options
+from subgnn.config.files import parse_options, read_toml
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -45,6 +45,9 @@ class Source:
     licence: str
 
 
+_SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
     """A dataset without its card.
@@ -68,17 +71,21 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """A real dataset that can be built: its sources by key, those that may be missing, and its default settings.
+    """A real dataset that can be built: its default settings, and the keys of sources that may be missing.
 
     ``settings`` is a dataclass with a field ``fractions``. ``build`` takes the files by key, the settings, the seed and
     a function that is called with each step.
     """
 
     name: str
-    sources: Mapping[str, Source]
     settings: Any
     build: Callable[[Files, Any, int, OnStep], Draft]
     optional: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The sources by key, as sources.toml has them."""
+        return {key: Source(**source) for key, source in _SOURCES[self.name].items()}
 
 
 def read_settings(default: Any, options: Mapping[str, Any], labels: Sequence[str], where: str) -> Any:

@@ -28,7 +28,6 @@ from subgnn.lab.datasets.builder import (
     Files,
     Fractions,
     OnStep,
-    Source,
     is_dropped,
     read_columns,
     source_lines,
@@ -317,30 +316,4 @@ def class_splits(labels: Sequence[str], fractions: Fractions, rng: np.random.Gen
     return splits
 
 
-PPI_BP = Builder(
-    "ppi-bp",
-    {
-        "interactome": Source(
-            "human interactome, pairs of NCBI Gene ids",
-            "https://snap.stanford.edu/pathways (bio-pathways-network.csv); Agrawal, Zitnik and Leskovec, 2018",
-            "none stated; cite the authors",
-        ),
-        "go": Source(
-            "Gene Ontology in OBO", "https://geneontology.org/docs/download-ontology (go-basic.obo)", "CC BY 4.0"
-        ),
-        "annotations": Source(
-            "annotations of human genes with GO terms",
-            "https://ftp.ncbi.nlm.nih.gov/gene/DATA (gene2go.gz) or "
-            "https://current.geneontology.org (goa_human.gaf.gz)",
-            "NCBI: no restrictions; GO: CC BY 4.0",
-        ),
-        "gene_symbols": Source(
-            "symbols of human genes, columns GeneID and Symbol",
-            "https://ftp.ncbi.nlm.nih.gov/gene/DATA/GENE_INFO/Mammalia (Homo_sapiens.gene_info.gz)",
-            "NCBI: no restrictions",
-        ),
-    },
-    PpiBpSettings(),
-    build_ppi_bp,
-    optional=("gene_symbols",),
-)
+PPI_BP = Builder("ppi-bp", PpiBpSettings(), build_ppi_bp, optional=("gene_symbols",))

