@@ -1,9 +1,8 @@
 """The interfaces of channels and similarities, and the anchors and numbers that they exchange.
 
-A channel is a property of subgraphs that is seen from anchors (paper, section 4.2). A :class:`Channel` states how its
-anchors are sampled, which similarity compares them with components, whether an anchor's vector is a node's embedding or
-comes from walks over a patch, and what the network reads off. A :class:`Similarity` compares components with anchors.
-Both are entered in the tables of :mod:`subgnn.channels.table`.
+A channel is a property of subgraphs that is seen from anchors (paper, section 4.2). A :class:`Channel` states how
+anchors are sampled and compared, whether an anchor's vector is a node's embedding or comes from walks over a patch, and
+what the network reads off. Channels and similarities are entered in the tables of :mod:`subgnn.channels.table`.
 """
 
 from __future__ import annotations

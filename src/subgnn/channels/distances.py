@@ -2,16 +2,11 @@
 
 The mean is over the nodes that reach the anchor, and gamma is multiplied by their fraction; it is 0 if none does.
 
-Shared anchors: searches go from the anchors across the graph (:mod:`subgnn.channels.stored_hops`). Own anchors: most
-are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the surroundings alone. For
-the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever are
-fewer, many sources at once. With ``prepare.own_hops = "bounded"`` an open pair has the least of the bound that is known
-and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, a), exact where a shortest path passes a
-landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in graphs with hubs (Potamias et
-al., 2009).
-
-Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
-make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit.
+Searches go from shared anchors across the graph (:mod:`subgnn.channels.stored_hops`). Most own anchors are near, and
+:func:`~subgnn.kernels.nearby_distances.near_hops` finds them; for the pairs it leaves open, searches go from the nodes
+of components or from the anchors, whichever are fewer. With ``prepare.own_hops = "bounded"`` an open pair has the least
+of its bound and the detour by a landmark, one of the nodes with most neighbours: d(u, a) <= min over l of d(u, l) +
+d(l, a) (Potamias et al., 2009). Work is cut into units of a component and some of its anchors.
 """
 
 from functools import lru_cache
@@ -146,7 +141,12 @@ def _far(work: Work, pairs: list[_Pairs]) -> tuple[NDArray[np.int64], NDArray[np
     """The positions and hops of the open pairs that are joined by a path."""
     slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     if work.settings.own_hops == "bounded":
-        hops = np.minimum(bounds, landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, LANDMARKS)))
+        # An upper bound: the shortest detour by a landmark.
+        ends, places = np.unique(np.concatenate([nodes, anchors]), return_inverse=True)
+        both = (*work.graph.csr, *work.graph.csr)
+        table = frozen(hops_from(work, both, landmark_nodes(work.graph, LANDMARKS), ends), np.int32)
+        hops = bounds.copy()
+        _least_detour(len(hops), table, *(frozen(side, np.int64) for side in np.split(places.reshape(-1), 2)), hops)
         joined = hops != UNBOUNDED
     else:
         hops = _search(work, nodes, anchors)
@@ -216,15 +216,3 @@ def _least_detour(begin: int, end: int, table: Array, left: Array, right: Array,
             there, back = table[left[i], k], table[right[i], k]
             if there >= 0 and back >= 0 and there + back < out[i]:
                 out[i] = there + back
-
-
-def landmark_hops(
-    work: Work, left: NDArray[np.int32], right: NDArray[np.int32], landmarks: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """An upper bound on the distance of each pair of nodes (pairs,); ``UNBOUNDED`` where no landmark reaches both."""
-    nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    table = hops_from(work, (*work.graph.csr, *work.graph.csr), landmarks, nodes)
-    out = np.full(len(left), UNBOUNDED, np.int32)
-    split = np.split(places.reshape(-1), 2)
-    _least_detour(len(left), frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)
-    return out

@@ -1,9 +1,8 @@
 """Hops from given nodes across a graph; on a large graph, the searches are kept in the cache folder.
 
-A search serves 64 sources (:mod:`subgnn.kernels.distances`) and passes over the whole graph. All predictions of a model
-need hops from the same shared anchors and landmarks, so these are stored: one file for every 64 sources, with one byte
-for each node and source. A file may be gigabytes large, so only the rows of the wanted nodes are read: every
-:data:`BLOCK` rows have a checksum, which is compared then.
+A search serves 64 sources (:mod:`subgnn.kernels.distances`) and passes over the whole graph. Predictions need hops from
+the same shared anchors and landmarks: they are stored, one file for 64 sources, a byte for each node and source. Only
+the wanted rows are read: every :data:`BLOCK` rows have a checksum, which is compared then.
 """
 
 import hashlib

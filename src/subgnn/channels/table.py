@@ -29,18 +29,16 @@ def channel_names() -> list[str]:
 
 def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str = "channels") -> Channel:
     """The channel named by an entry of ``[[channels]]``; errors mention the file (where) and the entry (place)."""
-    sides = CHANNELS.get(settings.kind) or _plugin_sides(settings.kind, where, place)
+    sides = CHANNELS.get(settings.kind)
+    if sides is None:
+        sides = load_plugin("subgnn.channels", settings.kind, list(CHANNELS), what=f"{place}.kind", where=where)
+        if not isinstance(sides, Mapping) or not all(isinstance(side, Channel) for side in sides.values()):
+            what = f"{place}.kind: the plug-in {excerpt(settings.kind)} is not a channel"
+            hint = "a plug-in must provide a dictionary of subgnn.channels.channel.Channel by side"
+            raise UserError(what, where=where, hint=hint)
     if settings.side not in sides:
         raise UserError(f"{place}.side is {excerpt(settings.side)}", where=where, hint=choices(settings.side, sides))
     return sides[settings.side]
-
-
-def _plugin_sides(kind: str, where: str, place: str) -> Mapping[str, Channel]:
-    sides = load_plugin("subgnn.channels", kind, list(CHANNELS), what=f"{place}.kind", where=where)
-    if not isinstance(sides, Mapping) or not all(isinstance(side, Channel) for side in sides.values()):
-        hint = "a plug-in must provide a dictionary of subgnn.channels.channel.Channel by side"
-        raise UserError(f"{place}.kind: the plug-in {excerpt(kind)} is not a channel", where=where, hint=hint)
-    return sides
 
 
 def similarity_of(

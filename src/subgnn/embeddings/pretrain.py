@@ -1,13 +1,12 @@
 """Node embeddings by link prediction: one loop for GIN and GraphSAINT, on a CPU or a GPU, and the cache of results.
 
 Vectors z are learned so that sigma(z_u . z_v / sqrt(d) + b) separates edges from other pairs (binary cross entropy). A
-part of the edges is held out, of the examples and of message passing, in both directions. After every epoch z of all
-nodes is computed from all neighbours, and the epoch with the best AUROC on held-out edges is selected: the mean of the
-AUROC against uniform non-edges and of that against non-edges whose ends are drawn by degree. In a graph of hubs and
-leaves the former is above .98 for degrees alone, and would select nothing.
+part of the edges is held out. The epoch with the best mean of two values of AUROC is selected: of held-out edges
+against uniform non-edges, and against those whose ends are drawn by degree. In a graph of hubs and leaves degrees alone
+give the former above .98.
 
-*Differs from the paper:* weight decay is decoupled from the gradient (AdamW). A row of the table of node vectors has a
-small gradient, as few pairs of a step touch it, and a decay added to it can outweigh it.
+*Differs from the paper:* weight decay is decoupled from the gradient (AdamW), as a decay added to the small gradient of
+a row of the table can outweigh it.
 """
 
 import math

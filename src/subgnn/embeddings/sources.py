@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import EmbeddingSettings, PretrainSettings, Recipe
 from subgnn.data.formats.text import read_lines
-from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.strings import find_node, is_id
@@ -35,7 +34,7 @@ from subgnn.kernels.draws import normal_rows
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream, stream_key
-from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, read_npy, write_parts
 
 PRETRAINED = ("gin", "graphsaint")
 UNTRAINED = "gin-untrained"

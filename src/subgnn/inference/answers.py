@@ -21,7 +21,6 @@ from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.graph_tables import read_aliases
 from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.tables import Source
-from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import as_rows
 from subgnn.data.read_tables import Matched, match_nodes
@@ -33,6 +32,7 @@ from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import write_npy
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
 

@@ -1,12 +1,10 @@
 """Decorators that compile kernels, and arrays in the form they are compiled for.
 
-Compiled code is cached on disk, so that the second run starts at once; the GIL is released, so that a progress bar or a
-server goes on; division follows NumPy, without a check before each one.
+Compiled code is cached on disk, and the GIL is released; division follows NumPy, without a check before each one.
 
-The first command waits for compilation. Kernels therefore copy parts of arrays in loops: for ``a[i:j] = b`` Numba
-also compiles the message of an error that names both shapes. And helpers get arguments of one type: Numba compiles them
-again for an array that may be written to, a shorter integer or a constant; also for the constant that a count begins
-with, unless that is ``np.int64(0)``.
+The first command waits for compilation. Kernels therefore copy parts of arrays in loops: for ``a[i:j] = b`` Numba also
+compiles the message of an error. And helpers get arguments of one type, as Numba compiles them again for an array that
+may be written to, a shorter integer or a constant, unless that is ``np.int64(0)``.
 """
 
 import gc

@@ -1,12 +1,11 @@
 """Build sorted CSR rows from edges in any order, in memory or by buckets that fit in memory; and check rows.
 
-A *record* is one entry of the future graph: row, neighbour and, if there are weights, the weight's bits, as unsigned
-32-bit numbers. The highest bit of the neighbour says that the edge was given from its other end. Edges that do not fit
-in memory are sorted into buckets of consecutive rows, then each bucket by itself. Rows are counted in *cells* of
-:data:`CELL` consecutive nodes, which is fine enough to cut buckets of nearly equal size.
+A *record* is one entry of the future graph: row, neighbour and perhaps the weight's bits, as unsigned 32-bit numbers.
+The highest bit of the neighbour says that the edge was given from its other end. Edges that do not fit in memory are
+sorted into buckets of consecutive rows, counted in *cells* of :data:`CELL` nodes.
 
-Rows that were read from a file are checked before the other kernels trust them. The kernels that check stay within
-their arrays whatever the values are, as long as the offsets rise from 0 to the number of values.
+Rows that were read from a file are checked before the other kernels trust them, by kernels that stay within their
+arrays whatever the values are, as long as the offsets rise.
 """
 
 import secrets

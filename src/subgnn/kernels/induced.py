@@ -1,14 +1,11 @@
 """Induced subgraphs: the edges among the nodes of a set, connected components, degrees, clustering and core numbers.
 
-Edges are found without marking all N nodes: both a row of the graph and the set are sorted, so the shorter is looked up
-in the longer, and a hub with a million neighbours costs a set of twenty nodes twenty look-ups.
+Both a row of the graph and a set are sorted, so the shorter is looked up in the longer: a hub with a million neighbours
+costs a set of twenty nodes twenty look-ups. For a directed graph pass its undirected form.
 
-Components S^(c) of a subgraph are the unit that receives messages (paper, section 3). For a directed graph pass its
-undirected form: components are weak components.
-
-*Internal degree* counts neighbours inside a set, *border degree* all of those outside (paper, appendix B). *Local
-clustering* is the fraction of a node's pairs of neighbours that are joined, 0 if it has fewer than two. The *core
-number* is the largest k such that a node belongs to a subgraph whose nodes all have k neighbours inside it.
+*Internal degree* counts neighbours inside a set, *border degree* those outside (paper, appendix B). *Local clustering*
+is the fraction of a node's pairs of neighbours that are joined, 0 if it has fewer than two. The *core number* is the
+largest k such that a node belongs to a subgraph whose nodes all have k neighbours inside it.
 """
 
 from dataclasses import dataclass

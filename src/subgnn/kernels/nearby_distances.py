@@ -2,14 +2,12 @@
 
 For an anchor a, members adjacent to it are found by looking up the shorter of two sorted rows in the longer. A path
 inside the component then bounds every other member: d(u, a) <= d_c(u, v) + d(v, a). A node that is not a neighbour is
-at least 2 hops away, and exactly 2 if two rows share a node; so bounds of 2, and bounds of 3 if rows share none, are
-exact. This settles nearly all anchors at a 1-hop border.
+exactly 2 hops away if two rows share a node, and 3 at least if not, which settles nearly all anchors at a 1-hop border.
 
 For the rest, two searches meet in the middle, one from the anchor, which all members share, and one from the member;
-the one that is cheaper to go on with goes on. With all nodes within R of one end and within R' of the other known, and
-no node in both, the distance is at least R + R' + 1. A search ends when that reaches the bound, when it exceeds a
-cut-off, or when a search would look at more edges than it may: hubs cost no more than other nodes. Sets of nodes are
-small hash tables: memory does not grow with N.
+the cheaper one goes on. With all nodes within R and R' of the ends known, and no node in both, the distance is at least
+R + R' + 1. A search ends when that reaches the bound or exceeds a cut-off, or when it would look at too many edges.
+Sets of nodes are small hash tables: memory does not grow with N.
 """
 
 from typing import Any

@@ -1,18 +1,17 @@
 """Arrays in one file: the safetensors layout, a checksum of the whole file, and bounds before anything is read.
 
 A file is eight bytes with the length of a JSON header; the header, which has the name, type, shape and place of each
-array, and metadata, text to text; then the arrays, widest types first so that each is aligned. Bundles, prepared
-subgraphs, node embeddings, checkpoints and exports are such files, so other tools can read their arrays.
+array, and metadata, text to text; then the arrays, widest types first so that each is aligned.
 
-The checksum is the SHA-256 of the file with zeros in the checksum's place, which comes first in the header: no byte of
-the file can change unnoticed. Our own code, not the safetensors package: arrays can stay in the file (memory maps), a
-file is checked before memory is allocated for it, and there is one dependency less.
+The checksum is the SHA-256 of the file with zeros in the checksum's place, which comes first in the header. Our own
+code, not the safetensors package: arrays can stay in the file (memory maps), and it is checked before memory is
+allocated for it.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -25,7 +24,7 @@ from subgnn.storage.files import atomic_write, parse_json
 
 TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
-_ALIGN = 64
+_ALIGN, _NPY_HEADER = 64, 128
 _MAX_HEADER = 100_000_000
 _BLOCK = 2**24
 _ZEROS = "0" * 64
@@ -236,3 +235,37 @@ def load_state(path: Path, kind: Format) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise Damaged(f"the {kind.noun} is incomplete or malformed", where=str(path), hint=kind.again)
     return state
+
+
+def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
+    """An .npy file of numbers, mapped into memory; a file that is shorter or longer than its header says is refused."""
+    where, hint = str(path), "write it with numpy.save"
+    try:
+        with np.errstate(over="ignore"):  # of a shape without end, which is then refused
+            array = np.lib.format.open_memmap(path, mode="r")
+        if path.stat().st_size != array.offset + array.nbytes:
+            raise ValueError
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=where) from None
+    except Exception:  # of any kind, from a damaged header
+        what = "this is not an .npy array of numbers, or it is damaged"
+        raise DataError(what, where=where, hint=f"was it copied whole? {hint}") from None
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{what} of type {array.dtype}", where=where, hint="numbers are accepted")
+    return array
+
+
+def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, int]:
+    """Write vectors, some at a time; returns their shape."""
+    rows, width = 0, 0
+    start = b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little")
+    with path.open("wb") as file:
+        file.write(bytes(_NPY_HEADER))
+        for vectors in chunks:
+            file.write(np.ascontiguousarray(vectors, "<f4").data)
+            rows, width = rows + len(vectors), vectors.shape[1]
+        # A header of format 1.0, of a length that does not depend on the number of rows.
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}".encode()
+        file.seek(0)
+        file.write(start + header.ljust(_NPY_HEADER - 11) + b"\n")
+    return rows, width

@@ -21,13 +21,13 @@ from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import find_file, read_lines
-from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import TO_JOIN, Graph
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.data.values import check_features, plausible_nodes
 from subgnn.errors import DataError, DataWarning, excerpt
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import read_npy
 from subgnn.storage.files import MAX_JSON, atomic_write, parse_json, read_bounded
 from subgnn.task import task_of
 

@@ -235,19 +235,12 @@ class LabelFormat:
 class ReadOptions:
     """What the caller states about a file, beyond what the file states itself.
 
-    Args:
-        id_base: the number that node ids begin with; by default what the dataset card says, else 0.
-        labels: how labels are written; by default what the dataset card says.
-        columns: titles of columns of tables; ``columns.weight`` is also the edge attribute of a graph file.
-        encoding: of text tables; UTF-8 by default.
-        on_note: called with a line about what was guessed.
-        verify: check all of a file, even where it is known to be intact.
-        repeated: what becomes of the weights of repeated edges; by default the first is kept, with a warning.
-        label_table: a table of the names of subgraphs and their labels, which may have several rows for a name.
-        unlabelled: what becomes of subgraphs without a label: they are left out, or kept apart to be predicted.
-        keep_na: take labels such as ``NA`` and ``None`` for classes.
-        aliases: a table of further names of nodes.
-        problems: where to list what is wrong, in place of an error for the first.
+    ``id_base`` is the first id, and ``labels`` how labels are written; by default what the dataset card says.
+    ``columns.weight`` is also the edge attribute of a graph file. ``on_note`` gets lines about what was guessed.
+    ``verify`` checks all of a file, even if it is known to be intact. ``label_table`` has names of subgraphs and
+    labels, perhaps several rows for a name. Subgraphs without a label (``unlabelled``) are left out, or kept to be
+    predicted; ``keep_na`` takes ``NA`` for a class. ``problems`` lists what is wrong, in place of an error for the
+    first.
     """
 
     id_base: int | None = None

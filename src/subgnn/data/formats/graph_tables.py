@@ -1,12 +1,9 @@
 """Tables of a graph: its edges, and attributes of its nodes.
 
-Edges have a row each: two columns of node ids, and those of weights, types and times. Ids are text; nodes are numbered
-in the order of their ids, as numbers where all of them are.
-
-Of attributes of nodes, numbers and categories become features. A column of numbers is standardised; a missing cell
-(empty, NA, nan, null and the like) counts as the mean. A column of few distinct texts is a category, with a feature for
-each value. Any other column is text by which nodes are found, too, such as symbols beside gene ids; so are numbers with
-leading zeros.
+Edges have a row each: two columns of node ids, and those of weights, types and times. Nodes are numbered in the order
+of their ids, as numbers where all of them are. Of attributes, numbers are standardised, a missing cell being the mean;
+a column of few distinct texts is a category, with a feature for each value. Any other column is text by which nodes are
+found, too; so are numbers with leading zeros.
 """
 
 from collections.abc import Mapping

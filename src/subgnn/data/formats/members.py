@@ -1,9 +1,8 @@
 """Subgraphs as a user's file states them: names of subgraphs, texts of nodes, labels and splits.
 
-Four forms are told apart by content: a table with a row for each membership (long), a table with a row for each
-subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv. A column
-``absent`` tells the nodes that were looked for and not found: by true or false in each row of a long table, by a list
-of nodes in a wide one. :func:`subgnn.data.read_tables.match_nodes` finds the nodes in the graph.
+Four forms are told apart by content: a table with a row for each membership (long) or for each subgraph with a list of
+nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv. A column ``absent`` tells the
+nodes that were looked for and not found: true or false in a long table, a list of nodes in a wide one.
 """
 
 from __future__ import annotations
@@ -44,15 +43,10 @@ _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
 class Members:
     """Subgraphs of a file, in its order, with nodes as text.
 
-    Args:
-        names: of the subgraphs; the text of the nodes if the file does not name them (``named``).
-        texts: the texts of nodes, each once.
-        nodes: for each subgraph, places in ``texts``, in the order of the file.
-        labels: a text, or several, for each subgraph.
-        rows: the row or line (``unit``) in which each subgraph begins, from 1.
-        titles: of the columns that hold none of these.
-        absent: for each subgraph, places in ``texts`` of the nodes that were looked for and not found.
-        others: with a row for each subgraph, all columns but those of names and nodes: their values by title.
+    ``texts`` are those of nodes, each once, and ``nodes`` and ``absent`` have places in it for each subgraph.
+    ``rows`` are the rows or lines (``unit``) in which subgraphs begin, from 1. If the file does not name them
+    (``named``), names are the texts of nodes. ``titles`` are of columns that hold none of these, and ``others`` has
+    all columns but those of names and nodes.
     """
 
     where: str

@@ -52,11 +52,8 @@ class UnequalRows(DataError):
 class Table:
     """A table, its columns by title; a cell is text, or a list of texts.
 
-    Args:
-        where: the file, or ``table`` for a data frame.
-        header: the cells of the first line, which has the titles; None if these are stored otherwise, as in Parquet.
-        kind: what the file was read as.
-        numbers_of_rows: of a part of a table, the numbers of its rows, from 0.
+    ``header`` has the cells of a first line with the titles, ``kind`` tells what the file was read as, and
+    ``numbers_of_rows``, of a part of a table, are those of its rows, from 0.
     """
 
     where: str

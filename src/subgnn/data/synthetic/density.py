@@ -1,12 +1,9 @@
 """DENSITY: the label is a quantile of the density inside the subgraph, 2 |E_S| / (|S| (|S| - 1)).
 
 Made as the paper's authors first did. Subgraphs are the first nodes of breadth-first searches in a Barabasi-Albert
-graph, and they overlap. Each in turn gets a random target: edges inside it are removed, or random pairs joined, until
-its density is near the target, in the graph that earlier subgraphs have left. So a later subgraph also changes the
-earlier ones that it overlaps, and labels follow the densities of the finished graph.
-
-Nodes that lost their connection to the largest part of the graph (a few in 5,000) are dropped, from graph and subgraphs
-alike.
+graph. Each in turn gets a random target: edges inside it are removed, or random pairs joined, until its density is near
+it; so a later subgraph changes earlier ones, and labels follow the densities of the finished graph. Nodes that lost
+their connection to the largest part of the graph are dropped.
 """
 
 from dataclasses import dataclass

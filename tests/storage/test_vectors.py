@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from subgnn.data.formats.vectors import read_npy, write_npy
 from subgnn.errors import DataError
+from subgnn.storage.arrays import read_npy, write_npy
 from tests.data.samples import npy
 
 
