@@ -24,6 +24,7 @@ from subgnn.cli.app import app
 ROOT = Path(__file__).parents[2]
 _ELSEWHERE = re.compile(r"\]\(\.\./([^)#]+)")
 _INTO_DOCS = re.compile(r"\]\(docs/")
+_SHORT_CODE = re.compile(r"<code>([^<\n]{1,28})</code>")
 _ROOT_FILES = {"CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"}
 _REFERENCE = """# Python reference
 
@@ -98,3 +99,8 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
     if page.file.src_uri in _ROOT_FILES:
         markdown = _INTO_DOCS.sub("](", markdown)
     return _ELSEWHERE.sub(r"](\1", markdown)
+
+
+def on_page_content(html: str, page: Page, config: Any, files: Files) -> str:
+    """Mark short code, such as an option, which a line does not break."""
+    return _SHORT_CODE.sub(r'<code class="short">\1</code>', html)
