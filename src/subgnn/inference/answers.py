@@ -108,7 +108,7 @@ class Query:
         """Yield ``size`` rows at a time, the positions of those with enough nodes in the graph, and these nodes."""
         for begin in range(0, len(self), size):
             rows = range(begin, min(begin + size, len(self)))
-            nodes = self.matched.nodes.take(np.arange(rows.start, rows.stop))
+            nodes = self.matched.nodes.take(rows)
             known, new = nodes.lengths, self.matched.dropped[rows.start : rows.stop]
             there = np.flatnonzero([not why_empty(*pair, min_known) for pair in zip(known, new, strict=True)])
             yield rows, there, nodes.take(there)
@@ -219,10 +219,8 @@ def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
         vectors = np.full((count, values.shape[1]), np.nan, np.float32)
         vectors[places] = values
         return vectors
-    found: list[Any] = [None] * count
-    for place, value in zip(places.tolist(), values, strict=True):
-        found[place] = value
-    return found
+    found = dict(zip(places.tolist(), values, strict=True))
+    return [found.get(place) for place in range(count)]
 
 
 def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
@@ -301,9 +299,9 @@ class Files:
 
 def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
-    form = files.output_format(others=[_NPY])
+    files.output_format(others=[_NPY])
     predictor = files.open(run).predictor
-    return _write_vectors(predictor, files.read(predictor), files, form)
+    return _write_vectors(predictor, files.read(predictor), files)
 
 
 def write_embeddings_without_labels(
@@ -314,7 +312,7 @@ def write_embeddings_without_labels(
     Args:
         model: a file for the model, as an exported run with its graph, to embed further subgraphs later.
     """
-    form = files.output_format(others=[_NPY])
+    files.output_format(others=[_NPY])
     if model is not None:
         refuse_existing(model, overwrite=files.overwrite)
     query = files.read(graph)
@@ -325,11 +323,11 @@ def write_embeddings_without_labels(
         from subgnn.inference.export import export_run  # a second, for torch.export
 
         export_run(fitted, model, with_graph=True, overwrite=files.overwrite)
-    return _write_vectors(fitted.predictor, query, files, form)
+    return _write_vectors(fitted.predictor, query, files)
 
 
-def _write_vectors(predictor: Predictor, query: Query, files: Files, form: TableFormat | None) -> tuple[int, int]:
-    table = vector_table(predictor, query)
+def _write_vectors(predictor: Predictor, query: Query, files: Files) -> tuple[int, int]:
+    table, form = vector_table(predictor, query), files.output_format(others=[_NPY])
     if form is None:
         with atomic_write(files.out, overwrite=files.overwrite) as temporary:
             write_npy(temporary, (np.asarray(part[1], np.float32) for part in table.parts))

@@ -225,9 +225,8 @@ class Ranker:
     def from_arrays(cls, arrays: dict[str, Any], where: str) -> Ranker:
         """Check stored arrays, and build the ranker from them."""
         shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
-        if {name: array.shape for name, array in arrays.items()} != shapes or not all(
-            array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()
-        ):
+        numbers = all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values())
+        if not numbers or {name: array.shape for name, array in arrays.items()} != shapes:
             raise DataError("its arrays are not those of a completion model", where=where, hint=_FORMAT.again)
         return cls(arrays["weights"].copy(), arrays["means"].copy(), float(arrays["bias"][0]))
 

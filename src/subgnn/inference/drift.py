@@ -74,28 +74,24 @@ class Drift:
         if len(seen) < _FEWEST or len(known) < _FEWEST:
             return []
         sizes, shares, classes = (np.array(column) for column in zip(*seen, strict=True))
-        samples = {
-            "nodes of a subgraph": (sizes, known.nodes.lengths, "median {:.0f}, in training {:.0f}"),
-            "members known from training": (
-                shares,
-                self._shares(known.nodes, np.ones(len(known), bool)),
-                "median {:.0%}, in training {:.0%}",
-            ),
-        }
-        found = [
-            Difference(name, float(scipy.stats.ks_2samp(now, then).pvalue), words.format(*map(np.median, (now, then))))
-            for name, (now, then, words) in samples.items()
-        ]
+        learned = self._shares(known.nodes, np.ones(len(known), bool))
+        found = []
+        for name, now, then, form in (
+            ("nodes of a subgraph", sizes, known.nodes.lengths, ".0f"),
+            ("members known from training", shares, learned, ".0%"),
+        ):
+            words = f"median {np.median(now):{form}}, in training {np.median(then):{form}}"
+            found.append(Difference(name, float(scipy.stats.ks_2samp(now, then).pvalue), words))
         targets = known.targets
         if not self._classes or targets is None or known.classes != self._classes:
             return found
         number = len(self._classes)
         table = np.stack([np.bincount(classes, minlength=number), np.bincount(targets, minlength=number)])
-        table = table[:, table.sum(axis=0) > 0]
+        present = np.array(self._classes)[table.any(axis=0)]
+        table = table[:, table.any(axis=0)]
         p_value = 1.0 if table.shape[1] < 2 else float(scipy.stats.chi2_contingency(table).pvalue)
         shares_of = table / table.sum(axis=1, keepdims=True)
         most = int(np.argmax(np.abs(shares_of[0] - shares_of[1])))
-        present = [name for i, name in enumerate(self._classes) if (classes == i).any() or (targets == i).any()]
         words = f"{present[most]} {shares_of[0, most]:.0%}, in training {shares_of[1, most]:.0%}"
         return [*found, Difference("predicted classes", p_value, words)]
 

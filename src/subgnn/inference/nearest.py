@@ -44,8 +44,8 @@ class Nearest:
         self.present = np.flatnonzero(~np.isnan(self.known).any(axis=1))
         self.mean = np.zeros(self.known.shape[1])
         if distance == "centred" and len(self.present):
-            for _, rows in self._blocks():
-                self.mean += self.known[rows].astype(np.float64).sum(axis=0)
+            for some in self._blocks():
+                self.mean += self.known[self.present[some]].astype(np.float64).sum(axis=0)
             self.mean /= len(self.present)
 
     @property
@@ -80,22 +80,21 @@ class Nearest:
                 places[row], distances[row] = self.present[near], values[near]
         return places, distances
 
-    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """Places among the known vectors that are present, and among all known vectors, some at a time."""
-        for begin in range(0, len(self.present), _BLOCK):
-            yield slice(begin, begin + _BLOCK), self.present[begin : begin + _BLOCK]
+    def _blocks(self) -> Iterator[slice]:
+        """Some of the known vectors that are present at a time."""
+        yield from (slice(begin, begin + _BLOCK) for begin in range(0, len(self.present), _BLOCK))
 
     def _distances(self, queries: NDArray[np.float32]) -> NDArray[np.float64]:
         """Distances of queries from all known vectors that are present."""
         found = np.empty((len(queries), len(self.present)))
         points, lengths = self._points(queries)
-        for columns, rows in self._blocks():
-            known, known_lengths = self._points(self.known[rows])
+        for some in self._blocks():
+            known, known_lengths = self._points(self.known[self.present[some]])
             if self.distance == "euclidean":
-                found[:, columns] = cdist(points, known)
+                found[:, some] = cdist(points, known)
             else:  # half the squared distance of vectors of length one
                 cosines = np.where(lengths * known_lengths.T > 0, 1 - cdist(points, known, "sqeuclidean") / 2, 0.0)
-                found[:, columns] = (1 - cosines).round(_DIGITS)
+                found[:, some] = (1 - cosines).round(_DIGITS)
         return found
 
     def _points(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
