@@ -36,7 +36,7 @@ from subgnn.models.recipes import find_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import Format, load_state, save_state, write_parts
-from subgnn.training.resume import load_progress
+from subgnn.training.logs import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe
 from tests.cli.command import call
 from tests.data import samples

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import subgnn
-from subgnn import DataError, NodeNames
+from subgnn import DataError, NodeNames, Ragged
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_subgraphs
@@ -87,11 +87,12 @@ def test_evaluate_refuses_other_splits_labels_and_nodes(trained):
     given, rng = data.subgraphs, np.random.default_rng(0)
     split = split_subgraphs(replace(given, splits=None), method="random", seed=3)
     moved = int((split.splits != given.splits).sum())
+    others = Ragged.from_rows([*list(given.nodes)[:29], [0, 9]])
     labels = replace(given, targets=np.where(np.arange(30) < 2, (given.targets + 1) % 3, given.targets))
     expected = {
         f"{moved} splits differ": split,
         "2 labels differ": labels,
-        "1 node set is gone, 1 node set is new": replace(given, nodes=replace_row(given.nodes, 29, [0, 9])),
+        "1 node set is gone, 1 node set is new": replace(given, nodes=others),
         "3 node sets are gone": given.take(np.arange(27)),
     }
     for words, subgraphs in expected.items():
@@ -108,11 +109,6 @@ def test_evaluate_refuses_other_splits_labels_and_nodes(trained):
     with pytest.warns(DataWarning, match="splits differ"):
         run = subgnn.load(trained / "run", replace(data, subgraphs=split))
     assert run.evaluate(labels)["accuracy"] > 0
-
-
-def replace_row(nodes, row, values):
-    rows = [values if i == row else list(one) for i, one in enumerate(nodes)]
-    return type(nodes).from_rows(rows)
 
 
 @pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
@@ -135,14 +131,9 @@ def test_a_new_split_of_the_same_folder(tmp_path):
     assert "splits differ; give the dataset as it was, or train again" in found.error
     assert "splits differ" in call("report", tmp_path / "run").error
     (tmp_path / "new.tsv").write_text("0-1\n")
-    for verb, out in {
-        "predict": "a.tsv",
-        "embed": "b.npy",
-        "explain": "c.json",
-        "search": "d.tsv",
-        "draw": "e.svg",
-    }.items():
-        found = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / out)
+    for verb, suffix in {"predict": "tsv", "embed": "npy", "explain": "json", "search": "tsv", "draw": "svg"}.items():
+        out = tmp_path / f"{verb}.{suffix}"
+        found = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", out)
         assert (found.code, "splits differ; the model is as it was" in found.error) == (0, True)
     again = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "run", "--resume")
     assert (again.code, "splits differ; continue with those" in again.error) == (2, True)

@@ -113,13 +113,13 @@ def test_convert_leaves_no_scratch_folder(tmp_path, number, code, left):
 
 TRAIN = """
 import sys
-from subgnn.training import resume
-real = resume.MetricsLog.append
+from subgnn.training import logs
+real = logs.MetricsLog.append
 def append(self, record):
     real(self, record)
     print(record["epoch"], flush=True)
     sys.stdin.readline()
-resume.MetricsLog.append = append
+logs.MetricsLog.append = append
 """
 
 

@@ -170,25 +170,16 @@ def test_predictions_are_as_of_the_times_in_the_table(tmp_path):
     rows += [f"{i},{node},{held.times[i]}\n" for i, nodes in enumerate(held.nodes) for node in nodes]
     for number, table in enumerate((rows, [row.rpartition(",")[0] + "\n" for row in rows])):
         (tmp_path / "new.csv").write_text("".join(table))
-        words = (
-            "--subgraphs",
-            tmp_path / "new.csv",
-            "--subgraph-column",
-            "alert",
-            "--out",
-            tmp_path / f"{number}.csv",
-            "--data",
-            tmp_path / "data",
-        )
+        asked = ("--subgraphs", tmp_path / "new.csv", "--subgraph-column", "alert", "--data", tmp_path / "data")
+        words = (*asked, "--out", tmp_path / f"{number}.csv")
         found = call("predict", tmp_path / "run", *words, "--json")
         assert any("no times" in note for note in found.json["notes"]) == bool(number), found.json
     now, then = (pd.read_csv(tmp_path / f"{number}.csv")["ring"] for number in (1, 0))
     np.testing.assert_allclose(then, expected, atol=1e-5)
     assert not np.allclose(now, expected, atol=1e-3)
     np.testing.assert_allclose(run.predict(held)["ring"], expected, atol=1e-6)
-    for why, probability, own in zip(
-        run.explain(held), expected, timed(held).nodes.take(range(len(held))), strict=True
-    ):
+    nodes = timed(held).nodes.take(range(len(held)))
+    for why, probability, own in zip(run.explain(held), expected, nodes, strict=True):
         assert why.probabilities[1] == pytest.approx(probability, abs=1e-5)
         assert why.nodes == tuple(own.tolist())
     # Edges inside a ring come just before its time: seen earlier, its members are all apart.
@@ -196,7 +187,7 @@ def test_predictions_are_as_of_the_times_in_the_table(tmp_path):
     assert {len(why.by_component) for why in run.explain(early)} == {5}
     (tmp_path / "new.csv").write_text("".join(rows))
     for verb in ("search", "complete"):
-        found = call(verb, tmp_path / "run", *words[:-3], tmp_path / f"{verb}.csv", *words[-2:], "--json")
+        found = call(verb, tmp_path / "run", *asked, "--out", tmp_path / f"{verb}.csv", "--json")
         assert any("the graph as it is now" in note for note in found.json["notes"]), verb
 
 

@@ -13,7 +13,7 @@ from subgnn.api.train_recipe import train
 from subgnn.errors import MissingExtra
 from subgnn.models.recipes import find_recipe
 from subgnn.result import RESULTS
-from subgnn.training import resume
+from subgnn.training import logs
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import METRICS
 
@@ -52,15 +52,15 @@ def expected(folder):
 
 @pytest.mark.parametrize("before", [True, False], ids=["from the start", "on going on"])
 def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
 
     def interrupt(record):
         if record["epoch"] == 3:
             # What was saved after epoch 1 is all there is to go on from.
-            monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
+            monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
             raise KeyboardInterrupt
         if record["epoch"] == 1:
-            monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 1e9)
+            monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 1e9)
 
     told = Callbacks(on_epoch=interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
 
 
 def test_several_networks_have_a_curve_each_also_after_an_interruption(tmp_path, monkeypatch):
-    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
     several = replace(recipe(3), training=replace(recipe(3).training, members=2))
     train_until(0, dataset(), several, tmp_path / "run", candidate="member 1", tensorboard=True, report=False)
     train(dataset(), several, tmp_path / "run", resume=True, tensorboard=True, report=False)

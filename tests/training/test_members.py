@@ -22,7 +22,7 @@ from subgnn.models.subgnn import build
 from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.task import task_of
-from subgnn.training import loop, resume
+from subgnn.training import logs, loop
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.inference.explained import named_run
 from tests.inference.test_export import rewritten, same
@@ -84,7 +84,7 @@ def test_scores_are_those_of_the_mean(done, predictor):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("candidate", "epoch"), [("member 0", 2), ("member 1", 1), ("member 2", 2)])
 def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, predictor, candidate, epoch):
-    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
     small = several(topology=True)
     options = {"device": "cpu", "cache": False, "report": False}
     train_until(epoch, dataset(), small, tmp_path / "a", candidate=candidate, **options)

@@ -31,10 +31,9 @@ from subgnn.task import TaskName, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Fabric, Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
-from subgnn.training.logs import EventLog, check_tensorboard
+from subgnn.training.logs import EventLog, Recorder, check_tensorboard
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
 from subgnn.training.portfolio_run import train_portfolio
-from subgnn.training.resume import Recorder
 from subgnn.training.run_dir import (
     CHECKPOINT,
     LAST,
