@@ -21,7 +21,7 @@ def parse(text: bytes, cut: int = 0) -> tuple[list[tuple[int, int]], list[float]
     """Edges, weights, and the line and message of each fault, of a text in two chunks."""
     problems = Problems()
     cut = text.rfind(b"\n", 0, cut) + 1
-    chunks = [(np.frombuffer(part, np.uint8), 0) for part in (text[:cut], text[cut:])]
+    chunks = [(part, 0) for part in (text[:cut], text[cut:])]
     with mock.patch.object(edge_list, "read_chunks", return_value=chunks):
         found = edge_list.read_edge_list(Path("x"), 0, problems)
     faults = [(error.where, error.what) for error in problems.errors]

@@ -68,10 +68,12 @@ class Walks:
         volume = float(degrees.sum(dtype=np.float64)) + loop * int((degrees == 0).sum())
         return cls(graph, weights, degrees, loop, volume, graph.reverse() if back is None else back)
 
+    @lru_cache(maxsize=4)  # noqa: B019 - a few graphs stay, as those of walks_of do
     def chance(self, damping: float) -> NDArray[np.float64]:
         """The distribution pi (N,): the part of a long walk's time at each node; if directed, as the module says."""
         if self.graph.directed:
-            return _chance(self, damping)
+            start = np.full((self.graph.num_nodes, 1), 1 / max(1, self.graph.num_nodes), np.float32)
+            return self.ends(start, damping)[:, 0].astype(np.float64)
         return np.where(self.degrees > 0, self.degrees, self.loop) / self.volume
 
     def ends(self, start: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
@@ -85,12 +87,6 @@ def magnitudes(graph: Graph) -> NDArray[np.float32]:
     """The weights of a graph without their signs (entries,); not copied where none is below 0."""
     weights: NDArray[np.float32] = np.empty(0, np.float32) if graph.weights is None else graph.weights
     return np.abs(weights) if weights.min(initial=0) < 0 else weights
-
-
-@lru_cache(maxsize=4)
-def _chance(walks: Walks, damping: float) -> NDArray[np.float64]:
-    size = walks.graph.num_nodes
-    return walks.ends(np.full((size, 1), 1 / max(1, size), np.float32), damping)[:, 0].astype(np.float64)
 
 
 @lru_cache(maxsize=8)

@@ -275,17 +275,18 @@ def _split_pieces(joined: str, pieces: list[str], is_node: Callable[[str], bool]
 
     if not widths[0]:
         return _cut(pieces, longest)
-    found = long = _cut(pieces, lambda i: widths[i][-1])
+    long = _cut(pieces, lambda i: widths[i][-1])
     short = _cut(pieces, lambda i: widths[i][0])
     if long != short:
-        while long[0] == short[0]:
-            long, short = long[1:], short[1:]
-        while long[-1] == short[-1]:
-            long, short = long[:-1], short[:-1]
-        first, second = (" and ".join(map(excerpt, part)) for part in (long, short))
+        cut, other = long, short
+        while cut[0] == other[0]:
+            cut, other = cut[1:], other[1:]
+        while cut[-1] == other[-1]:
+            cut, other = cut[:-1], other[:-1]
+        first, second = (" and ".join(map(excerpt, part)) for part in (cut, other))
         what = f"{excerpt(joined)} can be read in two ways: {first}, or {second}"
         raise DataError(what, hint="write row numbers, such as #12")
-    return found
+    return long
 
 
 def _cut(pieces: list[str], width_at: Callable[[int], int]) -> list[str]:

@@ -66,7 +66,7 @@ class Staging:
     memory: int = MEMORY
     on_progress: OnProgress = ignore
 
-    def chunks(self, path: Path) -> Iterator[NDArray[np.uint8]]:
+    def chunks(self, path: Path) -> Iterator[bytes]:
         """A file's text in chunks, with progress in megabytes of the file."""
         size = max(_SMALLEST_CHUNK, min(_LARGEST_CHUNK, self.memory // 16))
         total = path.stat().st_size // 10**6
@@ -105,7 +105,7 @@ def first_beyond(path: Path, id_base: int, limit: int) -> tuple[int, int]:
         high = np.maximum(edges.tails, edges.heads)
         if (high >= limit).any():
             at = int(np.argmax(high >= limit))
-            line, _ = next(islice(_lines(data.tobytes(), before), at, None))
+            line, _ = next(islice(_lines(data, before), at, None))
             return line, int(high[at]) + id_base
     return 0, limit
 
@@ -125,9 +125,8 @@ class _EdgeReader:
         self.path, self.id_base, self.problems = path, id_base, problems
         self.num_lines = self._columns = 0
 
-    def read(self, data: NDArray[np.uint8]) -> EdgeList:
+    def read(self, text: bytes) -> EdgeList:
         """The edges of these lines, which follow those read before."""
-        text = data.tobytes()
         table = self._parse(_COMMENTS.sub(b"", text) if b"#" in text or b"%" in text else text)
         if table is None:
             rows = list[list[bytes]]()

@@ -14,16 +14,12 @@ from encodings.aliases import aliases
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from subgnn.errors import DataError, excerpt
 
 MAX_RATIO = 100
 MAX_LINE = 2**30
 _FREE = 64 * 2**20
 _BLOCK = 2**20
-_FIRST_CHUNK = 2**16  # a buffer is filled with zeros: for most files, longer than reading them
 _GZIP = b"\x1f\x8b"
 _ENCODINGS = (
     *("utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "latin_1", "iso8859_2", "iso8859_15", "mac_roman"),
@@ -111,29 +107,18 @@ def read_bytes(path: Path) -> bytes:
         return b"".join(iter(lambda: file.read(_BLOCK), b""))
 
 
-def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
-    """The unpacked content of a file in chunks that end where lines do; each is valid until the next one is read.
-
-    The first chunks are shorter than ``size`` bytes, and one with a longer line is longer. With each comes the number
-    of bytes of the file on disk that have been read.
-    """
+def read_chunks(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
+    """The unpacked content in chunks of about ``size`` bytes that end where lines do, and the bytes read from disk."""
     with _read_errors(path), path.open("rb") as raw:
-        file = open_unpacked(path, raw)
-        buffer, kept = bytearray(min(size, _FIRST_CHUNK)), 0
-        while True:
-            got = file.readinto(memoryview(buffer)[kept:])  # type: ignore[attr-defined]
-            whole = kept + got if got == 0 else buffer.rfind(b"\n", kept, kept + got) + 1
+        file, rest = open_unpacked(path, raw), b""
+        while block := file.read(size):
+            whole = block.rfind(b"\n") + 1
             if whole:
-                yield np.frombuffer(buffer, np.uint8, whole), raw.tell()
-            if got == 0:
-                return
-            filled = kept + got
-            rest, kept = bytes(memoryview(buffer)[whole:filled]), filled - whole
-            if 2 * kept > len(buffer):
-                buffer = bytearray(2 * len(buffer))
-            elif 2 * filled > len(buffer) and len(buffer) < size:
-                buffer = bytearray(size)
-            buffer[:kept] = rest
+                yield rest + block[:whole], raw.tell()
+                rest = b""
+            rest += block[whole:]
+        if rest:
+            yield rest, raw.tell()
 
 
 def text_encoding(name: str | None) -> str | None:
