@@ -222,7 +222,14 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
     on_step("reading annotations")
     annotated = read_annotations(files["annotations"], settings.excluded_evidence)
     on_step("choosing gene sets")
-    places = _places(network, annotated, symbols, files["annotations"])
+    if annotated.key == "symbol" and symbols is None:
+        hint = "pass the gene symbols as well, or annotations in gene2go columns"
+        what = "GAF names genes by symbol, the interactome by id"
+        raise DataError(what, where=str(files["annotations"]), hint=hint)
+    by_symbol = symbols if annotated.key == "symbol" and symbols is not None else {}
+    places: dict[str, int] = {}  # the node of each gene, by the name that the annotations use
+    for node, gene in enumerate(network.genes):
+        places.setdefault(by_symbol.get(gene, gene), node)
     candidates, dropped = _candidates(annotated, ontology, places, settings)
     kept = _drop_overlapping(candidates, settings.max_overlap)
     dropped["overlap with a larger set"] = len(candidates) - len(kept)
@@ -242,19 +249,6 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
     dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped}
     titles = [ontology.terms[s.term].name for s in kept]
     return Draft(network.graph, subgraphs, note, dropped, titles, versions={"go": ontology.version})
-
-
-def _places(network: Interactome, annotated: Annotations, symbols: dict[str, str] | None, path: Path) -> dict[str, int]:
-    """The node of each gene, by the name that the annotations use."""
-    if annotated.key == "ncbi_gene_id":
-        return {gene: node for node, gene in enumerate(network.genes)}
-    if symbols is None:
-        hint = "pass the gene symbols as well, or annotations in gene2go columns"
-        raise DataError("GAF names genes by symbol, the interactome by id", where=str(path), hint=hint)
-    places: dict[str, int] = {}
-    for node, gene in enumerate(network.genes):
-        places.setdefault(symbols.get(gene, gene), node)
-    return places
 
 
 def _candidates(

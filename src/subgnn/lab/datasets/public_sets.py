@@ -168,10 +168,6 @@ def _read_coloured(name: Callable[[int], str], path: Path) -> list[Item]:
     return found
 
 
-def _venue(number: int) -> str:
-    return _VENUES[number - 1] if 1 <= number <= len(_VENUES) else f"venue_{number}"
-
-
 def _read_authors(path: Path) -> list[Item]:
     """``{"papers": {author: [paper, ...]}, "areas": [area of each paper]}``; an author has the area of most papers.
 
@@ -362,7 +358,7 @@ PUBLIC_SETS = (
     ),
     _sets(
         "mag10",
-        partial(_read_coloured, _venue),
+        partial(_read_coloured, lambda i: _VENUES[i - 1] if 1 <= i <= len(_VENUES) else f"venue_{i}"),
         "Nodes are authors, a subgraph is those of a paper, its label the conference.",
         SetSettings(max_nodes=20),
         "author_{}",

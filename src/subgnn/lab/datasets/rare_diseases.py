@@ -87,8 +87,19 @@ def read_orphapackets(path: Path) -> Orphanet:
     version = ""
     for number, (name, content) in enumerate(json_files(path), 1):
         where = f"{path}: record {number} ({name})"
-        entry = _field(parse_json(content, where, ARCHIVES), "Orphapacket", where)
-        disorder = _disorder(entry, f"{where}: Orphapacket")
+        entry, inside = _field(parse_json(content, where, ARCHIVES), "Orphapacket", where), f"{where}: Orphapacket"
+        above, mapped = f"{inside}: Parents", f"{inside}: ExternalReferences"
+        disorder = Disorder(
+            code=_text(entry, "ORPHAcode", inside),
+            name=_text(entry, "Label", inside),
+            type=_text(_field(entry, "DisorderType", inside), "value", f"{inside}: DisorderType"),
+            parents=tuple(_text(one, "ORPHAcode", above) for one in _entries(entry, "Parents", "Parent")),
+            omim=tuple(
+                (_text(one, "Reference", mapped), _text(one, "DisorderMappingRelation", mapped).split()[0])
+                for one in _entries(entry, "ExternalReferences", "ExternalReference")
+                if _text(one, "Source", mapped) == "OMIM"
+            ),
+        )
         if disorder.code in disorders:
             raise DataError(f"ORPHAcode {disorder.code} occurs twice", where=where, hint="each is accepted once")
         disorders[disorder.code] = disorder
@@ -98,19 +109,6 @@ def read_orphapackets(path: Path) -> Orphanet:
     if not disorders:
         raise DataError("it has no ORPHApacket JSON", where=str(path), hint=ARCHIVES)
     return Orphanet(disorders, version)
-
-
-def _disorder(entry: Any, where: str) -> Disorder:
-    code, name = _text(entry, "ORPHAcode", where), _text(entry, "Label", where)
-    type_ = _text(_field(entry, "DisorderType", where), "value", f"{where}: DisorderType")
-    inside = f"{where}: ExternalReferences"
-    omim = [
-        (_text(one, "Reference", inside), _text(one, "DisorderMappingRelation", inside).split()[0])
-        for one in _entries(entry, "ExternalReferences", "ExternalReference")
-        if _text(one, "Source", inside) == "OMIM"
-    ]
-    parents = (_text(one, "ORPHAcode", f"{where}: Parents") for one in _entries(entry, "Parents", "Parent"))
-    return Disorder(code, name, type_, tuple(parents), tuple(omim))
 
 
 def _field(entry: Any, key: str, where: str) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from subgnn.config.settings import Recipe, recipe_key
+from subgnn.config.settings import recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import Method, draw_folds, exchange_val_and_test, named_split, split_subgraphs
 from subgnn.data.subgraphs import SPLITS
@@ -115,7 +115,12 @@ def plan_jobs(
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in (one for one in variants if seed < most[one[0]["model"]]):
-            seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
+            settings = recipe_key(recipe)
+            if recipe.auto.candidates:  # their settings instead of the names of their recipes
+                candidates = {label: recipe_key(one) for label, one in portfolio(recipe, ()).items()}
+                own = {"only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
+                settings["auto"] = {**settings["auto"], **own}
+            seen = seen_hash(graph, recipe.prepare)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
             key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:
@@ -143,15 +148,6 @@ def plan_jobs(
                 "command": request.command,
             }
     return list(jobs.values())
-
-
-def _settings(recipe: Recipe) -> dict[str, Any]:
-    """Settings that identify a run; for a portfolio, those of its candidates instead of the names of their recipes."""
-    found = recipe_key(recipe)
-    if recipe.auto.candidates:
-        candidates = {name: recipe_key(one) for name, one in portfolio(recipe, ()).items()}
-        found["auto"] = {**found["auto"], "only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
-    return found
 
 
 def _plain(name: str) -> str:

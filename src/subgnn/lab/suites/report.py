@@ -76,11 +76,8 @@ class Benchmark:
 
     def published(self, model: str, dataset: str) -> float | None:
         """The published micro-F1 of a model on a dataset."""
-        for one in self.suite.models:
-            if one.label == model:
-                known = one.published.micro_f1
-                return known.get(dataset, known.get(self.suite.like(dataset)))
-        return None
+        known = next((one.published.micro_f1 for one in self.suite.models if one.label == model), {})
+        return known.get(dataset, known.get(self.suite.like(dataset)))
 
     @property
     def failed(self) -> pd.DataFrame:

@@ -62,12 +62,9 @@ def run_suite(
     """Run a suite, or a part of it; finished runs are skipped.
 
     Args:
-        out: the folder; new, or one of the same suite.
         data: folders of datasets by their names in the suite; generated ones can be replaced as well.
         models, datasets: labels and names to run; all by default.
-        request: seeds, overrides, device; by default the suite's seeds.
         engine: runs the jobs; this process by default.
-        on_progress: called with a description, the jobs done and the jobs in all.
         plan: run only the first seed of each model and dataset whose time is not known, and return the costs.
         job_seconds: a run that takes longer is killed, and counts as failed.
 

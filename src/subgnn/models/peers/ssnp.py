@@ -32,7 +32,6 @@ from subgnn.models.peers.message_passing import (
     MessagePassingModel,
     MessagePassingSettings,
     NodeSetBatch,
-    WholeGraph,
     in_blocks,
 )
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
@@ -55,14 +54,14 @@ class SSNP(MessagePassing):
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """The vectors of subgraphs (n, 2 L d)."""
-        vectors = self.kept(lambda: self._vectors_of_nodes(batch.graph))
-        border = NodeSetBatch(batch.graph, self._border(batch))
-        return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
+        graph = batch.graph
 
-    def _vectors_of_nodes(self, graph: WholeGraph) -> list[Tensor]:
-        """The vectors of all nodes after each layer."""
-        pairs = zip(self.stack, self.whole_pass(graph, graph.labels()).layers, strict=True)
-        return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
+        def after_each_layer() -> list[Tensor]:
+            pairs = zip(self.stack, self.whole_pass(graph, graph.labels()).layers, strict=True)
+            return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
+
+        vectors, border = self.kept(after_each_layer), NodeSetBatch(graph, self._border(batch))
+        return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
 
     def _pool(self, vectors: Tensor, sets: NodeSetBatch) -> Tensor:
         """Pool without a copy of the rows: a border may have many nodes."""
