@@ -1,10 +1,8 @@
 """Statistics of components and subgraphs, for ``model.topology`` and the topology baseline; beyond the paper.
 
-The channel takes eight of each component and subgraph (:func:`node_set_statistics`): log size, density, mean internal
-and border degree, cut ratio, mean core number inside, mean clustering inside; in logarithms where they are skewed. The
-baseline takes these and ten more of each subgraph (:func:`subgraph_statistics`), and where it is asked to, six of the
-weights of edges (:func:`weight_statistics`) and nine of their direction (:func:`direction_statistics`). Standardised
-with the mean and deviation of the training split.
+The channel takes eight of each (:func:`node_set_statistics`), in logarithms where they are skewed. The baseline takes
+these and ten more of each subgraph (:func:`subgraph_statistics`), and where it is asked to, six of the weights of edges
+and nine of their direction. Standardised with the mean and deviation of the training split.
 """
 
 from __future__ import annotations
@@ -128,12 +126,9 @@ def subgraph_statistics(
 ) -> NDArray[np.float64]:
     """The eight :func:`node_set_statistics` and ten more; then statistics of weights and direction, if wanted.
 
-    In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the core
-    number inside; mean and maximum of the core number in G; number of components; share of the largest component.
-
-    Shapes:
-        rows: none empty, each as of its own time if it has one. returns: (sets, 18), (sets, 24), (sets, 27) or (sets,
-        33) float64.
+    In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the
+    core number inside; mean and maximum of the core number in G; number of components; share of the largest
+    component. Rows, none empty, are measured as of their own times, if any.
     """
 
     def compute(now: Graph, some: Ragged) -> NDArray[np.float64]:

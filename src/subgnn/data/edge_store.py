@@ -1,10 +1,8 @@
 """Build a graph on disk, from edge lists larger than memory.
 
-Edges are stored in their order, and counted by the node they leave. Then every edge goes, from each of its ends,
-into one of several *buckets*: consecutive rows, few enough to be sorted in memory. The rows of one bucket after another
-are the graph. The result is that of :meth:`Graph.from_edges`, entry for entry.
-
-On disk this takes at most 24 bytes per edge, 36 with weights, and then the graph.
+Edges are stored in their order, and counted by the node they leave. Then every edge goes, from each of its ends, into
+one of several *buckets*: consecutive rows, few enough to be sorted in memory. The result is that of
+:meth:`Graph.from_edges`, entry for entry. It takes at most 24 bytes per edge, 36 with weights, and then the graph.
 """
 
 from collections.abc import Iterator

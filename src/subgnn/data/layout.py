@@ -69,8 +69,7 @@ def lay_out(
 ) -> Layout:
     """Choose what is drawn of a subgraph, given by its sorted nodes in an undirected graph, and lay it out.
 
-    Nodes of a large subgraph are thinned out evenly. Of the nodes outside, ``max_border`` at most are drawn: border
-    nodes with the most edges into the subgraph come first, and up to half of them are ``anchors``.
+    Large subgraphs are thinned out. Nodes outside with the most edges into it come first, half of them ``anchors``.
     """
     inside = np.asarray(nodes, np.int64)
     if len(nodes) > max_nodes:

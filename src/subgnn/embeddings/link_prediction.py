@@ -107,13 +107,9 @@ def _tensors(offsets: Any, columns: Any, weights: Any) -> tuple[Tensor, Tensor, 
 class Adjacency:
     """Weighted messages from the vectors of a layer below to those of the layer above; takes PyG's ``edge_index``.
 
-    ``adjacency @ x`` is the sum of weight x vector over the messages of each row: O(rows x d) memory, where messages
-    gathered one by one would take O(edges x d). With the transposed matrix, the gradient is one more such product;
-    PyTorch's backward pass took some nine times as long (2.7 M entries, on a CPU).
-
-    Shapes:
-        matrix: (rows, n) CSR. back: (n, rows) CSR, or None without gradients. rows: which of the n vectors below belong
-        to the rows. loops: (rows, 1) weight of a node's own vector, or None.
+    ``adjacency @ x`` takes O(rows x d) memory, where gathered messages would take O(edges x d). ``back``, the
+    transposed matrix, gives the gradient; PyTorch's backward pass took nine times as long. ``rows`` tells which of
+    the n vectors below belong to the rows, and ``loops`` (rows, 1) the weight of a node's own vector.
     """
 
     matrix: Tensor

@@ -2,8 +2,7 @@
 
 X_0 is uniform over the nodes a walk may start at, X_1 uniform over the allowed neighbours of X_0. Then, from the last
 two nodes x and y, with T = N(y) & N(x) and U = N(y) - N(x), both cut down to allowed nodes, the next node is uniform
-over T with probability beta and over U otherwise; if one is empty the other is taken, and if both are the walk
-ends. x itself is in U, so in an undirected graph only an isolated start ends a walk early.
+over T with probability beta and over U otherwise; if one is empty the other is taken, and if both are the walk ends.
 
 Simple walks draw every step uniformly from all edges of a node. Random numbers are keyed by the walk.
 """

@@ -41,8 +41,7 @@ _LOCK_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.\d+\.[0-9a-f]
 def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Write a file or a folder under a temporary name beside ``path``, and rename it to ``path`` once it is complete.
 
-    Temporary files of processes that were killed while they wrote ``path`` are removed. An existing file or folder that
-    is not empty is refused unless ``overwrite``.
+    Leftovers of killed processes are removed. What exists and is not empty is refused unless ``overwrite``.
     """
     remove_leftovers(path.parent, path.name)
     refuse_existing(path, overwrite=overwrite)
@@ -140,8 +139,7 @@ def _own_sibling(path: Path) -> Iterator[str]:
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Remove the temporary files of killed processes of this machine from a folder: all, or those of one name.
 
-    Whether a process is alive is known from its lock, never from its number. If it was killed while it replaced a
-    folder, the old folder is restored.
+    Locks tell whether a process is alive. If it was killed while it replaced a folder, the old one is restored.
     """
     wanted = None if name is None else os.fsencode(name)[:_LONGEST_NAME].decode("utf-8", "ignore")
     with suppress(OSError):

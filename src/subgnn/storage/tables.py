@@ -60,8 +60,7 @@ def write_table(
 ) -> None:
     """Write a table to a file that is open for bytes, which stays open.
 
-    Numbers have six significant digits in text, and all of theirs in Parquet. If ``excel_safe``, titles and texts of
-    CSV and TSV are no formulas.
+    Text has six significant digits. If ``excel_safe``, titles and texts of CSV and TSV are no formulas.
     """
     if form == "parquet":
         _write_parquet(file, columns, parts)

@@ -1,8 +1,7 @@
 """Bundles: a dataset as one file of arrays (:mod:`subgnn.storage.arrays`) that opens by memory map.
 
-A bundle is read whole and verified when it is opened: its checksum, the graph's hash, and everything that compiled code
-trusts. The cache remembers which files of more than 64 MiB have passed, by device, inode, size and times, so that the
-next process opens them without reading them; ``subgnn data check`` always verifies.
+A bundle is verified when it is opened: its checksum, the graph's hash, and everything that compiled code trusts. The
+cache remembers which files of more than 64 MiB have passed; ``subgnn data check`` always verifies.
 """
 
 import json

@@ -40,8 +40,7 @@ _SAMPLE = 1000
 def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids.
 
-    Columns that ``options`` do not name are guessed from likely titles, with a note; the ends are otherwise the first
-    two columns.
+    Columns that are not named are guessed from likely titles, with a note; the ends are else the first two.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -247,8 +246,7 @@ def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
 def read_aliases(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Graph:
     """A graph with the aliases of a table: a column of aliases, ``|`` between several, and one of names.
 
-    The two are known by their titles, or are the first and the second. If a row's name is not in the graph, but one of
-    its aliases is, the others become names of that node.
+    If a row's name is not in the graph, but one of its aliases is, the others become names of that node.
     """
     table = read_table(source, encoding=options.encoding)
     alias = likely_title(table.titles, "alias")

@@ -26,11 +26,7 @@ _COLUMNS = "three columns, separated by tabs: nodes joined by '-', label, train|
 
 
 class NodeField:
-    """Parses the first column, nodes joined by ``-``, in the files of a dataset folder.
-
-    A token is an id, digits even where nodes have names, or else a name; ``#12`` is row 12. Without ``num_nodes``, all
-    ids are accepted.
-    """
+    """Parses nodes joined by ``-`` in a dataset folder: ids, even where nodes have names, or names, or ``#12``."""
 
     def __init__(self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0) -> None:
         self.num_nodes, self.names, self.id_base = num_nodes, names, id_base

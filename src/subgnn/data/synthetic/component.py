@@ -1,10 +1,7 @@
 """COMPONENT: the label is whether the subgraph has a single component or multiple ones.
 
-A Barabasi-Albert tree; small Barabasi-Albert graphs, the components, are stapled to it or to an earlier subgraph. No
-two subgraphs share a node.
-
-The number of components follows the authors, who draw it from 1, 1, 1, 1, 5, 6, 7, 8, 9, 10: two fifths of the
-subgraphs have a single one, so the classes are not equal in size.
+A Barabasi-Albert tree; small Barabasi-Albert graphs, the components, are stapled to it or to an earlier subgraph. Their
+number follows the authors, who draw it from 1, 1, 1, 1, 5, 6, 7, 8, 9, 10: the classes are not equal in size.
 
 *Differs from the paper:* each number of that list occurs equally often, rather than by chance. Two thirds of the
 staples lead to an earlier subgraph, which gives about the mean and the spread of the paper's cut ratios.

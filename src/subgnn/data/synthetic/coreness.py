@@ -1,8 +1,7 @@
 """CORENESS: the label is a quantile of the mean core number of the nodes inside the induced subgraph.
 
 A duplication-divergence graph; smaller ones are planted on nodes of similar degree, around an edge that they share with
-the graph. No two subgraphs share a node. Nodes of similar degree, because the paper's table gives CORENESS a cut ratio
-that spreads as wide as its mean: subgraphs differ in the degree of their nodes, and the nodes of one are alike.
+the graph, because the paper's table gives CORENESS a cut ratio that spreads as wide as its mean.
 
 *Differs from the paper:* the base graph is drawn until it has about the wanted number of edges, and a planted graph is
 drawn again where its mean core number is equal to one of another class, or outside the accepted range.
