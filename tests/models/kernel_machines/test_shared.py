@@ -22,6 +22,7 @@ def _nothing_is_shared_yet(monkeypatch):
     monkeypatch.setattr(shared, "SHARED", rows.SHARED)
     monkeypatch.setattr(rows, "_FEW_NUMBERS", 0)
     monkeypatch.setattr(rows, "_PART", 7)
+    monkeypatch.setattr(rows, "_COLUMNS_AT_A_TIME", 5)
 
 
 def set_up(name):
@@ -43,7 +44,10 @@ def test_pieces_leave_nothing_to_fits_and_give_the_same_numbers(tmp_path, monkey
     with shared.share_views(tmp_path):
         stages = MODELS[chosen.method].shared_pieces(chosen, data.graph, data.subgraphs.nodes)
         pieces = [piece for stage in stages for piece in stage]
-        assert len({piece.part for piece in pieces if piece.part is not None}) == -(-len(data.subgraphs) // 7)
+        parts = {piece.part for piece in pieces if piece.part is not None and not piece.products}
+        groups = {piece.part for piece in pieces if piece.part is not None and piece.products}
+        assert len(parts) == -(-len(data.subgraphs) // 7)
+        assert groups == set(range(0 if name == "profiles" else len(rows.column_groups(data.graph.num_nodes))))
         for piece in pieces:
             sent = pickle.loads(pickle.dumps(piece))
             assert sent == piece

@@ -47,6 +47,7 @@ PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 _FEW_NUMBERS, _NUMBERS_AT_A_TIME = 2**22, 2**22
 _COLUMNS_AT_A_TIME = 4096
+_BLOCKS_IN_GROUP = 4
 _DENSE_IS_FASTER = 200.0  # times, for each number: measured on bags and one-hop views
 _PART = 512  # subgraphs
 _BLOCK, _SPARSE_BLOCK = (32, 256), 1024  # subgraphs
@@ -125,10 +126,23 @@ class Rows:
     def _mean(self) -> NDArray[np.float32]:
         return np.asarray(self.values.mean(axis=0, dtype=np.float64), np.float32)
 
+    def prepare_group(self, number: int) -> None:
+        """Compute the inner products of one of the groups of columns, for :meth:`prepare`; the view is dense."""
+        blocks = column_groups(self._base.shape[1])[number]
+        key = f"{self._key}-products-{number}"
+        SHARED.get(key, lambda: _as_arrays(_multiply_blocks(self._base, self._transform, blocks)))
+
     @cached_property
     def _products(self) -> NDArray[np.float64]:
         def compute() -> NDArray[np.float64]:
-            return multiply_all(self._base, self._transform)
+            keys = [f"{self._key}-products-{number}" for number in range(len(column_groups(self._base.shape[1])))]
+            if not self._key or not all(map(SHARED.has, keys)):
+                return multiply_all(self._base, self._transform)
+            found = np.zeros((self._count, self._count))
+            for key in keys:
+                found += SHARED.get(key, dict)["values"]  # which are there
+                SHARED.remove(key)
+            return found
 
         return cast("NDArray[np.float64]", _shared(f"{self._key}-products", compute) if self._key else compute())
 
@@ -141,16 +155,25 @@ def multiply_all(base: Matrix, transform: Transform) -> NDArray[np.float64]:
     then rounding beside what rows differ in, which is all that fits depend on.
     """
     count, width = base.shape
-    if scipy.sparse.issparse(base):
-        rows = transform(base, slice(None))
-        used = np.bincount(rows.indices, minlength=1).astype(np.float64)
-        if used @ used <= count * count * (used > 0).sum() / _DENSE_IS_FASTER:
-            return multiply(rows, rows)
-        turned = rows.tocsc()[:, np.flatnonzero(used)]
-        width = turned.shape[1]
+    if not scipy.sparse.issparse(base):
+        found = np.zeros((count, count))
+        for blocks in column_groups(width):
+            found += _multiply_blocks(base, transform, blocks)
+        return found
+    rows = transform(base, slice(None))
+    used = np.bincount(rows.indices, minlength=1).astype(np.float64)
+    if used @ used <= count * count * (used > 0).sum() / _DENSE_IS_FASTER:
+        return multiply(rows, rows)
+    turned = rows.tocsc()[:, np.flatnonzero(used)]
+    return _multiply_blocks(turned, lambda part, _: part.toarray(), column_blocks(turned.shape[1]))
+
+
+def _multiply_blocks(base: Matrix, transform: Transform, blocks: Sequence[slice]) -> NDArray[np.float64]:
+    """Inner products (n, n) of some columns, in single precision, which :func:`multiply_all` adds up."""
+    count = base.shape[0]
     found, with_mean, of_mean = np.zeros((count, count)), np.zeros(count), 0.0
-    for columns in column_blocks(width):
-        part = turned[:, columns].toarray() if scipy.sparse.issparse(base) else transform(base[:, columns], columns)
+    for columns in blocks:
+        part = transform(base[:, columns], columns)
         mean = part.mean(axis=0, dtype=np.float64).astype(np.float32)
         with_mean += part.astype(np.float64) @ mean.astype(np.float64)
         of_mean += float(np.square(mean, dtype=np.float64).sum())
@@ -199,6 +222,13 @@ def subgraph_blocks(nodes: Ragged, graph: Graph, settings: DiffusionSettings) ->
 def column_blocks(width: int) -> list[slice]:
     """Consecutive blocks of columns that are multiplied at a time."""
     return [slice(begin, min(begin + _COLUMNS_AT_A_TIME, width)) for begin in range(0, width, _COLUMNS_AT_A_TIME)]
+
+
+def column_groups(width: int) -> list[list[slice]]:
+    """The blocks of columns in groups that processes multiply at once: of up to four blocks, about equal in size."""
+    blocks = column_blocks(width)
+    groups = np.array_split(np.arange(len(blocks)), max(1, -(-len(blocks) // _BLOCKS_IN_GROUP)))
+    return [[blocks[i] for i in group] for group in groups]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -445,8 +475,8 @@ def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: Diffusion
 class Piece:
     """A piece of the work that fits share, computed when it is called; equal pieces are the same work.
 
-    It is a part of a diffusion, the whole of one or statistics, or with ``products``, the inner products of a view. The
-    part of statistics is the core numbers of the graph.
+    It is a part of a diffusion, the whole of one or statistics, or with ``products``, the inner products of a view, or
+    of a part of its columns. The part of statistics is the core numbers of the graph.
     """
 
     view: str
@@ -461,8 +491,12 @@ class Piece:
 
     def __call__(self, graph: Graph, nodes: Ragged) -> None:
         """Compute it; the graph is undirected."""
-        if self.part is None:
-            view_of(graph, nodes, self.view, self.settings, keep=True).prepare(products=self.products)
+        if self.part is None or self.products:
+            rows = view_of(graph, nodes, self.view, self.settings, keep=True)
+            if self.part is None:
+                rows.prepare(products=self.products)
+            else:
+                rows.prepare_group(self.part)
             return
         if self.of_graph:
             graph_cores(graph)
@@ -483,7 +517,7 @@ def shared_pieces(
     Args:
         products: whether the fits need inner products of views, where these are kept, or the views alone.
     """
-    parts, whole, multiplied = [], [], []
+    parts, whole, grouped, multiplied = [], [], [], []
     for view in views:
         kind = split_view(view)[0]
         if kind in DIFFUSED:
@@ -493,6 +527,9 @@ def shared_pieces(
             elif len(nodes) * graph.num_nodes > _FEW_NUMBERS:
                 parts += [Piece(base, own, part) for part in range(-(-len(nodes) // _PART))]
                 whole.append(Piece(base, own))
+                groups = len(column_groups(graph.num_nodes))
+                if products and own.algorithm == "exact" and groups > 1 and len(nodes) <= PRODUCT_ROWS:
+                    grouped += [Piece(view, own, part, products=True) for part in range(groups)]
         else:
             own = DiffusionSettings(weighted=settings.weighted, directed=settings.directed and kind == TOPOLOGY)
             whole += [Piece(view, own)] if kind == TOPOLOGY else []
@@ -500,4 +537,4 @@ def shared_pieces(
                 parts.insert(0, Piece(TOPOLOGY, DiffusionSettings(), 0))
         if products and kind != TOPOLOGY and len(nodes) <= PRODUCT_ROWS:
             multiplied.append(Piece(view, own, products=True))
-    return [stage for stage in (parts, whole, multiplied) if stage]
+    return [stage for stage in (parts, whole, grouped, multiplied) if stage]
