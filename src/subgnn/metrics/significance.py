@@ -12,8 +12,9 @@ subgraph are swapped or drawn together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from subgnn.task import TaskName, Thresholds, task_of
 
 _SWAPS, _DRAWS, _RESAMPLES, _BLOCK = 20_000, 2_000, 200, 4_000_000
 _TINY = 1e-12
+_MOST_KEPT = 10_000  # subgraphs whose samples are kept for the next interval: 20 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,13 +129,25 @@ def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[f
     """The 95 % interval of a function of scores over samples of the subgraphs."""
     if not all(np.isfinite(terms.score) for terms in given):
         return float("nan"), float("nan")
-    n, rng, found = len(given[0].gain), stream(0, "experiments/bootstrap"), []
+    n, found = len(given[0].gain), []
     table = np.stack([column for terms in given for column in (terms.gain, terms.weight)], axis=1)
-    for size in _blocks(_DRAWS, n):
-        sums = rng.multinomial(n, np.full(n, 1 / n), size) @ table
+    for drawn in _kept_samples(n) if n <= _MOST_KEPT else _samples(n):
+        sums = drawn @ table
         found.append(value(*(sums[:, ::2] / np.maximum(sums[:, 1::2], _TINY)).T))
     low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
     return float(low), float(high)
+
+
+def _samples(count: int) -> Iterator[NDArray[np.uint8]]:
+    """How often each of ``count`` subgraphs is in samples drawn with replacement (samples, count), in blocks."""
+    rng = stream(0, "experiments/bootstrap")
+    for size in _blocks(_DRAWS, count):
+        yield rng.multinomial(count, np.full(count, 1 / count), size).astype(np.uint8)
+
+
+@lru_cache(maxsize=2)
+def _kept_samples(count: int) -> list[NDArray[np.uint8]]:
+    return list(_samples(count))
 
 
 def resampled(value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64]) -> NDArray[np.float64]:
