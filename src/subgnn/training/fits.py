@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
@@ -290,12 +290,24 @@ class Fits:
             jobs, processes = larger, processes // 2
             engine = LocalEngine(processes, apart=True)
 
-    def predictions(self, wanted: Sequence[tuple[Entry, NDArray[np.int8]]]) -> list[NDArray[np.float32] | None]:
-        """What candidates predict for the subgraphs that splits hold out, in order; None where a fit failed."""
+    def predictions(
+        self,
+        wanted: Sequence[tuple[Entry, NDArray[np.int8]]],
+        *,
+        beside: Sequence[FitJob] = (),
+        receive: Callable[[FitJob, Any], None] = ignore,
+    ) -> list[NDArray[np.float32] | None]:
+        """What candidates predict for the subgraphs that splits hold out, in order; None where a fit failed.
+
+        Final fits ``beside`` it come first; ``receive`` is called with each and its result.
+        """
         found: list[NDArray[np.float32] | None] = [None] * len(wanted)
         jobs = [self.job(entry, splits, repeat=1, fold=i) for i, (entry, splits) in enumerate(wanted)]
-        for job, result in self.map(jobs):
-            found[job.fold] = result.predictions if isinstance(result, Fold) else None
+        for job, result in self.map([*beside, *jobs]):
+            if job.fold < 0:
+                receive(job, result)
+            else:
+                found[job.fold] = result.predictions if isinstance(result, Fold) else None
         return found
 
     def vectors(self, entry: Entry) -> Vectors:
@@ -429,14 +441,3 @@ def usable_processes() -> int:
     """Cores that this process may use, as far as the memory limit gives each of them what a process needs."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, limit() // LEAST))
-
-
-def refit(fits: Fits, entries: Iterable[Entry], splits: NDArray[np.int8]) -> dict[str, FitResult | Failure]:
-    """Fit members to all subgraphs, as many at once as possible; those that are missing were stopped."""
-    entries, found = list(entries), {}
-    if fits.whole is not fits.part:
-        fits.prepare([entry for entry in entries if entry.is_simple], whole=True)
-    for job, result in fits.map([fits.job(entry, splits) for entry in entries]):
-        vectors = np.load(job.vectors, mmap_mode="c") if job.vectors else None
-        found[job.name] = replace(result, vectors=vectors) if isinstance(result, FitResult) else result
-    return found

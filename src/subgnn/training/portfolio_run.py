@@ -38,9 +38,9 @@ from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
 from subgnn.training.fit import HELD_OUT, FitResult, check_labels
-from subgnn.training.fits import Entry, Fits, open_fits, refit, run_fit
+from subgnn.training.fits import Entry, FitJob, Fits, open_fits, run_fit
 from subgnn.training.label_signal import JudgedModel, Verdict, signal_of
-from subgnn.training.learning_curve import learning_curve
+from subgnn.training.learning_curve import Job, learning_curve
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     CandidateScores,
@@ -73,7 +73,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         judged_at = time.monotonic()
         answer = training.answer()
         training.report("fitting the members again")
-        answer, members = training.refit(answer)
+        answer, members, curve = training.refit(answer)
         save_run_vectors(
             [(fit.vectors, row.recipe) for row, fit in members if fit.vectors is not None],
             pool.given.graph,
@@ -83,10 +83,9 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         tested = training.test(answer, checkpoint, members)
         result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
-        result = replace(result, learning_curve=training.learning_curve(answer))
         ended, begin = time.monotonic(), training.budget.begin
         seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
-        result = replace(result, seconds=replace(result.seconds, **seconds))
+        result = replace(result, learning_curve=curve, seconds=replace(result.seconds, **seconds))
         result.save(options.out)
     if options.write_page is not None:
         trained = TrainedRun(
@@ -333,11 +332,37 @@ class _Training:
         )
         return replace(answer, decision=decision)
 
-    def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]]]:
-        """Fit the members to all subgraphs; without those for which there is no time, the others share their weight."""
+    def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]], LearningCurve | None]:
+        """Fit the members to all subgraphs, and beside it, if there is time, to parts of them for a learning curve.
+
+        Members for which there is no time are left out, and the others share their weight.
+        """
         self.fits.stop = lambda: self.budget.left < self.budget.end / 2
         members = [row for row, _ in answer.members if row.recipe.method != _CONSTANT]
-        found = refit(self.fits, members, self.pool.whole())
+        found: dict[str, FitResult | Failure] = {}
+
+        def receive(job: FitJob, result: Any) -> None:
+            vectors = np.load(job.vectors, mmap_mode="c") if job.vectors else None
+            found[job.name] = replace(result, vectors=vectors) if isinstance(result, FitResult) else result
+
+        def fit_many(parts: Sequence[Job]) -> list[NDArray[np.float32] | None]:
+            final = [self.fits.job(row, self.pool.whole()) for row in members]
+            return self.fits.predictions(parts, beside=final, receive=receive)
+
+        if self.fits.whole is not self.fits.part:
+            self.fits.prepare([row for row in members if row.is_simple], whole=True)
+        curve = None
+        if self._has_time_for_curve(members):
+            curve = learning_curve(
+                self.pool,
+                answer.members,
+                full=answer.given.mixed(answer.choice.weights)[0],
+                folds=self.options.recipe.auto.folds,
+                fit_many=fit_many,
+                metric=self.scores.metric,
+            )
+        else:
+            fit_many([])
         fitted = []
         for row in members:
             result = found.get(row.name) or self._first_fit(row)
@@ -346,10 +371,19 @@ class _Training:
             if result is not None:
                 fitted.append((row, result))
         if fitted:
-            return answer.only([row.name for row, _ in fitted]), fitted
+            curve = None if any(row.late for row in members) else curve
+            return answer.only([row.name for row, _ in fitted]), fitted, curve
         rows = [self._constant()]
         answer = replace(answer, rows=rows, given=self._given(rows), choice=Choice("best", np.ones(1), {}))
-        return answer, [(rows[0], cast(FitResult, run_fit(self.fits.job(rows[0], self.pool.whole()))))]
+        return answer, [(rows[0], cast(FitResult, run_fit(self.fits.job(rows[0], self.pool.whole()))))], None
+
+    def _has_time_for_curve(self, members: Sequence[Entry]) -> bool:
+        """Whether a learning curve leaves twice the time that the final fits need; without these, it has no use."""
+        if not members or self.search is None or any(row.late for row in members):
+            return False
+        seconds = [row.fit_seconds for row in members]
+        needed = max(self.options.recipe.auto.folds * sum(seconds) / self.fits.slots, *seconds)
+        return needed + 2 * self.search.refit_seconds(members) <= self.budget.left - self.budget.end
 
     def _first_fit(self, row: Entry) -> FitResult | None:
         """The fit of a member to all folds but the first, which answers if there was no time for the final one."""
@@ -388,24 +422,6 @@ class _Training:
             novelty=Novelty.of(given.graph, subgraphs.nodes.take(learned), self.options.seed),
         )
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in members})
-
-    def learning_curve(self, answer: _Ensemble) -> LearningCurve | None:
-        """Whether more labels would help; None if there is no time to find out, or nothing was judged in full."""
-        needed = self.options.recipe.auto.folds * sum(row.fit_seconds for row, _ in answer.members)
-        longest = max(row.fit_seconds for row, _ in answer.members)
-        if max(needed / self.fits.slots, longest) > self.budget.left - self.budget.end or any(
-            row.late for row, _ in answer.members
-        ):
-            return None
-        full = answer.given.mixed(answer.choice.weights)[0]
-        return learning_curve(
-            self.pool,
-            answer.members,
-            full=full,
-            folds=self.options.recipe.auto.folds,
-            fit_many=self.fits.predictions,
-            metric=self.scores.metric,
-        )
 
     def leaderboard(
         self, answer: _Ensemble | None = None, tested: Mapping[str, float] | None = None
