@@ -37,12 +37,14 @@ def all_are_judged(monkeypatch):
     """Networks are judged to the end, however well or badly they do; the data are too easy for them to be."""
     monkeypatch.setattr(portfolio_run, "NEARLY_PERFECT", 0.0)
     monkeypatch.setattr(portfolio_run, "clearly_behind", lambda *_: "")
-    monkeypatch.setattr(portfolio_run, "learning_curve", lambda *_, fit_many, **__: fit_many([]) and None)
+    monkeypatch.setattr(portfolio_run, "learning_curve", lambda *_, fit_many, **__: fit_many([]) or None)
 
 
 def small(*only: str, **auto: object):
     """A portfolio of cheap candidates, two folds each."""
-    settings = [f"auto.{key}={json.dumps(value)}" for key, value in {"folds": 2, "repeats": 1, **auto}.items()]
+    settings = [
+        f"auto.{key}={json.dumps(value)}" for key, value in {"folds": 2, "repeats": 1, "time": 3600.0, **auto}.items()
+    ]
     return find_recipe(
         "auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'surroundings'])}", *settings, *SMALL]
     )
@@ -276,7 +278,7 @@ def test_one_fold_is_enough_for_an_answer(tmp_path, monkeypatch):
 def test_without_time_for_the_final_fit_that_of_a_fold_answers(tmp_path, monkeypatch, apart):
     if apart:
         monkeypatch.setattr(fits, "_FEW_SUBGRAPHS", 0)
-    monkeypatch.setattr(portfolio_run, "refit", lambda *_: {})
+    monkeypatch.setattr(fits.Fits, "predictions", lambda *_, **__: [])
     data = dataset()
     found = fit(data, tmp_path / "run", small("bag"))
     row = next(row for row in found.leaderboard if row.name == "bag")

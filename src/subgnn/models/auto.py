@@ -36,7 +36,7 @@ class AutoModel(Model):
     """A portfolio of models."""
 
     needs_edges = False
-    on_new_graph = "each member does as its own row says, with the same weights and thresholds"
+    on_new_graph = "members answer by their own methods, with the same weights and thresholds"
 
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedAuto:
         return FittedAuto(checkpoint, context)
