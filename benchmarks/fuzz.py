@@ -36,12 +36,7 @@ def main() -> int:
     kinds = list(KINDS) if options.kinds == ["all"] else options.kinds
     each, begin, outcomes = math.ceil(options.inputs / len(kinds)), time.monotonic(), []
     for outcome in run_inputs(
-        kinds,
-        seed=options.seed,
-        inputs=each,
-        first=options.first,
-        seconds=options.seconds,
-        memory_gb=options.memory,
+        kinds, seed=options.seed, inputs=each, first=options.first, seconds=options.seconds, memory_gb=options.memory
     ):
         outcomes.append(outcome)
         if not outcome.good:

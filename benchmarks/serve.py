@@ -195,13 +195,7 @@ def main() -> int:
                 return 1
             port = urlsplit(json.loads(line)["url"]).port or 0
             return asyncio.run(
-                load(
-                    port,
-                    run="run",
-                    connections=options.connections,
-                    seconds=options.seconds,
-                    warm_up=options.warm_up,
-                )
+                load(port, run="run", connections=options.connections, seconds=options.seconds, warm_up=options.warm_up)
             )
         finally:
             server.terminate()

@@ -120,10 +120,7 @@ def packet(
 
 def write_packets(folder: Path, packets: Iterable[dict[str, Any]]) -> Path:
     """ORPHApackets as a folder of files."""
-    return write_files(
-        folder,
-        {f"ORPHApacket_{p['Orphapacket']['ORPHAcode']}.json": json.dumps(p) for p in packets},
-    )
+    return write_files(folder, {f"ORPHApacket_{p['Orphapacket']['ORPHAcode']}.json": json.dumps(p) for p in packets})
 
 
 def write_hpo(folder: Path) -> tuple[Path, Path]:

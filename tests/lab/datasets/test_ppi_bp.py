@@ -11,11 +11,7 @@ import pytest
 from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets.build import BuiltDataset, build
-from subgnn.lab.datasets.ppi_bp import (
-    read_annotations,
-    read_gene_symbols,
-    read_interactome,
-)
+from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from tests.lab.datasets.samples import gene2go, obo, ppi_rows, symbols, write_ppi
 
 

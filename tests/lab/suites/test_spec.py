@@ -114,11 +114,7 @@ def test_mistakes(changes, message):
         ({"recipe": "avg", "tune": [["training.lr=fast"]]}, "", "training.lr is 'fast'; accepted: a number"),
         ({"recipe": "avg", "tune": [["embeddings.dim=8"]]}, "", "'embeddings.dim=8'; accepted: training.lr"),
         ({"recipe": "bag", "tune": [["training.lr=1"]]}, "", "the method is bag; accepted for avg"),
-        (
-            {"recipe": "structure"},
-            "channels.position=3",
-            "no channel 'position'; the recipe has structure/internal",
-        ),
+        ({"recipe": "structure"}, "channels.position=3", "no channel 'position'; the recipe has structure/internal"),
         ({"recipe": "structure"}, "channels.structure=0", "num_anchors is 0; accepted: a whole number from 1"),
     ],
 )

@@ -21,16 +21,7 @@ from subgnn.config.files import Count
 from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.builder import (
-    ARCHIVES,
-    Builder,
-    Draft,
-    Files,
-    Fractions,
-    OnStep,
-    is_dropped,
-    json_files,
-)
+from subgnn.lab.datasets.builder import ARCHIVES, Builder, Draft, Files, Fractions, OnStep, is_dropped, json_files
 from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from subgnn.rng import stream
 from subgnn.storage.files import parse_json

@@ -33,11 +33,7 @@ from subgnn.storage.files import atomic_write, read_json
 
 SUITE, RUNS, PAGE, PAIRS = "suite.json", "runs", "report.html", "paired.csv"
 MISSING = "—"
-PROTOCOLS = {
-    "stored": "Stored splits",
-    "folds": "Ten folds over all subgraphs",
-    "random": "Random splits by seed",
-}
+PROTOCOLS = {"stored": "Stored splits", "folds": "Ten folds over all subgraphs", "random": "Random splits by seed"}
 _BENCHMARK = "subgraphbench"
 _REPLACE = "remove the run's folder, and run the suite again"
 _BLOCK = re.compile(r"(<!-- benchmark (?P<options>.*?) -->\n).*?(<!-- end of benchmark -->)", re.S)
