@@ -5,23 +5,15 @@ a = W sum over walks of (sum over the steps of a walk of [forward state ; backwa
 Walks are packed so that no step is padding: they lie in order of falling length, and the nodes at step t of all walks
 that have one stand together (:class:`torch.nn.utils.rnn.PackedSequence`).
 
-Compiled loops between matrix products compute the LSTM on a CPU, in single precision. Two savings change no number
-beyond rounding: inputs are projected once for each distinct node, not for each step, and everything between two matrix
-products is one pass over the data (:mod:`subgnn.kernels.lstm`). Directions and blocks of walks run in threads that
-sleep while they wait. On a GPU, cuDNN computes it in single precision, in a way that a CUDA graph can capture.
-Elsewhere, :class:`torch.nn.LSTM` does.
+On a CPU, in single precision, compiled code computes a layer (:mod:`subgnn.kernels.lstm`). On a GPU, kernels of our own
+or cuDNN do, in a way that a CUDA graph can capture. Elsewhere, :class:`torch.nn.LSTM` does.
 """
 
 from __future__ import annotations
 
 import warnings
-import weakref
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,25 +22,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn.errors import warn
-from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
+from subgnn.kernels import lstm as kernels
 from subgnn.models.examples import single_precision
 from subgnn.ragged import Ragged
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Picking:
-    """Which row each step stands on (steps,), and ``by_row``, which is None if step t stands on row t.
-
-    ``by_row`` are the steps in order of their rows (steps,), and where those of each row begin (R + 1,).
-    """
-
-    rows: NDArray[np.int64]
-    by_row: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-
-    @classmethod
-    def of(cls, rows: NDArray[np.int64], count: int) -> Picking:
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-        return cls(rows, (np.argsort(rows, kind="stable"), offsets.astype(np.int64)))
 
 
 class Walks(nn.Module):
@@ -84,17 +60,15 @@ class Walks(nn.Module):
         walks = [longest_first[:size] for size in self.sizes]
         steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
         nodes, places = np.unique(_joined(steps), return_inverse=True)
-        self.picking = Picking.of(places.astype(np.int64), len(nodes))
-        by_node, first_of_node = self.picking.by_row or (np.empty(0, np.int64), np.zeros(1, np.int64))
         arrays = {
             "nodes": nodes,
-            "places": self.picking.rows,
+            "places": places,
             "owner": _joined(walks) // per_patch,
             "first": np.cumsum([0, *self.sizes])[:-1],
             "lengths": lengths,
             "order": longest_first,
-            "by_node": by_node,
-            "node_starts": first_of_node[:-1],
+            "by_node": np.argsort(places, kind="stable"),
+            "node_starts": np.cumsum([0, *np.bincount(places, minlength=len(nodes))])[:-1],
         }
         for name, array in arrays.items():
             self.register_buffer(name, torch.from_numpy(array.astype(np.int64)), persistent=False)
@@ -123,180 +97,87 @@ class PatchEncoder(nn.Module):
 
 def lstm_totals(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     """Hidden states of both directions, summed over all steps of a patch (patches, 2 d), from node vectors (T, d)."""
-    plain = table.device.type == "cuda" and table.dtype == torch.float32 and LAUNCH is not None
-    if plain and walks.sizes and kernels_run_on(table.device, lstm.hidden_size):
-        return kernel_totals(lstm, table.index_select(0, walks.nodes), walks)
-    states = lstm_states(lstm, table, walks)  # (steps, 2 d)
+    device, plain = table.device, table.dtype == torch.float32 and bool(walks.sizes)
+    if plain and device.type == "cuda" and LAUNCH is not None and kernels_run_on(device, lstm.hidden_size):
+        return kernel_totals(lstm, table.index_select(0, walks.nodes), walks, layer=KernelLayer)
+    if plain and device.type == "cpu":
+        return kernel_totals(lstm, table.index_select(0, walks.nodes), walks, layer=CompiledLayer)
+    if device.type == "cuda":
+        states = gpu_states(lstm, table, walks)  # (steps, 2 d)
+    else:
+        inputs = table.index_select(0, walks.nodes)[walks.places]
+        states = lstm(PackedSequence(inputs, torch.tensor(walks.sizes)))[0].data
     return states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
-
-
-def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
-    """Hidden states of both directions at every step (steps, 2 d), from the vectors of nodes (T, d)."""
-    if table.device.type == "cuda":
-        return gpu_states(lstm, table, walks)
-    inputs = table.index_select(0, walks.nodes)
-    if table.device.type == "cpu" and table.dtype == torch.float32:
-        return compiled_states(lstm, inputs, walks)
-    packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
-    states: Tensor = lstm(packed)[0].data
-    return states
 
 
 LAUNCH: tuple[int, int, str] | None = (16, 8, "tf32x3")
 """Walks and warps of a program, and precision, of the kernels of a GPU; None leaves the LSTM to cuDNN."""
 _PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-_Task = Callable[[int, tuple[int, int]], None]
-_MAX_SHAPES = 4  # whose workspaces are reused: the last ones
-_MAX_THREADS = 8  # more cost more to feed than they save
+_MAX_IDLE = 8  # arrays of memory that is used again
+_idle: list[NDArray[np.float32]] = []
 
 
-def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
-    """:func:`lstm_states` on a CPU; ``inputs`` are the vectors of ``walks.nodes`` (R, d)."""
-    picking = walks.picking
-    for layer in range(lstm.num_layers):
-        projected, states = [], []
-        for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
-            w, u, w_bias, u_bias = (getattr(lstm, name + suffix) for name in _PARAMETERS)
-            projected.append(torch.addmm(w_bias + u_bias, inputs, w.T))
-            states.append(u)
-        inputs = _Layer.apply(*projected, *states, picking, walks.sizes)  # type: ignore[no-untyped-call]
-        if layer + 1 < lstm.num_layers:
-            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
-            picking = Picking(np.arange(len(inputs)))
-    return inputs
+def _reserve(numbers: int) -> NDArray[np.float32]:
+    """Memory that an earlier step has released, if it is enough: fresh memory costs more than the arithmetic."""
+    found = _idle.pop() if _idle else np.empty(0, np.float32)
+    return found[:numbers] if len(found) >= numbers else np.empty(numbers, np.float32)
 
 
-class _Workspace:
-    """The arrays of one pass forwards and backwards, of both directions.
-
-    Fresh memory costs more than the arithmetic on it, so arrays are reused: :meth:`reserve` takes unused ones, which
-    are free again after the pass and its gradient. The gradient takes the place of the gates.
-
-    Shapes:
-        h, c, tanh_c: (2, steps, d). gates: (2, steps, 4 d). recurrent: (2, walks, 4 d). grad_h, grad_c: (2, walks, d)
-        of one step.
-    """
-
-    _idle: ClassVar[dict[tuple[int, int, int], list[dict[str, Tensor]]]] = {}
-
-    def __init__(self, arrays: dict[str, Tensor]) -> None:
-        self.h, self.c, self.tanh_c, self.gates = (arrays[name] for name in ("h", "c", "tanh_c", "gates"))
-        self.recurrent, self.grad_h, self.grad_c = (arrays[name] for name in ("recurrent", "grad_h", "grad_c"))
-
-    @classmethod
-    def reserve(cls, steps: int, walks: int, d: int) -> _Workspace:
-        idle = cls._idle.setdefault((steps, walks, d), [])
-        while len(cls._idle) > _MAX_SHAPES:
-            del cls._idle[next(iter(cls._idle))]
-        try:
-            arrays = idle.pop()
-        except IndexError:
-            arrays = {name: torch.empty(2, steps, d) for name in ("h", "c", "tanh_c")}
-            arrays |= {name: torch.empty(2, walks, d) for name in ("grad_h", "grad_c")}
-            arrays |= {"gates": torch.empty(2, steps, 4 * d), "recurrent": torch.empty(2, walks, 4 * d)}
-        reserved = cls(arrays)
-        weakref.finalize(reserved, idle.append, arrays).atexit = False
-        return reserved
-
-
-class _Layer(torch.autograd.Function):
-    """All steps of both directions of one layer."""
+class CompiledLayer(torch.autograd.Function):
+    """As :class:`KernelLayer`, on a CPU."""
 
     @staticmethod
     def forward(
-        ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
+        ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *parameters: Tensor
     ) -> Tensor:
-        of = _Workspace.reserve(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
-        # Ranges of walks: with both directions, one for each thread.
-        blocks = _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MAX_THREADS) // 2))
-
-        def run(reverse: int, block: tuple[int, int]) -> None:
-            projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
-            h, w_t, room = of.h[reverse], w_state.T, of.recurrent[reverse, slice(*block)]
-            p, gates, c, tanh_c, states = (
-                array.numpy() for array in (projected.detach(), of.gates[reverse], of.c[reverse], of.tanh_c[reverse], h)
-            )
-            for now, before in _order(lengths, block, bool(reverse)):
-                recurrent = torch.mm(h[before], w_t, out=room[: before.stop - before.start]).numpy()
-                step_forward(p, picking.rows[now], recurrent, c[before], gates[now], c[now], tanh_c[now], states[now])
-
-        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
-        ctx.save_for_backward(w_ahead, w_back)
-        ctx.layout, ctx.spent = (of, picking, lengths, blocks, len(ahead)), False
-        return torch.cat([of.h[0], of.h[1]], dim=1)
+        (first, last), d, size = ends, parameters[2].shape[1], walks.sizes[0]
+        places = walks.places.numpy() if first else np.arange(len(inputs))
+        steps = kernels.Steps(walks.first.numpy(), np.array(walks.sizes), places)
+        w, u = (torch.stack(pair).view(2, 4, d, -1) for pair in (parameters[:2], parameters[2:4]))
+        biases = (torch.stack(parameters[4:6]) + torch.stack(parameters[6:])).view(2, 4, d, 1)
+        slopes = torch.tensor([1.0, 1.0, 2.0, 1.0]).view(4, 1, 1)
+        transposed = (kernels.panels((m * slopes).mT.numpy()) for m in (torch.cat([w, biases], dim=3), u))
+        width = kernels.padded(d)
+        one = 2 * len(places) * width
+        parts = (4 * one if keep else 0, one if keep else 0, one if keep or not last else 0)
+        memory = _reserve(sum(parts)) if keep else np.empty(sum(parts), np.float32)
+        gates, cells, states = np.split(memory, np.cumsum(parts)[:2])
+        kept = kernels.Kept(gates.reshape(2, 4, -1), cells.reshape(2, -1), states.reshape(2, -1))
+        totals = np.zeros((2, size * width), np.float32)
+        x = inputs.numpy()
+        kernels.forward(kernels.PIECES, x, steps, *transposed, d, kept, totals)
+        ctx.layout = walks, ends, x, steps, w.numpy(), u.numpy(), kept, memory
+        found = torch.from_numpy(totals if last else kept.states).view(2, -1, width)[..., :d]
+        found = torch.cat([found[0], found[1]], dim=1)
+        if not last:
+            return found
+        by_walk = found.new_zeros(len(walks.lengths), 2 * d).index_copy_(0, walks.order[:size], found)
+        return by_walk.view(-1, walks.per_patch, 2 * d).sum(dim=1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        w_ahead, w_back = ctx.saved_tensors
-        of, picking, lengths, blocks, count = ctx.layout
-        if ctx.spent:
-            raise RuntimeError("the gradient of the compiled LSTM is computed once: it takes the place of the gates")
-        ctx.spent = True
-        d = w_ahead.shape[1]
-        grad_w = {(reverse, block): torch.zeros_like(w_ahead) for reverse in (0, 1) for block in blocks}
-
-        def run(reverse: int, block: tuple[int, int]) -> None:
-            w_state = w_back if reverse else w_ahead
-            h, of_gates, room = of.h[reverse], of.gates[reverse], of.grad_h[reverse, slice(*block)]
-            gates, c, tanh_c, of_c = (
-                array.numpy() for array in (of_gates, of.c[reverse], of.tanh_c[reverse], of.grad_c[reverse])
-            )
-            of_c = of_c[slice(*block)]
-            of_h = grads[0][:, reverse * d : reverse * d + d].contiguous().numpy()
-            after = of_h[:0]
-            for now, before in reversed(_order(lengths, block, bool(reverse))):
-                step_backward(of_h[now], after, gates[now], c[before], tanh_c[now], of_c[: now.stop - now.start])
-                m = before.stop - before.start
-                continued = of_gates[now.start : now.start + m]
-                grad_w[reverse, block].addmm_(continued.T, h[before])
-                after = torch.mm(continued, w_state, out=room[:m]).numpy()
-
-        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
-        of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
-        if picking.by_row is None:
-            # No copy: the projection of this layer's inputs reads them before the workspace is free again.
-            return (*of.gates, *of_w, None, None)
-        order, offsets = picking.by_row
-        grad_projected = [grads[0].new_empty(count, 4 * d) for _ in range(2)]
-
-        def gather(reverse: int, block: tuple[int, int]) -> None:
-            values, out = of.gates[reverse].numpy(), grad_projected[reverse].numpy()
-            sum_rows(values, order, offsets, *block, out)
-
-        _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
-        return (*grad_projected, *of_w, None, None)
-
-
-def _even(items: int, parts: int) -> list[tuple[int, int]]:
-    return list(pairwise(items * i // parts for i in range(parts + 1)))
-
-
-def _order(lengths: list[int], block: tuple[int, int], reverse: bool) -> list[tuple[slice, slice]]:
-    """For each step in the order of computation, the rows of the block's walks, and of the states they continue."""
-    starts = np.cumsum([0, *lengths]).tolist()
-    rows = [(s + min(block[0], n), s + min(block[1], n)) for s, n in zip(starts, lengths, strict=False)]
-    found, before = [], (0, 0)
-    for begin, end in reversed(rows) if reverse else rows:
-        continued = min(end - begin, before[1] - before[0])
-        found.append((slice(begin, end), slice(before[0], before[0] + continued)))
-        before = (begin, end)
-    return found
-
-
-@torch.no_grad()
-def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
-    if torch.get_num_threads() == 1:
-        for run, reverse, block in tasks:
-            run(reverse, block)
-        return
-    for done in [_pool().submit(torch.no_grad()(run), reverse, block) for run, reverse, block in tasks]:
-        done.result()
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    """Threads whose own matrix products use one thread each."""
-    return ThreadPoolExecutor(_MAX_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
+        if ctx.layout is None:
+            raise RuntimeError("the gradient of the compiled LSTM is computed once: its memory is used again")
+        walks, (first, last), x, steps, w, u, kept, memory = ctx.layout
+        ctx.layout = None
+        d, k = w.shape[2:]
+        width, of_each = kernels.padded(d), grads[0]
+        if last:
+            of_each = of_each.index_select(0, walks.order[: walks.sizes[0]] // walks.per_patch)
+        of_states = nn.functional.pad(of_each.view(-1, 2, d).transpose(0, 1), (0, width - d)).contiguous()
+        of_inputs = np.empty((len(steps.rows), k), np.float32)
+        shapes = (width * kernels.padded(k), width * width, width)
+        parts = [np.zeros((kernels.PIECES, 2, 4, numbers), np.float32) for numbers in shapes]
+        turned = kernels.panels(w), kernels.panels(u)
+        kernels.backward(kernels.PIECES, x, steps, *turned, d, kept, of_states.view(2, -1).numpy(), of_inputs, *parts)
+        _idle.append(memory)
+        del _idle[:-_MAX_IDLE]
+        of_w, of_u, of_b = (torch.from_numpy(part.sum(axis=0)).view(2, 4, width, -1)[:, :, :d] for part in parts)
+        of_w, of_u, of_b = of_w[..., :k].reshape(2, -1, k), of_u[..., :d].reshape(2, -1, d), of_b.reshape(2, -1)
+        of_x = torch.from_numpy(of_inputs)
+        of_x = _sum_by_node(of_x, walks) if first else of_x
+        # Two copies: gradients are changed in place.
+        return of_x, None, None, None, *of_w, *of_u, *of_b, *of_b.clone()
 
 
 @lru_cache
@@ -314,7 +195,9 @@ def kernels_run_on(device: torch.device, d: int) -> bool:
     try:
         lstm, walks = nn.LSTM(d, d, bidirectional=True), Walks(Ragged.from_rows([np.zeros(1, np.int64)]), 1)
         with torch.enable_grad():
-            totals = kernel_totals(lstm.to(device), torch.zeros(1, d, device=device), walks.to(device))
+            totals = kernel_totals(
+                lstm.to(device), torch.zeros(1, d, device=device), walks.to(device), layer=KernelLayer
+            )
         totals.sum().backward()  # type: ignore[no-untyped-call]
     except Exception as error:  # of the compiler, the driver or Triton, each with classes of its own
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -323,19 +206,19 @@ def kernels_run_on(device: torch.device, d: int) -> bool:
     return True
 
 
-def kernel_totals(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
-    """:func:`lstm_totals` by the kernels of a GPU; ``inputs`` are the vectors of ``walks.nodes`` (R, d)."""
-    for layer in range(lstm.num_layers):
-        parameters = [getattr(lstm, f"{name}_l{layer}{end}") for name in _PARAMETERS for end in ("", "_reverse")]
-        ends = (layer == 0, layer + 1 == lstm.num_layers)
-        inputs = _KernelLayer.apply(inputs, walks, ends, torch.is_grad_enabled(), *parameters)  # type: ignore[no-untyped-call]
-        if layer + 1 < lstm.num_layers:
+def kernel_totals(lstm: nn.LSTM, inputs: Tensor, walks: Walks, *, layer: Any) -> Tensor:
+    """:func:`lstm_totals` by a function for each layer; ``inputs`` are the vectors of ``walks.nodes`` (R, d)."""
+    for number in range(lstm.num_layers):
+        parameters = [getattr(lstm, f"{name}_l{number}{end}") for name in _PARAMETERS for end in ("", "_reverse")]
+        ends = (number == 0, number + 1 == lstm.num_layers)
+        inputs = layer.apply(inputs, walks, ends, torch.is_grad_enabled(), *parameters)
+        if number + 1 < lstm.num_layers:
             inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
     return inputs
 
 
-class _KernelLayer(torch.autograd.Function):
-    """All steps of both directions of one layer, from its inputs and the parameters of :class:`torch.nn.LSTM`.
+class KernelLayer(torch.autograd.Function):
+    """All steps of both directions of one layer on a GPU, from its inputs and the parameters of :class:`torch.nn.LSTM`.
 
     Args:
         inputs: of the first layer, the vectors of distinct nodes; of others, the states of the layer before.
@@ -383,7 +266,7 @@ def _sum_by_node(values: Tensor, walks: Walks) -> Tensor:
 
 
 def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
-    """:func:`lstm_states` on a GPU.
+    """Hidden states of both directions at every step (steps, 2 d), by cuDNN.
 
     Layers are computed one by one, with torch's dropout between them: that of cuDNN cannot be captured. Gradients are
     of single precision if :func:`single_precision` holds while they are computed.
