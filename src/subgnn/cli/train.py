@@ -36,7 +36,7 @@ def train_run(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Find the best model for labelled subgraphs by cross-validation, or train the recipe that you name.
+    """Find the best model for labelled subgraphs by cross-validation, or train a named recipe.
 
     Data is a dataset, or tables: the edges, then the labelled subgraphs. Models are compared on the labelled subgraphs
     outside test, which is scored once, at the end; a named recipe is selected on the validation split. Press Ctrl-C to
@@ -129,7 +129,7 @@ def update_trained_run(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Fit a run's chosen models again on a graph that has grown, with its labels and new ones, without a new search.
+    """Fit the chosen models of a run again on a graph that has grown, with old and new labels.
 
     Example:
     $ subgnn update run --graph edges.csv --out run2
