@@ -14,8 +14,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.storage.files import read_json, write_json
 
 RESULTS = "run.json"
-Scores = dict[str, AnyNumber]
-"""Metrics by name; NaN where one is undefined."""
+Scores = dict[str, AnyNumber]  # metrics by name; NaN where one is undefined
 Interval = tuple[AnyNumber, AnyNumber]
 _AGAIN = "remove it, and finish the run with subgnn train --resume"
 

@@ -16,16 +16,6 @@ unlabelled    none                   none                           none
 *Outputs* are what a model gives and what the loss takes. *Scores* are probabilities, or values in the unit of the
 label, (n, outputs). *Predictions* are what is decided, of the shape of targets.
 
-- ``loss``: outputs and targets (tensors) to a number.
-- ``probabilities`` (tensors) and ``scores`` (arrays of 64 bits): outputs to scores.
-- ``outputs``: scores to outputs, the inverse; ``calibrated`` scales and shifts these.
-- ``decide`` (arrays): scores and thresholds to predictions; ``predictions`` (tensors): the same from outputs.
-- ``metrics``: outputs and targets (tensors) to numbers by name; ``headline`` is the one of first interest, and
-  ``selection_metric`` the one by which models are selected.
-- ``score_terms``, ``log_loss``, ``confidences``: of predictions or scores that are arrays.
-- ``constant``: the best prediction that ignores the subgraph.
-- ``indicators``, ``counts``, ``names``, ``columns``: targets as columns of 0 and 1, as counts, in words; column names.
-
 Of ``one_class``, ``several`` and ``real``, one is true for labelled subgraphs: models that fit classes, labels and
 values in different ways ask these.
 """
@@ -57,8 +47,7 @@ NaN for the other, which is predicted where the first is not; without an array, 
 Scores = NDArray[np.float64]
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
 _CERTAIN = 1e-6  # a smaller 1 - p has a power whose slope has no bound
-RARE = 0.1
-"""The share of the subgraphs below which a class is rare, so that models are compared by how they rank it."""
+RARE = 0.1  # the share of the subgraphs below which a class is rare, so that models are compared by how they rank it
 
 
 class Standard(Protocol):
@@ -194,7 +183,6 @@ class Task:
         return found | {name: ranking_metric(name, scores, truth) for name in ranked}
 
     def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
-        """The metrics of predictions."""
         raise self._no("metrics")
 
     def selection_metric(self, select_by: str = "auto") -> str:

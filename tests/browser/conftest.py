@@ -9,16 +9,8 @@ from pathlib import Path
 
 import pytest
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = ["--headless", "--no-sandbox", "--no-first-run"]
+FLAGS += [f"--disable-{one}" for one in ("gpu", "quic", "background-networking", "component-update", "sync")]
 
 
 # Not of the session: while Playwright is there, its event loop runs in this thread, and tests elsewhere run their own.

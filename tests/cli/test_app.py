@@ -109,11 +109,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (
-            RuntimeError("two\nlines"),
-            1,
-            "subgnn failed: RuntimeError: two lines; this is a bug in subgnn: run again with --debug and report it",
-        ),
+        (RuntimeError("two\nlines"), 1, "subgnn failed: RuntimeError: two lines; this is a bug in subgnn: run again "),
         (MemoryError(), 2, "subgnn: out of memory (no details); lower the sizes in the recipe"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: x"), 2, "subgnn: out of memory (DefaultCPUAlloc"),
         (PermissionError(13, "Permission denied", "/x"), 2, "/x: Permission denied; check the path"),

@@ -56,10 +56,8 @@ def test_a_suite_of_ones_own(suite):
     assert "micro-F1, stored" in called.out
     assert "incomplete: broken on my-data, seed 0: nowhere.npy: " in called.out
     assert f"the page: {folder / 'suite' / 'report.html'}" in called.out
-    assert called.err.startswith(
-        "benchmark run: 1 of 2 runs failed; the first: broken on my-data, seed 0: nowhere.npy: "
-    )
-    assert called.err.count("\n") == 1
+    first = "broken on my-data, seed 0: nowhere.npy: "
+    assert called.error.startswith(f"benchmark run: 1 of 2 runs failed; the first: {first}")
 
 
 def test_a_suite_as_json_and_its_report(suite):

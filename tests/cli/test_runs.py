@@ -79,9 +79,8 @@ def test_draw_and_explain_write_the_pictures_of_run_and_graph(folder, tmp_path):
     done = call("draw", folder / "run", "--subgraphs", new, "--out", tmp_path / "a.svg", "--neighbors", 5)
     assert done.out.splitlines()[-1] == f"{tmp_path / 'a-1.svg'}: a picture, and 1 more"
     assert (tmp_path / "a-2.svg").read_text() == run.draw(["#5", "#4"], neighbors=5).svg + "\n"
-    assert (
-        "a-1.svg: exists already" in call("draw", folder / "run", "--subgraphs", new, "--out", tmp_path / "a.svg").err
-    )
+    again = call("draw", folder / "run", "--subgraphs", new, "--out", tmp_path / "a.svg")
+    assert "a-1.svg: exists already" in again.error
 
     assert call("draw", folder / "data", "--subgraphs", one, "--out", tmp_path / "b.png", "--json").json["pictures"]
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
@@ -116,14 +115,8 @@ def test_report(folder, tmp_path):
     ("command", "message"),
     [
         ("explain RUN --subgraphs WRONG --out OUT.json", "wrong.tsv:2: "),
-        (
-            "explain RUN --subgraphs NEW --out OUT.txt",
-            "kind of file '.txt'; accepted: .json, .csv, .tsv, .parquet, .js",
-        ),
-        (
-            "explain RUN --subgraphs NEW --out OUT.json --memory 3KB",
-            "--memory: 0 MB is too little; accepted: a number with MB, GB or",
-        ),
+        ("explain RUN --subgraphs NEW --out OUT.txt", "kind of file '.txt'; accepted: .json, .csv, .tsv, .parquet, "),
+        ("explain RUN --subgraphs NEW --out OUT.json --memory 3KB", "--memory: 0 MB is too little; accepted: a number"),
         ("export NONE --out OUT", "no finished run"),
         ("report NONE", "no finished run"),
         ("evaluate NONE", "no finished run"),

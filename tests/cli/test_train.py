@@ -13,13 +13,8 @@ from tests.cli.command import call
 from tests.training.examples import dataset
 
 KEYS = {"run", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds", "peak_memory_mb"}
-AUTO = (
-    'auto.only=["bag", "topology"]',
-    "auto.folds=2",
-    "auto.repeats=1",
-    "bag.inverse_penalty=10",
-    "bag.normalize=rows",
-)
+AUTO = ('auto.only=["bag", "topology"]', "auto.folds=2", "auto.repeats=1")
+AUTO += ("bag.inverse_penalty=10", "bag.normalize=rows")
 AUTO_OPTIONS = [word for setting in AUTO for word in ("--set", setting)]
 
 

@@ -15,14 +15,8 @@ SPACE = """
 training.lr = {low = 1e-3, high = 1e-1, log = true}
 model.head = {low = 4, high = 16, step = 4}
 """
-SMALL = (
-    "prepare.patch_length=5",
-    "prepare.walks=2",
-    "prepare.walk_length=4",
-    "embeddings.dim=8",
-    "training.batch_size=8",
-    "training.epochs=1",
-)
+SMALL = ("prepare.patch_length=5", "prepare.walks=2", "prepare.walk_length=4")
+SMALL += ("embeddings.dim=8", "training.batch_size=8", "training.epochs=1")
 
 
 @pytest.fixture(scope="module")

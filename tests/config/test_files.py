@@ -13,28 +13,16 @@ from subgnn.models.recipes import find_recipe, parse_recipe, portfolio
 from subgnn.models.registry import MODELS
 
 PROBABILITIES = {
-    "prepare.beta",
-    "model.dropout",
-    "model.lstm_dropout",
-    "pretrain.dropout",
-    "pretrain.fraction",
-    "training.plateau_factor",
-    "message_passing.ratio",
-    "s2n.edge_dropout",
-    "bag.absent",
-    "diffusion.absent",
+    *("prepare.beta", "model.dropout", "model.lstm_dropout", "pretrain.dropout", "pretrain.fraction"),
+    *("training.plateau_factor", "message_passing.ratio", "s2n.edge_dropout", "bag.absent", "diffusion.absent"),
 }
 FROM_ONE = {
     *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length")),
     *(f"pretrain.{name}" for name in ("hidden", "batch_size", "epochs", "steps", "walk_length")),
     *(f"diffusion.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("walks", "walk_length")),
-    "embeddings.dim",
-    "training.repeats",
-    "training.batch_size",
-    "training.epochs",
-    "training.members",
-    "model.lstm_layers",
+    *(f"training.{name}" for name in ("repeats", "batch_size", "epochs", "members")),
+    *("embeddings.dim", "model.lstm_layers"),
 }
 
 

@@ -119,15 +119,10 @@ def test_an_aim_that_cannot_be_reached_is_not_applied():
     assert Decision.from_json(json.loads(json.dumps(decision.to_json())), ("no", "yes"), "binary") == decision
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"labels": []},
-        {"aim": "x"},
-        {"labels": [{"label": "x", "threshold": 0.5, "reached": True, "chosen": {}}]},
-        {"aim": 3},
-    ],
-)
+ODD = {"label": "x", "threshold": 0.5, "reached": True, "chosen": {}}
+
+
+@pytest.mark.parametrize("change", [{"labels": []}, {"aim": "x"}, {"labels": [ODD]}, {"aim": 3}])
 def test_decisions_that_do_not_fit_are_refused(change):
     chosen = {"alerts": 1.0, "hits": 1.0, "positives": 1.0, "subgraphs": 1}
     content = {"aim": "f1", "chosen_on": "validation"}

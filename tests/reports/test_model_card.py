@@ -9,16 +9,8 @@ from subgnn.result import DataFacts, read_result
 from tests.cli.command import call
 from tests.results import result
 
-FACTS = DataFacts(
-    nodes=1234,
-    edges=5,
-    splits={"train": 3, "test": 1},
-    classes=2,
-    graph_hash="ab",
-    subgraphs_hash="cd",
-    source="a <b>\nlab",
-    licence="CC BY 4.0",
-)
+SIZES = {"nodes": 1234, "edges": 5, "splits": {"train": 3, "test": 1}, "classes": 2}
+FACTS = DataFacts(**SIZES, graph_hash="ab", subgraphs_hash="cd", source="a <b>\nlab", licence="CC BY 4.0")
 
 
 def test_a_card_says_what_the_result_holds():

@@ -15,17 +15,19 @@ from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_s
 from subgnn import Dataset, SubgraphSet
 from subgnn.api.train_recipe import train
 from subgnn.data.graph import Graph
+from subgnn.data.layout import lay_out
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
 from subgnn.reports.evaluation import evaluate_run
+from subgnn.reports.predictions import drawing_values
 from subgnn.reports.scores import class_charts
 from subgnn.result import RESULTS, read_result
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.training.examples import dataset, recipe
 
-from .reading import Element, read
+from .reading import Element, drawn, read
 
 TASKS = ["multi-class", "binary", "multi-label", "regression"]
 SECTIONS = ["run", "curves", "predictions", "map", "table", "subgraphs", "calibration", "reproduce"]
@@ -172,9 +174,9 @@ def test_names_from_data_stay_text(tmp_path, task):
     page = read(text)
     assert page.one("script").text == SCRIPT
     assert page.one("h1").text == f"{NASTY} on {NASTY}\ufffd, seed 0"
-    drawn = page.one("section", id="subgraphs")
-    assert any(t.text.startswith(NASTY) for t in drawn.all("title"))
-    assert all(NASTY in figure.one("strong").text for figure in drawn.all("figure"))
+    examples = page.one("section", id="subgraphs")
+    assert any(t.text.startswith(NASTY) for t in examples.all("title"))
+    assert all(NASTY in figure.one("strong").text for figure in examples.all("figure"))
 
 
 def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypatch):
@@ -221,3 +223,13 @@ def test_another_dataset_is_refused(made):
 def test_a_run_that_names_no_dataset_asks_for_one(made):
     with pytest.raises(DataError, match="say where it is with data"):
         write_report(made("binary")[0])
+
+
+def test_a_large_dense_subgraph_is_thinned_out_and_says_so():
+    tails, heads = np.triu_indices(400, 1)
+    graph = Graph.from_edges(tails, heads)
+    values = drawing_values(graph, lay_out(graph, np.arange(300)), "large")
+    made = drawn("subgraph.html", "drawing", values)
+    assert len(made) < 40_000
+    assert "300 nodes, 1 component, 100 border nodes; 200 of the nodes are drawn; 60 of the border" in made
+    assert len(read(made).all("circle")) == 260

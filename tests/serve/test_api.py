@@ -21,12 +21,6 @@ ROWS = Ragged.from_rows([SOME_IDS, [5]])
 ASKED = {"subgraphs": [SOME, ["gene5"]]}
 
 
-@pytest.fixture(scope="module")
-def asking():
-    with client() as found:
-        yield found
-
-
 def training_nodes(run):
     return run.subgraphs.nodes.take(run.subgraphs.indices("train"))
 
@@ -48,17 +42,8 @@ def test_health_cards_and_metrics(asking):
     assert metrics.headers["content-type"].startswith("text/plain")
     assert 'subgnn_requests_total{method="GET",route="/health",status="200"} 1.0' in metrics.text
     families = {family.name for family in text_string_to_metric_families(metrics.text)}
-    documented = {
-        "requests",
-        "request_seconds",
-        "waited_seconds",
-        "inside",
-        "refused",
-        "subgraphs",
-        "run_info",
-        "drift_p_value",
-    }
-    assert {name for name in families if name.startswith("subgnn_")} == {f"subgnn_{name}" for name in documented}
+    documented = "requests request_seconds waited_seconds inside refused subgraphs run_info drift_p_value"
+    assert {name for name in families if name.startswith("subgnn_")} == {f"subgnn_{one}" for one in documented.split()}
     assert {"process_resident_memory_bytes", "process_start_time_seconds"} <= families
 
 
@@ -162,12 +147,8 @@ def test_unknown_nodes_are_named(asking, question, nodes, message, named):
 def test_unknown_nodes_are_dropped_and_listed_where_that_is_asked_for(limits):
     body = {"subgraphs": [[*SOME, "NOBODY", "#99"], ["gene5"]], "unknown": "drop"}
     with client(limits=limits) as asking:
-        for question, key in (
-            ("predict", "predictions"),
-            ("embed", "vectors"),
-            ("explain", "explanations"),
-            ("complete", "completions"),
-        ):
+        keys = {"predict": "predictions", "embed": "vectors", "explain": "explanations", "complete": "completions"}
+        for question, key in keys.items():
             answer, plain = (post(asking, question, given).json() for given in (body, ASKED))
             assert answer["dropped"] == [["NOBODY", "#99"], []]
             assert plain["dropped"] == [[], []]
@@ -218,10 +199,8 @@ def test_a_hundred_thousand_unknown_keys_have_a_short_answer(asking):
     body = {f"k{i}": 0 for i in range(80_000)}
     answer = post(asking, "predict", {**body, "subgraphs": [[0]]})
     assert answer.status_code == 422
-    assert (
-        answer.json()["error"]
-        == "body: unknown key 'k0'; accepted: subgraphs, unknown, coverage, coverage_by_class, min_known"
-    )
+    accepted = "subgraphs, unknown, coverage, coverage_by_class, min_known"
+    assert answer.json()["error"] == f"body: unknown key 'k0'; accepted: {accepted}"
 
 
 def test_limits_are_kept():
@@ -253,18 +232,9 @@ def test_work_out_of_time_is_503():
 
 
 PATHS = [
-    "/api/runs/nobody/predict",
-    "/api/runs/../../etc/passwd",
-    "/api/runs/%2e%2e%2f%2e%2e",
-    "/static/../app.py",
-    "/static/..%2fapp.py",
-    "/static//etc/passwd",
-    "/static/",
-    "/static/main.js%00.html",
-    "/static/" + "x" * 4000,
-    "/docs",
-    "/nothing",
-    "/health/",
+    *("/api/runs/nobody/predict", "/api/runs/../../etc/passwd", "/api/runs/%2e%2e%2f%2e%2e"),
+    *("/static/../app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/", "/static/main.js%00.html"),
+    *("/static/" + "x" * 4000, "/docs", "/nothing", "/health/"),
 ]
 
 
@@ -298,11 +268,8 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(asking):
 def test_files_of_the_page_are_served_and_not_again(asking):
     page = asking.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
-    for path, kind in (
-        ("main.js", "text/javascript"),
-        ("style.css", "text/css"),
-        ("vendor/cytoscape.esm.min.mjs", "text/javascript"),
-    ):
+    kinds = {"main.js": "text/javascript", "style.css": "text/css", "vendor/cytoscape.esm.min.mjs": "text/javascript"}
+    for path, kind in kinds.items():
         answer = asking.get(f"/static/{path}")
         assert answer.headers["content-type"].startswith(kind)
         assert asking.get(f"/static/{path}", headers={"if-none-match": answer.headers["etag"]}).status_code == 304

@@ -17,16 +17,10 @@ from subgnn.data import formats
 from subgnn.data.formats import members
 from subgnn.serve import routes, tables
 from subgnn.serve.tables import MAX_PART_HEADER
-from tests.serve.examples import SOME, client
+from tests.serve.examples import SOME
 
 TABLE = "/api/runs/small/table"
 FORM = {"content-type": "multipart/form-data; boundary=x"}
-
-
-@pytest.fixture(scope="module")
-def asking():
-    with client() as found:
-        yield found
 
 
 def form(header: str, content: str = "GENE0-GENE1\n") -> str:

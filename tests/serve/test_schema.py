@@ -26,12 +26,8 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 QUESTIONS = ("resolve", "predict", "table", "embed", "explain", "complete", "draw", "search")
 OPERATIONS = [
-    ("/health", "GET"),
-    ("/metrics", "GET"),
+    *((path, "GET") for path in ("/health", "/metrics", "/api/runs", "/api/runs/{run}", "/api/runs/{run}/nodes")),
     ("/api/graph", "POST"),
-    ("/api/runs", "GET"),
-    ("/api/runs/{run}", "GET"),
-    ("/api/runs/{run}/nodes", "GET"),
     *((f"/api/runs/{{run}}/{question}", "POST") for question in QUESTIONS),
 ]
 

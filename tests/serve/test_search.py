@@ -20,19 +20,8 @@ def search(asking, **body):
 @pytest.mark.parametrize("distance", ["centred", "cosine", "euclidean"])
 def test_the_server_answers_as_the_command_does(tmp_path, distance):
     (tmp_path / "new.tsv").write_text("GENE0-GENE1-GENE2-#9-HLA-A\nGENE5\n")
-    options = (
-        "--subgraphs",
-        tmp_path / "new.tsv",
-        "--top",
-        4,
-        "--by",
-        "class",
-        "--distance",
-        distance,
-        "--include-test",
-        "--json",
-    )
-    done = call("search", run_folder(), *options)
+    options = ("--top", 4, "--by", "class", "--distance", distance, "--include-test", "--json")
+    done = call("search", run_folder(), "--subgraphs", tmp_path / "new.tsv", *options)
     with client() as asking:
         found = search(asking, top=4, by="class", distance=distance, include_test=True)
     assert (found["run"], found["distance"], found["dropped"]) == ("small", distance, [[], []])

@@ -26,19 +26,9 @@ def test_elsewhere_than_loopback_a_token_is_needed(host):
     assert AccessRules(host, TOKEN).token == TOKEN
 
 
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("localhost", True),
-        ("10.0.0.1", False),
-        ("localhost.evil.example", False),
-    ],
-)
-def test_loopback(host, expected):
-    assert is_loopback(host) is expected
+def test_loopback():
+    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
+    assert not any(map(is_loopback, ("10.0.0.1", "localhost.evil.example")))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8000", "localhost:1", "LOCALHOST", "[::1]:8000", "[::1]"])

@@ -130,7 +130,6 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return None if labels is None else [list(one) if isinstance(one, tuple) else one for one in labels]
 
     def _truth(self, X: Subgraphs, y: Any) -> Any:
-        """Given labels, or those that the subgraphs have."""
         labels = self._own_labels(X, self.run_.graph) if y is None else y
         if labels is None:
             raise DataError("the subgraphs have no labels", where="score", hint="give them labels, or pass y")
@@ -244,7 +243,6 @@ def _labels_of(subgraphs: SubgraphSet) -> Any:
 
 
 def _is_lists(y: Any) -> bool:
-    """Whether there is a list of labels for each subgraph."""
     return isinstance(y, list) and all(isinstance(labels, (list, tuple, set, frozenset)) for labels in y)
 
 

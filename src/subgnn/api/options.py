@@ -89,8 +89,8 @@ _GUESSED = "by default guessed from likely titles"
 _LABELLED: tuple[TaskName, ...] = ("multi-class", "binary", "multi-label", "regression")
 
 
-def _option(text: str, metavar: str | None = None) -> Any:
-    return Option(metavar=metavar, help=text, rich_help_panel="Tables")
+def _option(text: str, metavar: str | None = None, *names: str) -> Any:
+    return Option(*names, metavar=metavar, help=text, rich_help_panel="Tables")
 
 
 def _column(text: str) -> Any:
@@ -122,9 +122,7 @@ class TableOptions:
     ] = None
     edge_type: Annotated[str | None, _column(f"Table of edges: the type of an edge, any text; {_GUESSED}.")] = None
     edge_time: Annotated[str | None, _column(f"Table of edges: the time, numbers or ISO dates; {_GUESSED}.")] = None
-    directed: Annotated[
-        bool, Option("--directed", help="Table of edges: keep the direction of edges.", rich_help_panel="Tables")
-    ] = False
+    directed: Annotated[bool, _option("Table of edges: keep the direction of edges.", None, "--directed")] = False
     subgraph_column: SubgraphColumn = None
     node_column: NodeColumn = None
     label_column: Annotated[str | None, _column(f"Table of subgraphs or of labels: the label; {_GUESSED}.")] = None
@@ -135,9 +133,7 @@ class TableOptions:
         Literal["drop", "predict"],
         _option("Subgraphs without a label: leave them out, or predict them after training, to RUN/unlabelled.tsv."),
     ] = "drop"
-    keep_na: Annotated[
-        bool, Option("--keep-na", help="Labels such as NA and None are classes.", rich_help_panel="Tables")
-    ] = False
+    keep_na: Annotated[bool, _option("Labels such as NA and None are classes.", None, "--keep-na")] = False
     split_column: Annotated[str | None, _column(f"Table of subgraphs: train, val or test; {_GUESSED}.")] = None
     time_column: Annotated[str | None, _column(f"Table of subgraphs: the time, as for edges; {_GUESSED}.")] = None
     nodes: Annotated[Path | None, _option("A table of node attributes, which become features.", "TABLE")] = None

@@ -105,13 +105,8 @@ def progress_bar(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
+    what, state = (TextColumn(text) for text in ("{task.description}", "{task.fields[state]}"))
+    columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), state)
     console = Console(stderr=True)
     possible = find_spec("ipywidgets") is not None if console.is_jupyter else sys.stderr.isatty()
     with Progress(*columns, console=console, disable=not (possible if shown is None else shown)) as bar:

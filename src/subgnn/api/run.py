@@ -299,7 +299,6 @@ class Run:
 
 
 def _opened_again(content: bytes) -> Run:
-    """A run from the bytes of an exported file."""
     with temporary_folder("subgnn-export") as folder:
         path = folder / "run.safetensors"
         path.write_bytes(content)
@@ -373,7 +372,6 @@ def load(path: str | Path, data: Dataset | str | Path | None = None, *, graph: A
 
 
 def _as_given(graph: Any) -> Path | Graph:
-    """A graph, or the path of one."""
     if isinstance(graph, (str, Path)):
         return Path(graph)
     return graph.graph if isinstance(graph, Dataset) else as_graph(graph)

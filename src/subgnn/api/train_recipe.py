@@ -139,7 +139,6 @@ def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:
 
 
 def _graph_until(graph: Graph, until: float) -> Graph:
-    """The graph without edges later than a given time."""
     times = graph.times
     if times is None:
         raise UserError("the edges have no times", where="--edges-until", hint="leave it out")

@@ -28,10 +28,9 @@ from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
-from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
+from subgnn.cli.prepare import prepare_dataset, pretrain_nodes, tune_recipe
 from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs, verify_records
 from subgnn.cli.train import train_run, update_trained_run
-from subgnn.cli.tune import tune_recipe
 from subgnn.config.plugins import allow_plugin, is_plugin
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.interrupts import exit_code
@@ -184,7 +183,6 @@ def _allow_plugins(words: list[str]) -> list[str]:
 
 
 def _report(error: Exception) -> int:
-    """Print the message of an error, and return the exit code."""
     of_torch = ("can't allocate memory", "Storage size calculation overflowed")
     kind = type(error).__name__
     if isinstance(error, UserError):
@@ -192,9 +190,7 @@ def _report(error: Exception) -> int:
     elif isinstance(error, OSError) and error.filename is not None:
         print_error(f"{error.filename}: {error.strerror or error}; check the path and its permissions")
     elif kind in ("MemoryError", "OutOfMemoryError") or any(text in str(error) for text in of_torch):
-        hint = (
-            "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or use a machine with more memory"
-        )
+        hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or use more memory"
         print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
     elif (usage := getattr(error, "format_message", None)) is not None:
         if kind != "NoArgsIsHelpError":  # which has printed the help

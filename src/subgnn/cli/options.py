@@ -30,7 +30,6 @@ def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
 
 
 def _recipes_beginning_with(incomplete: str) -> list[str]:
-    """Names of recipes, for the completion of the shell."""
     from subgnn.config.recipes import recipe_names
 
     return [name for name in recipe_names() if name.startswith(incomplete)]
@@ -83,9 +82,7 @@ class WorkerOptions:
         str | None,
         Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
     ] = None
-    processes: Annotated[
-        int | None, Option(min=1, help="Number of processes; by default 1, with Ray one per core.")
-    ] = None
+    processes: Annotated[int | None, Option(min=1, help="Processes; by default 1, with Ray one per core.")] = None
 
     @contextmanager
     def open(self, *, processes: int | None = None, device: str = "cpu") -> Iterator[RayEngine | None]:
@@ -164,7 +161,6 @@ class DataOptions(TableOptions):
         return [path, *filter(None, [self.members]), *self._table_words(), *number]
 
     def _table_words(self) -> list[str]:
-        """The options of tables that are given, as they are typed."""
         found = []
         for one in fields(TableOptions):
             value = getattr(self, one.name)

@@ -14,11 +14,7 @@ from typing import Any
 from subgnn.errors import DataWarning, on_command_line
 
 # Commands that can be continued, and the options that they need for it.
-_CONTINUING: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("train",): ("--resume",),
-    ("tune",): (),
-    ("benchmark", "run"): (),
-}
+_CONTINUING = {("train",): ("--resume",), ("tune",): (), ("benchmark", "run"): ()}
 
 
 def _printable(text: str) -> str:

@@ -176,7 +176,6 @@ def update_trained_run(
 
 
 def _print_leaderboard(result: RunResult) -> None:
-    """Print the candidates of a portfolio with their out-of-fold scores, and what was chosen."""
     title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
     print_table(title, *leaderboard_table([row for row in result.leaderboard if row.score is not None]))
     for row in result.leaderboard:

@@ -38,33 +38,15 @@ class Bounds:
         return f"from {self.low:,}" + (f" to {self.high:,}" if self.high < math.inf else "")
 
 
-LARGEST = 10**9
-"""The largest whole number of a setting: compiled code counts in 32 bits."""
-
-Count = Annotated[int, Bounds(1, LARGEST)]
-"""A number of things, at least one."""
-
-Size = Annotated[int, Bounds(1, 10**6)]
-"""A length of arrays in memory: a width, a number of anchors, a length of walks."""
-
-Width = Annotated[int, Bounds(1, 65_536)]
-"""The width of a node embedding."""
-
-Depth = Annotated[int, Bounds(1, 1000)]
-"""A number of networks, layers or draws, each of which has weights or anchors."""
-
-Seed = Annotated[int, Bounds(0, 2**63 - 1)]
-"""A seed of random numbers."""
-
-Probability = Annotated[float, Bounds(0, 1)]
-"""A probability or a fraction."""
-
-Damping = Annotated[float, Bounds(0, 0.99)]
-"""The probability that a random walk goes on."""
-
-
-AnyNumber = Annotated[float, None]
-"""Any number of a result, also below 0, infinite or undefined (NaN)."""
+LARGEST = 10**9  # the largest whole number of a setting: compiled code counts in 32 bits
+Count = Annotated[int, Bounds(1, LARGEST)]  # a number of things, at least one
+Size = Annotated[int, Bounds(1, 10**6)]  # a length of arrays in memory: a width, a number of anchors, a length of walks
+Width = Annotated[int, Bounds(1, 65_536)]  # the width of a node embedding
+Depth = Annotated[int, Bounds(1, 1000)]  # a number of networks, layers or draws, each of which has weights or anchors
+Seed = Annotated[int, Bounds(0, 2**63 - 1)]  # a seed of random numbers
+Probability = Annotated[float, Bounds(0, 1)]  # a probability or a fraction
+Damping = Annotated[float, Bounds(0, 0.99)]  # the probability that a random walk goes on
+AnyNumber = Annotated[float, None]  # any number of a result, also below 0, infinite or undefined (NaN)
 
 
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
@@ -216,7 +198,6 @@ def _channel(word: str) -> tuple[str, tuple[str, ...]]:
 
 @cache
 def _types(kind: type) -> dict[str, Any]:
-    """The type of each field, with its bounds."""
     return typing.get_type_hints(kind, include_extras=True)
 
 

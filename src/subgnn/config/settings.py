@@ -12,8 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from subgnn.config.files import LARGEST, Bounds, Count, Depth, Probability, Seed, Size, Width
 
-PORTFOLIO = "auto"
-"""The method of a portfolio of recipes."""
+PORTFOLIO = "auto"  # the method of a portfolio of recipes
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,7 @@ from subgnn.ranking import alerts_by_score
 from subgnn.result import Alerts, LabelAlerts, ThresholdReport
 from subgnn.task import TaskName, Thresholds, task_of
 
-NONE = "none"
-"""No aim: the likelier class, and labels above one half."""
+NONE = "none"  # no aim: the likelier class, and labels above one half
 _WHERE = "--threshold"
 _BELOW = -(2.0**-10)
 _COUNTS = ("alerts", "hits", "positives", "subgraphs")

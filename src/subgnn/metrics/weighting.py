@@ -55,8 +55,7 @@ class Weighting:
         return np.where(targets > 0, weights, 1.0) if targets.ndim == 2 else weights[targets.astype(np.int64)]
 
 
-EVEN = Weighting()
-"""Everything counts the same."""
+EVEN = Weighting()  # everything counts the same
 
 
 def class_weights(

@@ -14,13 +14,11 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 WIDTH, HEIGHT = 400, 260
-MAX_POINTS = 1000
-"""The most points of a line or a scatter plot; more are thinned out evenly."""
+MAX_POINTS = 1000  # the most points of a line or a scatter plot; more are thinned out evenly
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
 _LETTER = 7.4  # width of a character of a tick
 _SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")
-COLOURS = 8
-"""Colours of groups: c0 to c7 for areas and s0 to s7 for lines in the style sheet."""
+COLOURS = 8  # colours of groups: c0 to c7 for areas and s0 to s7 for lines in the style sheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Class and shape of a mark: circle, square, triangle, diamond, down (a triangle), cross, or box in a key."""
+    """Class and shape of a mark: circle, square, triangle, diamond, down (a triangle) or cross."""
 
     kind: str
     shape: str = "circle"
@@ -82,7 +80,6 @@ class Mark:
     size: float = 3.5
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
-    range_kind: str = "whisker"
     label: str = ""
 
 

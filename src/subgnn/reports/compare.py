@@ -86,8 +86,7 @@ class ComparedRun:
         return [self.name, self.result.recipe, self.result.dataset, *scores, f"{self.seconds:.1f}", day]
 
 
-HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")
-"""Titles of :meth:`ComparedRun.cells`."""
+HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")  # titles of ComparedRun.cells
 
 
 def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:

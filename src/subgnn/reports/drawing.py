@@ -151,7 +151,6 @@ class Picture:
 
 
 def _kind(path: Path) -> str:
-    """The ending of a picture's file."""
     kind = path.suffix.lower()
     if kind not in _FILES:
         what = f"cannot write a picture as {excerpt(kind)}"

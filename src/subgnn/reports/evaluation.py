@@ -143,15 +143,10 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
         members = [read_candidate(run, name) for name in checkpoint.parts]
         rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
         cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
-        weights = checkpoint.weights
-        mixed = mean_scores(
-            [one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist()
-        )
-        scale, offset, target = (
-            weights["scale"].numpy(),
-            weights["offset"].numpy(),
-            checkpoint.spec.standards.get("target"),
-        )
+        weights, target = checkpoint.weights, checkpoint.spec.standards.get("target")
+        flat = [one.reshape(repeats * len(rows), -1) for one in cycled]
+        mixed = mean_scores(flat, weights["member_weights"].tolist())
+        scale, offset = weights["scale"].numpy(), weights["offset"].numpy()
         outputs = task_of(checkpoint.spec.task).calibrated(mixed, scale, offset, target)
         folds = outputs.reshape(repeats, len(rows), -1), rows
     found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)

@@ -187,17 +187,10 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
         predicted, correct = run.task.confidences(probabilities, targets)
         bins, error = calibration(predicted, correct)
         name, style, line = run.recipe.name, group_style(0), group_line(0)
-        marks = [
-            Mark(
-                x=b.said,
-                y=b.right,
-                title=f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}",
-                style=style,
-                size=4,
-                y_range=(b.low, b.high),
-            )
-            for b in bins
-        ]
+        marks = []
+        for b in bins:
+            title = f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}"
+            marks.append(Mark(x=b.said, y=b.right, title=title, style=style, size=4, y_range=(b.low, b.high)))
         chart = Chart(
             f"Predicted and observed {where}",
             f"Reliability diagram: {name} error {error:.3f}.",
@@ -211,9 +204,8 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
             ],
         )
         rows = [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins]
-        found.append(
-            {"where": where, "chart": chart, "rows": rows, "count": f"{len(predicted):,}", "error": f"{error:.3f}"}
-        )
+        numbers = {"count": f"{len(predicted):,}", "error": f"{error:.3f}"}
+        found.append({"where": where, "chart": chart, "rows": rows} | numbers)
     return found
 
 

@@ -35,13 +35,8 @@ def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
     """
     packaged = find_recipe(recipe.name) if recipe.name in recipe_names() else None
     needs_file = packaged is None or (recipe.channels, recipe.method) != (packaged.channels, packaged.method)
-    words = [
-        "subgnn",
-        "train",
-        result.source or "DIR",
-        "--recipe",
-        f"{recipe.name}.toml" if needs_file else recipe.name,
-    ]
+    name = f"{recipe.name}.toml" if needs_file else recipe.name
+    words = ["subgnn", "train", result.source or "DIR", "--recipe", name]
     if packaged is not None and not needs_file:
         ours, theirs = recipe.plain(), packaged.plain()
         for section in (*_SECTIONS, *recipe.methods):
@@ -55,10 +50,8 @@ def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
 
 
 def _pairs(content: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{json.dumps(key) if not key.isidentifier() else key} = {setting_text(value)}"
-        for key, value in content.items()
-    ]
+    keys = (key if key.isidentifier() else json.dumps(key) for key in content)
+    return [f"{key} = {setting_text(value)}" for key, value in zip(keys, content.values(), strict=True)]
 
 
 def setting_text(value: Any) -> str:

@@ -49,7 +49,6 @@ _MEMBER, _OTHER, _TEST = group_style(0), Style("published"), Style("c5 edge-mark
 
 
 def _one_hot(targets: NDArray[np.generic], classes: int) -> NDArray[np.int64]:
-    """Targets as 0 and 1 for each class (n, classes)."""
     given = np.asarray(targets, np.int64)
     return given if given.ndim == 2 else np.eye(classes, dtype=np.int64)[given]
 

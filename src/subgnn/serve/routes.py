@@ -318,17 +318,13 @@ async def predict(request: Request, run: Run, body: schemas.SubgraphsToPredict) 
     lane = lane_for(request, size)
     options = PredictOptions(coverage=body.coverage, coverage_by_class=body.coverage_by_class, min_known=body.min_known)
     if lane is not state.lanes.quick:
-        return await answer(
-            request,
-            run,
-            lambda: run.predict(rows, *subgraphs_of(run.index, rows, drop=drop), options),
-            lane=lane,
-            subgraphs=len(rows),
-        )
-    wanted: dict[str, Any] = {"drop": drop, "options": options}
-    content = await state.batchers[run.name].predict(
-        rows, nodes=size, lane=lane, deadline=request.scope["deadline"], **wanted
-    )
+
+        def work() -> Any:
+            return run.predict(rows, *subgraphs_of(run.index, rows, drop=drop), options)
+
+        return await answer(request, run, work, lane=lane, subgraphs=len(rows))
+    batcher, deadline = state.batchers[run.name], request.scope["deadline"]
+    content = await batcher.predict(rows, nodes=size, lane=lane, deadline=deadline, drop=drop, options=options)
     return counted(request, run, content, subgraphs=len(rows))
 
 

@@ -82,9 +82,7 @@ class SubgraphsToSearch(Subgraphs):
 
 class SubgraphsToComplete(Subgraphs):
     top: int = Field(20, ge=1, le=1000, description="The most nodes to suggest for each subgraph.")
-    among: list[Node] | None = Field(
-        None, min_length=1, description=f"Suggest these nodes only, {_AS}; by default any."
-    )
+    among: list[Node] | None = Field(None, min_length=1, description=f"Suggest these nodes only, {_AS}; default any.")
 
 
 class SubgraphToDraw(Strict):

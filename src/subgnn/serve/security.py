@@ -88,12 +88,11 @@ class AccessRules:
         if known and found["name"].lower() not in known:
             raise Refusal(400, "the Host header names a different host", hint=f"accepted: {', '.join(sorted(known))}")
         origin = headers.get("origin")
+        hint = "open the server's own page"
         if origin is not None and origin.partition("://")[2] != host:
-            raise Refusal(
-                403, "the request comes from a page with a different origin", hint="open the server's own page"
-            )
+            raise Refusal(403, "the request comes from a page with a different origin", hint=hint)
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and method != "GET":
-            raise Refusal(403, "the request comes from another site", hint="open the server's own page")
+            raise Refusal(403, "the request comes from another site", hint=hint)
         # No token is needed for the state of the server and for the page, which holds no data.
         if self.token is not None and path not in _OPEN_PATHS and not path.startswith(STATIC):
             scheme, _, given = headers.get("authorization", "").partition(" ")

@@ -38,8 +38,7 @@ _MAX_LISTED = 1000
 _MAX_PARTS = 100  # of a form
 _MAX_UNPACKED = 10  # times the limit of a body
 _SPARE_LINES = 1_000  # titles, comments and blank lines
-MAX_PART_HEADER = 4096
-"""The most bytes in a header of a part of a form."""
+MAX_PART_HEADER = 4096  # the most bytes in a header of a part of a form
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 
@@ -169,11 +168,8 @@ def _read(
 def _as_json(run: ServedRun, query: Query, table: AnswerTable, notes: list[str]) -> dict[str, Any]:
     matched = query.matched
     unknown = list(matched.unknown.items())[:_MAX_LISTED]
-    rows = [
-        [round(cell, 6) if isinstance(cell, float) else cell for cell in row]
-        for part in table.parts
-        for row in zip(*part, strict=True)
-    ]
+    cells = (row for part in table.parts for row in zip(*part, strict=True))
+    rows = [[round(cell, 6) if isinstance(cell, float) else cell for cell in row] for row in cells]
     return {
         "run": run.name,
         "task": run.predictor.spec.task,

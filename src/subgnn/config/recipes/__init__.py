@@ -27,8 +27,7 @@ from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
 
 _FOLDER = Path(__file__).parent
 _TABLE = _FOLDER / "alsentzer2020.tsv"
-RUN_RECIPE = "recipe.json"
-"""The file of a run that holds its recipe."""
+RUN_RECIPE = "recipe.json"  # the file of a run that holds its recipe
 RUN_OPTIONS = ("seed", "split", "edges_until", "as_of")
 """Options of the command that a run keeps beside its recipe, in the same file."""
 _EMBEDDINGS = {"gin-untrained": ("gin", "GIN"), "graphsaint": ("graphsaint", "GraphSAINT")}
@@ -105,7 +104,6 @@ def check_recipe_early(name: str, overrides: Sequence[str]) -> None:
 
 @cache
 def _plain_names() -> list[str]:
-    """Names of the recipes that have a file of their own."""
     return [path.stem for path in _FOLDER.glob("*.toml")]
 
 
@@ -130,7 +128,6 @@ def _peer_rows() -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def _peer_recipe(name: str) -> PackagedRecipe:
-    """The plain recipe with the settings of a row."""
     plain, row = _peer_rows()[name]
     published: dict[str, float | str] = {
         column: float(row[column]) for column in ("micro_f1", "std") if row.get(column)
