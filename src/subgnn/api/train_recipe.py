@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from subgnn.api.options import with_options
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.graph import Graph
 from subgnn.data.own_times import snapshot_step, timed
 from subgnn.data.splits import first_held_out, looks_ahead, named_split, refuse_look_ahead, split_warnings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_classes
@@ -60,7 +59,14 @@ def train(
         recipe = replace(recipe, training=replace(recipe.training, threshold=str(options.threshold)))
     recipe = with_metric(recipe, dataset.subgraphs)
     if options.edges_until is not None:
-        dataset = replace(dataset, graph=_graph_until(dataset.graph, options.edges_until))
+        until, times = options.edges_until, dataset.graph.times
+        if times is None:
+            raise UserError("the edges have no times", where="--edges-until", hint="leave it out")
+        dataset = replace(dataset, graph=dataset.graph.until(until))
+        if len(times) and not dataset.graph.num_edges:
+            known = f"their times are {time_text(times.min().item())} to {time_text(times.max().item())}"
+            hint = f"{known}; give one of these, as a number or a date"
+            raise UserError(f"no edge is from {time_text(until)} or before", where="--edges-until", hint=hint)
     options, step = _resolve_as_of(options, recipe, dataset)
     if options.as_of == "subgraph":
         dataset = replace(dataset, subgraphs=timed(dataset.subgraphs, step))
@@ -136,18 +142,6 @@ def metric_line(recipe: Recipe, subgraphs: SubgraphSet) -> str:
 def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:
     targets = np.empty(0) if subgraphs.targets is None else np.asarray(subgraphs.targets)
     return targets if subgraphs.splits is None else targets[subgraphs.splits[: len(targets)] != SPLITS.index("test")]
-
-
-def _graph_until(graph: Graph, until: float) -> Graph:
-    times = graph.times
-    if times is None:
-        raise UserError("the edges have no times", where="--edges-until", hint="leave it out")
-    kept = graph.until(until)
-    if len(times) and not kept.num_edges:
-        known = f"their times are {time_text(times.min().item())} to {time_text(times.max().item())}"
-        hint = f"{known}; give one of these, as a number or a date"
-        raise UserError(f"no edge is from {time_text(until)} or before", where="--edges-until", hint=hint)
-    return kept
 
 
 def write_run_page(dataset: Dataset, out: Path, trained: TrainedRun | None) -> None:

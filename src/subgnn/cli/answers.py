@@ -112,9 +112,7 @@ def predict_subgraphs(
 def embed_subgraphs(
     *,
     run: Annotated[Path, Argument(metavar="RUN", help="A run or exported file; with --recipe, a dataset or graph.")],
-    out: Annotated[
-        Path, Option(metavar="FILE", help="File to write: .npy, .parquet, .csv, .tsv, .jsonl; - for stdout.")
-    ],
+    out: Annotated[Path, Option(metavar="FILE", help="The file: .npy, .parquet, .csv, .tsv, .jsonl; - for stdout.")],
     recipe: Annotated[str | None, Option(help="Compute vectors without labels: unsupervised, or a .toml file.")] = None,
     settings: Settings = None,
     seed: Annotated[int, Option(help="With --recipe: seed for references and training.")] = 0,
@@ -206,9 +204,7 @@ def explain_subgraphs(
     *,
     run: RunPath,
     out: Annotated[Path, Option(metavar="FILE", help="File to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV.")],
-    max_nodes: Annotated[
-        int, Option(min=0, help="Skip per-node contributions for subgraphs with more than N nodes.")
-    ] = 500,
+    max_nodes: Annotated[int, Option(min=0, help="Skip per-node contributions for subgraphs of more nodes.")] = 500,
     max_anchors: Annotated[int, Option(min=0, help="How many anchors to list, the most important first.")] = 100,
     draw: Annotated[
         Path | None, Option(metavar="FILE", help="Also draw the subgraph, with its contributions: .svg, .png, .pdf.")
@@ -281,9 +277,7 @@ def complete_subgraphs(
 def draw_subgraphs(
     *,
     source: Annotated[Path, Argument(metavar="RUN|DIR", help="A run or exported file, or a dataset or graph.")],
-    out: Annotated[
-        Path, Option(metavar="FILE", help="File to write: .svg, .png, .pdf; numbered if there are several.")
-    ],
+    out: Annotated[Path, Option(metavar="FILE", help="The file: .svg, .png, .pdf; numbered if there are several.")],
     neighbors: Annotated[int, Option(min=0, help="How many nodes to draw besides those of the subgraph.")] = 30,
     options: AnswerOptions,
 ) -> None:

@@ -90,15 +90,11 @@ for _panel, _verbs in _VERBS.items():
             app.command(_name, short_help=_line, rich_help_panel=_panel)(_verb)
 
 
-def _unwrapped(text: str) -> str:
-    """Help in which sentences break where the terminal does, and examples where they are written."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(one if "$ " in one else one.replace("\n", " ") for one in paragraphs)
-
-
 for _typer in (app, data, benchmark):
     for _command in _typer.registered_commands:
-        _command.help = _unwrapped(getattr(_command.callback, "__doc__", None) or "")
+        # Sentences break where the terminal does, and examples where they are written.
+        _paragraphs = inspect.cleandoc(getattr(_command.callback, "__doc__", None) or "").split("\n\n")
+        _command.help = "\n\n".join(one if "$ " in one else one.replace("\n", " ") for one in _paragraphs)
 
 _INTERRUPTED = 130  # the code that typer turns a KeyboardInterrupt into
 

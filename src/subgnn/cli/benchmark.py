@@ -29,9 +29,7 @@ benchmark = typer.Typer(no_args_is_help=True, help="Compare models on several da
 def run_benchmark(
     *,
     context: typer.Context,
-    suite: Annotated[
-        str, Argument(metavar="SUITE", help=f"The suite: {', '.join(suite_names())}, or a .toml file of your own.")
-    ],
+    suite: Annotated[str, Argument(metavar="SUITE", help=f"{', '.join(suite_names())}, or a .toml file of your own.")],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
     seeds: Annotated[int | None, Option(min=1, help="Runs per model; by default as many as the suite says.")] = None,
     data: Annotated[
@@ -143,7 +141,7 @@ def report_benchmark(
         Option(metavar="FILE", help="Also write the tables of a document again, between its markers; may be repeated."),
     ] = None,
     table: Annotated[
-        Path | None, Option(metavar="FILE", help="Also write all runs as one table (.csv or .csv.gz).")
+        Path | None, Option(metavar="FILE", help="Also write all runs as a table (.csv, .csv.gz).")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -179,9 +177,7 @@ def compare_benchmark(
     results: Annotated[
         list[Path], Argument(metavar="TABLE...", help="Tables of runs (.csv, .csv.gz, .parquet), or folders of suites.")
     ],
-    against: Annotated[
-        Path | None, Option(metavar="DIR|TABLE", help="The runs to compare with; by default our own.")
-    ] = None,
+    against: Annotated[Path | None, Option(metavar="DIR|TABLE", help="Runs to compare with; by default ours.")] = None,
     out: Annotated[Path, Option(metavar="FILE", help="The page.")] = Path("compare.html"),
     json: JsonFlag = False,
 ) -> None:

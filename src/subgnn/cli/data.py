@@ -228,7 +228,7 @@ def convert_dataset(
         bool, Option("--croissant", help="Describe the files of the folder in croissant.json, for other tools.")
     ] = False,
     memory: Annotated[
-        str, Option(metavar="SIZE", help="Memory for writing a bundle from a folder; at least 10MB.")
+        str, Option(metavar="SIZE", help="Memory to write a bundle from a folder; at least 10MB.")
     ] = "2GB",
     force: ForceFlag = False,
     json: JsonFlag = False,

@@ -67,7 +67,7 @@ def info(json: JsonFlag = False) -> None:
 
 def list_recipes(
     name: Annotated[
-        str | None, Argument(metavar="NAME", help="Print this recipe as TOML: a name, a file or a run.")
+        str | None, Argument(metavar="NAME", help="Print this recipe as TOML: a name, file or run.")
     ] = None,
     settings: Settings = None,
     json: JsonFlag = False,

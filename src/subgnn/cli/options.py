@@ -41,9 +41,7 @@ OutFolder = Annotated[Path, Option("--out", metavar="DIR", help="The folder to w
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
 GraphPath = Annotated[
     Path | None,
-    Option(
-        "--graph", metavar="PATH", help="Another graph to answer on, such as one that has grown: a dataset or edges."
-    ),
+    Option("--graph", metavar="PATH", help="Another graph to answer on, such as one that has grown: dataset or edges."),
 ]
 RecordFile = Annotated[
     Path | None, Option("--record", metavar="FILE", help="Append a line of JSON about each answer, for subgnn verify.")

@@ -45,11 +45,9 @@ def evaluate_run(
 
 
 def verify_records(
-    file: Annotated[
-        Path, Argument(metavar="FILE", help="Records of answers, from --record of predict, explain or serve.")
-    ],
+    file: Annotated[Path, Argument(metavar="FILE", help="Answers that --record of predict, explain or serve wrote.")],
     run: Annotated[
-        Path | None, Option(metavar="RUN", help="The run; by default the path that the records name.")
+        Path | None, Option(metavar="RUN", help="The run; by default the one that the records name.")
     ] = None,
     data: DataPath = None,
     graph: GraphPath = None,
@@ -80,9 +78,7 @@ def verify_records(
 def export_run_file(
     run: RunPath,
     out: Annotated[Path, Option(metavar="FILE", help="The file to write.")],
-    with_graph: Annotated[
-        bool, Option("--with-graph", help="Include the graph, so that no other file is needed.")
-    ] = False,
+    with_graph: Annotated[bool, Option("--with-graph", help="Include the graph: no other file is needed.")] = False,
     data: DataPath = None,
     force: ForceFlag = False,
     json: JsonFlag = False,

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 def train_run(
     *,
     context: Context,
-    path: Annotated[
-        Path, Argument(metavar="DIR", help="A dataset folder or bundle; or a table of edges or a graph, with MEMBERS.")
-    ],
+    path: Annotated[Path, Argument(metavar="DIR", help="A dataset; or a table of edges or a graph, with MEMBERS.")],
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
     recipe: RecipeName = "auto",
     settings: Settings = None,

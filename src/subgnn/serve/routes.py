@@ -181,9 +181,7 @@ def state_of(request: Request) -> AppState:
     return state
 
 
-def find_run(
-    request: Request, run: Annotated[str, Path(description="The name of a run.", max_length=100)]
-) -> ServedRun:
+def find_run(request: Request, run: Annotated[str, Path(description="Name of a run.", max_length=100)]) -> ServedRun:
     """The run of that name, or 404."""
     runs = state_of(request).runs
     if run not in runs:
@@ -282,9 +280,7 @@ async def search(
     run: Run,
     q: Annotated[
         str,
-        Query(
-            min_length=1, max_length=200, description="Part of a name, or a row number such as #12.", examples=["TP5"]
-        ),
+        Query(min_length=1, max_length=200, description="Part of a name, or a row number like #12.", examples=["TP5"]),
     ],
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Any:

@@ -20,9 +20,7 @@ Nodes = Annotated[list[Node], Field(min_length=1), FailFast()]
 Row = Annotated[int, Field(description="Its row number.")]
 Rows = Annotated[list[int], Field(description="Row numbers.")]
 Name = Annotated[str, Field(description="Its name, or its row number such as #12: the text for requests.")]
-Names = Annotated[
-    list[str], Field(description="The same nodes by name, or by row number such as #12: the text for requests.")
-]
+Names = Annotated[list[str], Field(description="The same nodes by name, or by row number such as #12, as in requests.")]
 
 Unknown = Annotated[
     Literal["error", "drop"], Field(description="Nodes that are not in the graph: refuse them, or leave them out.")
@@ -133,9 +131,7 @@ class Answer(BaseModel):
     """One answer per subgraph, in the order of the request."""
 
     run: str
-    dropped: list[list[str]] = Field(
-        description="For each subgraph, the nodes that are not in the graph, as they were given."
-    )
+    dropped: list[list[str]] = Field(description="For each subgraph, the nodes that are not in the graph, as given.")
 
 
 class Prediction(BaseModel):
@@ -150,9 +146,7 @@ class Prediction(BaseModel):
     labels: list[str] | None = Field(None, description="With a coverage: the set of labels.")
     low: float | None = Field(None, description="With a coverage: the lower end of the interval of the value.")
     high: float | None = Field(None, description="With a coverage: the upper end of the interval of the value.")
-    novelty: float | None = Field(
-        description="How unlike training it is: the share of training subgraphs that are less unusual."
-    )
+    novelty: float | None = Field(description="The share of training subgraphs that are less unusual.")
     known: int = Field(description="How many of its nodes are in the graph.")
     new: int = Field(description="How many of its nodes are not in the graph.")
     note: str = Field(description="Why there is no label; else empty.")
@@ -194,9 +188,7 @@ class Explanations(Answer):
 class SuggestedNode(BaseModel):
     id: Row
     name: Name
-    probability: float = Field(
-        description="The probability that it belongs to a subgraph that has lost a fifth of its members."
-    )
+    probability: float = Field(description="The chance that it belongs to a subgraph that lost a fifth of its members.")
     neighbours: int = Field(description="The number of its neighbours in the subgraph.")
     reason: str = Field(description="The largest of its contributions.")
     contributions: dict[str, float] = Field(description="Terms of the log odds.")

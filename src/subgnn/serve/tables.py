@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -17,7 +17,7 @@ from python_multipart.multipart import Field, File, create_form_parser
 
 from subgnn.data.formats.format import ReadOptions
 from subgnn.errors import DataError, excerpt
-from subgnn.inference.answers import AnswerTable, Query
+from subgnn.inference.answers import Query
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import coverage_note, prediction_table, to_records
 from subgnn.inference.predictor import Predictor
@@ -109,37 +109,45 @@ def answer_table(
         file = io.BytesIO()
         write_table(file, form, table.columns, table.parts, excel_safe=excel_safe)
         return file.getvalue(), len(query)
-    return encode(_as_json(run, query, table, notes)), len(query)
+    cells = (row for part in table.parts for row in zip(*part, strict=True))
+    unknown = [
+        {"given": text, "subgraphs": count, "nearest": matched.nearest.get(text)}
+        for text, count in list(matched.unknown.items())[:_MAX_LISTED]
+    ]
+    found = {
+        "run": run.name,
+        "task": run.predictor.spec.task,
+        "columns": [column.title for column in table.columns],
+        "rows": [[round(cell, 6) if isinstance(cell, float) else cell for cell in row] for row in cells],
+        "num_unknown": len(matched.unknown),
+        "unknown": unknown,
+        "notes": notes,
+    }
+    return encode(found), len(query)
 
 
 def _check_upload(content: bytes, limits: Limits) -> None:
     """Refuse a table that would take much time or memory to read, without reading it."""
-    most = limits.table_nodes
+    most, most_bytes = limits.table_nodes, _MAX_UNPACKED * limits.body_bytes
+    rows = unpacked = 0
     try:
         if content.startswith(b"PAR1"):
-            metadata = parquet.read_metadata(pa.BufferReader(content))
-            rows, unpacked = metadata.num_rows, 0
+            rows = parquet.read_metadata(pa.BufferReader(content)).num_rows
+        elif content.startswith(b"PK"):  # a workbook
+            with zipfile.ZipFile(io.BytesIO(content)) as packed:
+                unpacked = sum(part.file_size for part in packed.infolist())
         else:
-            rows, unpacked = _lines_and_size(content, _MAX_UNPACKED * limits.body_bytes)
+            if content.startswith(b"\x1f\x8b"):
+                content = zlib.decompressobj(31).decompress(content, most_bytes + 1)
+                unpacked = len(content)
+            rows = max(content.count(b"\n"), content.count(b"\r"))
     except (pa.ArrowException, zipfile.BadZipFile, zlib.error, OSError, EOFError):
         return  # damaged: reading it tells how
     if rows > most + _SPARE_LINES:
         raise Refusal(422, f"the table has {rows:,} rows", hint=f"accepted: at most {most:,}")
-    if unpacked > _MAX_UNPACKED * limits.body_bytes:
-        hint = f"accepted: at most {_MAX_UNPACKED * limits.body_bytes:,}"
-        raise Refusal(422, f"the table unpacks to more than {unpacked - 1:,} bytes", hint=hint)
-
-
-def _lines_and_size(content: bytes, most: int) -> tuple[int, int]:
-    """The number of lines of a text (0 for a workbook), and its unpacked size, up to ``most`` + 1."""
-    if content.startswith(b"PK"):
-        with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            return 0, min(most + 1, sum(part.file_size for part in packed.infolist()))
-    size = 0
-    if content.startswith(b"\x1f\x8b"):
-        content = zlib.decompressobj(31).decompress(content, most + 1)
-        size = len(content)
-    return max(content.count(b"\n"), content.count(b"\r")), size
+    if unpacked > most_bytes:
+        hint = f"accepted: at most {most_bytes:,}"
+        raise Refusal(422, f"the table unpacks to more than {most_bytes:,} bytes", hint=hint)
 
 
 def _read(
@@ -163,21 +171,3 @@ def _read(
             raise Refusal(422, f"{where}: {error.what}" if where else error.what, hint=hint) from None
         notes[:] = [note.replace(str(path), name) for note in notes]
         return replace(query, drops=options.unknown == "drop")
-
-
-def _as_json(run: ServedRun, query: Query, table: AnswerTable, notes: list[str]) -> dict[str, Any]:
-    matched = query.matched
-    unknown = list(matched.unknown.items())[:_MAX_LISTED]
-    cells = (row for part in table.parts for row in zip(*part, strict=True))
-    rows = [[round(cell, 6) if isinstance(cell, float) else cell for cell in row] for row in cells]
-    return {
-        "run": run.name,
-        "task": run.predictor.spec.task,
-        "columns": [column.title for column in table.columns],
-        "rows": rows,
-        "num_unknown": len(matched.unknown),
-        "unknown": [
-            {"given": text, "subgraphs": count, "nearest": matched.nearest.get(text)} for text, count in unknown
-        ],
-        "notes": notes,
-    }

@@ -5,14 +5,6 @@ import { byId } from "./dom.js";
 const KEY = "subgnn-token";
 const asking = new Map();
 
-export class Refused extends Error {
-  constructor(status, body) {
-    super([body.error, body.hint].filter(Boolean).join("; ") || `the server answered ${status}`);
-    this.status = status;
-    this.nodes = body.nodes ?? [];
-  }
-}
-
 function askForToken() {
   const dialog = byId("token-dialog");
   if (!dialog.open) dialog.showModal();
@@ -37,7 +29,7 @@ async function send(path, options) {
       continue;
     }
     const body = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Refused(answer.status, body);
+    if (!answer.ok) throw new Error([body.error, body.hint].filter(Boolean).join("; ") || `the server answered ${answer.status}`);
     return body;
   }
 }
