@@ -3,8 +3,6 @@
 ``docs/command_line.md`` explains the fields. A field that has its default value is left out of the file.
 """
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SubgraphClassifier and SubgraphRegressor, as a notebook and scikit-learn use them."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

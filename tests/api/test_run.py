@@ -1,7 +1,5 @@
 """Train, load and use a run in Python."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """A run is fitted again on a graph that has grown, with its labels and new ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The browser that all tests of pages share."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 ``pytest tests/browser/screenshots.py`` takes them again and writes them, with few colours, to docs/figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A page in the browser, and what is wrong with it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 WAIT = 60_000

@@ -1,7 +1,5 @@
 """The pages of runs, in a browser."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page, in a browser."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The command line, run in this process."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout

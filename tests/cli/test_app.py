@@ -1,7 +1,5 @@
 """The command itself: help, messages, exit codes, streams; ``info`` and ``recipes``."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

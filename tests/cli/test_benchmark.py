@@ -1,7 +1,5 @@
 """benchmark run and report, as they are typed."""
 
-from __future__ import annotations
-
 import pytest
 
 from subgnn.data.formats.folder import write_folder

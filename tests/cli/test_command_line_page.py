@@ -1,7 +1,5 @@
 """docs/command_line.md has a section for every verb, and names no option that does not exist."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

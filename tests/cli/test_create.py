@@ -1,7 +1,5 @@
 """``data generate``, ``data build``, ``data download`` and ``data split``: what they write, print and refuse."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

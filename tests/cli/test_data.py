@@ -1,7 +1,5 @@
 """``data list``, ``data describe`` and ``data convert``; tests/data has ``data check``."""
 
-from __future__ import annotations
-
 import pytest
 
 from subgnn import read_dataset, write_bundle, write_folder

@@ -1,7 +1,5 @@
 """Datasets and settings at the edges of what is accepted: they work, or are refused in one line that leaves nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

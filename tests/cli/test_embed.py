@@ -1,7 +1,5 @@
 """``embed --recipe``: vectors of the subgraphs of a graph, without labels and without a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ do. The data has two communities, and a subgraph's label is the community it lie
 predicts it without error.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Nodes that are called by numbers, and labels with hyphens, from a table to every answer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The suggested commands lead from tables to predictions, each once; completion of commands by the shell."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

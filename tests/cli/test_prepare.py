@@ -1,7 +1,5 @@
 """``prepare`` and ``pretrain``, as they are typed."""
 
-from __future__ import annotations
-
 import pytest
 
 from subgnn import write_folder

@@ -1,7 +1,5 @@
 """``explain``, ``draw``, ``export``, ``report`` and ``serve``: files in, files out, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

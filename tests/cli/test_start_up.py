@@ -1,7 +1,5 @@
 """What a command may import: nobody waits for a library that is not used."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``train`` and ``evaluate`` of a named recipe and of ``auto``, ``predict`` and ``embed``, as they are typed."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``subgnn train EDGES MEMBERS``: the dataset is stored in the run, and belongs to it."""
 
-from __future__ import annotations
-
 import pytest
 
 from subgnn import read_dataset

@@ -1,7 +1,5 @@
 """tune, as it is typed."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

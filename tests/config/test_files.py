@@ -1,7 +1,5 @@
 """Settings: numbers within their bounds, each channel once, and mistakes named where they were made."""
 
-from __future__ import annotations
-
 import typing
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """The cache key of a recipe: every setting is in it, and what changes no result is not."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The recipes alsentzer2020_* are the settings that the paper's authors published, value for value."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/settings.md has every setting, with its default and choices, and every recipe."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """Sets of labels contain the true one as often as they promise, whatever the model."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores from terms, tests of a lead and calibration, against slow and obvious ways."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product

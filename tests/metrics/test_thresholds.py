@@ -1,7 +1,5 @@
 """Thresholds for an aim, beside a search over all of them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Class weights and the focal loss: by hand, beside slow loops, and what they change in every kind of model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The lines of a page are the epochs of metrics.jsonl: read back through the ticks that stand at the axes."""
 
-from __future__ import annotations
-
 import json
 import math
 

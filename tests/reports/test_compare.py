@@ -1,7 +1,5 @@
 """Runs side by side: their table, the settings that differ, and the page."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

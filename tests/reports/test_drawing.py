@@ -1,7 +1,5 @@
 """Drawings beside networkx; pictures hold all of them, marked as on the page, and no text from data becomes markup."""
 
-from __future__ import annotations
-
 import sys
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The leaderboard of a portfolio: its chart, its table, and what was dropped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

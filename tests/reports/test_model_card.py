@@ -1,7 +1,5 @@
 """The model card: what it says about a result, and where it is written."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from subgnn.reports.model_card import model_card

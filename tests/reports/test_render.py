@@ -1,7 +1,5 @@
 """Text from data stays text, whatever it holds."""
 
-from __future__ import annotations
-
 from subgnn.render import breakable, markdown_cells, render, templates
 
 from .reading import drawn, read

@@ -1,7 +1,5 @@
 """Settings as TOML come back as they were, and the command trains the same recipe."""
 
-from __future__ import annotations
-
 import shlex
 import tomllib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Pages of runs of every task: whole, closed in themselves, and true to the run."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """A client of a small run for the tests of a module."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.serve.examples import client

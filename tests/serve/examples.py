@@ -1,7 +1,5 @@
 """Small runs to serve, and clients that send requests to them."""
 
-from __future__ import annotations
-
 import atexit
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Every kind of request, to an application in this process."""
 
-from __future__ import annotations
-
 import json
 import threading
 

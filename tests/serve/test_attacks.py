@@ -1,7 +1,5 @@
 """Requests that are made to stop the server: what is parsed is bounded, and never in the event loop."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import threading

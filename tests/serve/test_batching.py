@@ -1,7 +1,5 @@
 """Requests answered together have the answers they would have alone."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """A server answers on a graph that changes, while requests go on."""
 
-from __future__ import annotations
-
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor

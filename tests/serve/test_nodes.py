@@ -1,7 +1,5 @@
 """Nodes found by name, beside a slow look at every name."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests made up from /openapi.json: none makes the server fail, and all answers are as described."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """Searches by the server, beside the command line; and examples to start with."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

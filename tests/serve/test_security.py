@@ -1,7 +1,5 @@
 """Rules of access."""
 
-from __future__ import annotations
-
 import pytest
 
 from subgnn.errors import UserError

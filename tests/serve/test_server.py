@@ -1,7 +1,5 @@
 """A server in a process of its own, and clients that do not behave."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

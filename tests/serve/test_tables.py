@@ -1,7 +1,5 @@
 """Tables sent to the server, beside what ``subgnn predict`` writes about them."""
 
-from __future__ import annotations
-
 import csv
 import io
 

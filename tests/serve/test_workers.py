@@ -1,7 +1,5 @@
 """Lanes are bounded, do not wait for each other, and give up work that nobody waits for."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

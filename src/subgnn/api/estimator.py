@@ -1,7 +1,5 @@
 """Estimators for subgraph labels, by the conventions of scikit-learn."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recipes, graphs, subgraphs and tables as a caller gives them, also as objects of other libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Train one recipe on one dataset and write its page: what ``subgnn train`` and :func:`subgnn.train` call."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any

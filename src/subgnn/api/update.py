@@ -4,8 +4,6 @@ Nothing is searched: the members of a portfolio, or the recipe, stay, with the s
 members, calibration and thresholds come from new folds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Exit codes: 0 done; 2 an error of the user, one line on stderr; 1 a bug; 130 interrupted (143 by SIGTERM).
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,7 +1,5 @@
 """``subgnn benchmark``: train several recipes and compare them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``subgnn data generate``, ``build`` and ``download``: get the datasets of the paper."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path

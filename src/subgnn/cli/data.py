@@ -1,7 +1,5 @@
 """``subgnn data``: convert, check, describe and split datasets, and get those of the paper."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal

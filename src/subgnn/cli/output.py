@@ -1,7 +1,5 @@
 """Output of commands: one JSON object or a short table on stdout; warnings and errors, a line each, on stderr."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shlex

@@ -1,7 +1,5 @@
 """``subgnn prepare``, ``pretrain`` and ``tune``: compute what training starts from, and search for its settings."""
 
-from __future__ import annotations
-
 import resource
 import time
 from dataclasses import asdict, dataclass

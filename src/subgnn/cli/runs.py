@@ -1,7 +1,5 @@
 """Commands about finished runs: evaluate, export, report, runs and serve."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path

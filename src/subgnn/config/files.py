@@ -1,7 +1,5 @@
 """Dataclasses from TOML, JSON and text: numbers have bounds, and unknown keys are refused with the closest match."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import re

@@ -11,8 +11,6 @@ their own, with ``--plugin``, or in the environment variable ``SUBGNN_PLUGINS`` 
 processes that we start inherit it).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Calibration: predicted probabilities beside the shares that are correct."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

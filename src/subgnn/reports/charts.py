@@ -5,8 +5,6 @@ sheet, so that a chart follows light and dark mode; groups also differ in dashes
 about the width of a phone, so that its text stays readable.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass

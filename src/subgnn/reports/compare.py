@@ -1,7 +1,5 @@
 """Compare runs: their scores with intervals, their curves, and the settings in which they differ."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Evaluate a run for its page: its result, its epochs, and its outputs on the split that is scored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The model card of a run or an export (Mitchell et al., 2019), in Markdown: use, data, scores, calibration, limits."""
 
-from __future__ import annotations
-
 import html
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sections of a run's page about predictions: agreement, map of the vectors, examples, calibration."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

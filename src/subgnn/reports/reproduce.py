@@ -1,7 +1,5 @@
 """How to reproduce a run: its settings as TOML, and the command."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Mapping

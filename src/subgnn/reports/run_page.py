@@ -1,7 +1,5 @@
 """The page of a run, RUN/report.html: its settings, scores, learning curves, predictions, and how to reproduce it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime

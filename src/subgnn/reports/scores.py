@@ -1,7 +1,5 @@
 """Scores of a run as tables and charts: by class, by threshold, and by candidate of a portfolio."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Read server (the process that listens) and app (the application) first. A reques
 logs, metrics) to a route, which does its work in one of the lanes of workers with one of the runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

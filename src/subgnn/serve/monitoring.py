@@ -4,8 +4,6 @@ Requests are logged without their bodies and queries: names of nodes may identif
 the code and from names of runs, never from requests, so that their number is bounded.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

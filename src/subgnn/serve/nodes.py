@@ -4,8 +4,6 @@ If nodes have names, digits are a name like any other; a row number is written `
 in milliseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

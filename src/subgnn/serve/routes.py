@@ -1,7 +1,5 @@
 """Routes of the HTTP interface."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

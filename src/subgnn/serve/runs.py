@@ -1,7 +1,5 @@
 """Open trained runs for serving, and answer requests about them."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Bodies of requests and answers, which /openapi.json describes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator

@@ -5,8 +5,6 @@
 - On any other address requests need a bearer token, and the server does not start without one.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import os

@@ -1,7 +1,5 @@
 """Predict the subgraphs of tables that are sent to the server, as ``subgnn predict`` does."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

@@ -3,8 +3,6 @@
 Kernels and matrix products release the interpreter's lock, so lanes run in parallel. Each thread uses one core.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import os

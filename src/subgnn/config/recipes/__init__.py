@@ -11,8 +11,6 @@ model for certain datasets: row ``ppi_bp`` is the recipe ``wlks_ppi_bp``. A colu
 empty, that of the plain recipe holds. The others are the published ``micro_f1``, its ``std`` and its ``source``.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
