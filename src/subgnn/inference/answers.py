@@ -185,8 +185,7 @@ class AnswerTable:
     ) -> AnswerTable:
         """Several rows per subgraph, or one with empty cells if there is no answer.
 
-        Args:
-            batches: of each subgraph its number, its text, and a row of values for each answer.
+        ``batches`` have of each subgraph its number, its text, and a row of values for each answer.
         """
         empty = [[None] * len(own)]
 
@@ -237,12 +236,8 @@ def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
 class Files:
     """A file of subgraphs, and the file to write answers to; ``-`` is the standard input or output.
 
-    Args:
-        reading: how the subgraphs are read.
-        data: the dataset of the run; by default its own.
-        graph: another graph to answer on.
-        overwrite: replace an existing output.
-        excel_safe: write CSV and TSV without cells that a spreadsheet would take for formulas.
+    ``data`` is the dataset of the run, by default its own, and ``graph`` another graph to answer on. CSV and TSV that
+    are ``excel_safe`` have no cells that a spreadsheet would take for formulas.
     """
 
     subgraphs: Path
@@ -309,8 +304,7 @@ def write_embeddings_without_labels(
 ) -> tuple[int, int]:
     """Fit a model without labels to the subgraphs of the file, write their vectors, and return the vectors' shape.
 
-    Args:
-        model: a file for the model, as an exported run with its graph, to embed further subgraphs later.
+    ``model`` is a file for the model, as an exported run with its graph, to embed further subgraphs later.
     """
     files.output_format(others=[_NPY])
     if model is not None:

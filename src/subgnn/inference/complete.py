@@ -77,14 +77,8 @@ _NONE = np.empty(0, np.int64)
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
 _DEFAULTS = ReadOptions()
-_OWN = [
-    Column("rank", int),
-    Column("node"),
-    Column("probability", float),
-    Column("neighbours", int),
-    Column("reason"),
-    *(Column(name, float) for name in GROUPS),
-]
+_OWN = [Column("rank", int), Column("node"), Column("probability", float), Column("neighbours", int), Column("reason")]
+_OWN += [Column(name, float) for name in GROUPS]
 _FORMAT = Format(
     name="subgnn-completion", noun="file of a completion model", make="subgnn complete writes one", again="remove it"
 )
@@ -263,17 +257,16 @@ class Completer:
     ) -> Completer:
         """Fit to known subgraphs of an undirected graph, or read the model from the cache folder.
 
-        Args:
-            groups: a number for each known subgraph. Subgraphs of one group are too similar to complete each other
-                while the model is fitted. By default each is a group of its own.
+        ``groups`` has a number for each known subgraph. Subgraphs of one group are too similar to complete each other
+        while the model is fitted. By default each is a group of its own.
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
         if not cache:
             return cls(features, _fit(features, groups, seed))
-        ingredients = [graph.content_hash, known.digest, groups.tolist(), seed]
+        path = cache_path("completion", json_digest([graph.content_hash, known.digest, groups.tolist(), seed]))
         ranker = cached(
-            cache_path("completion", json_digest(ingredients)),
+            path,
             _FORMAT,
             compute=lambda: _fit(features, groups, seed),
             arrays=Ranker.arrays,
@@ -296,11 +289,10 @@ class Completer:
         return cls.fit(opened.predictor.graph, some.nodes, groups=groups, seed=opened.predictor.spec.seed)
 
     def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> Iterator[Completion]:
-        """Find the likeliest missing members of each subgraph, at most ``top``.
+        """Find the likeliest missing members of each subgraph, at most ``top``, among some nodes, which are sorted.
 
-        Args:
-            among: the nodes to rank, sorted. By default all; in a graph of more than 2^17 nodes, those that a walk
-                from the subgraph reaches and those of known subgraphs that overlap it.
+        By default all nodes are ranked; in a graph of more than 2^17, those that a walk from the subgraph reaches and
+        those of known subgraphs that overlap it.
         """
         ends = np.cumsum([len(names) for names in GROUPS.values()])[:-1]
         for query in self.features.diffuse(subgraphs):

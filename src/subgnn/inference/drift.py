@@ -36,9 +36,7 @@ class Difference:
 class Drift:
     """The latest subgraphs that a run was asked about, to be compared with those it was trained with.
 
-    Args:
-        training: the run's dataset; its training split, or all of it without splits.
-        most: how many of the latest subgraphs are kept.
+    These are the training split of its dataset, or all of it without splits. ``most`` of the latest are kept.
     """
 
     def __init__(self, predictor: Predictor, training: SubgraphSet, *, most: int = 2**20) -> None:

@@ -137,12 +137,9 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
 
 
 class Masking:
-    """Masks the anchors and channels of one subgraph in all networks, and measures how the outputs drop.
+    """Masks the anchors and channels of one subgraph in all networks, which share the anchors.
 
-    Args:
-        inputs: for each network; all share the anchors.
-        compare: computes contributions from outputs of the networks.
-        max_anchors: how many anchors to list.
+    ``compare`` computes contributions from outputs of the networks; ``max_anchors`` are listed.
     """
 
     def __init__(

@@ -134,8 +134,7 @@ def prediction_table(
 ) -> AnswerTable:
     """A row for each subgraph, with the columns that this module describes.
 
-    Args:
-        on_answers: told the nodes and the predictions of some subgraphs at a time.
+    ``on_answers`` is told the nodes and the predictions of some subgraphs at a time.
     """
     options, spec, query = options or PredictOptions(), predictor.spec, query.as_of(predictor.as_of_step)
     task, limits = task_of(spec.task), set_limits(predictor, options)
@@ -171,9 +170,8 @@ def prediction_table(
         return [column for column in columns if column is not None]
 
     hidden: list[Prefixed] = [] if key is None else [(Column("sort", float), "")]
-    table = AnswerTable.of(
-        query, [*own, *hidden], answer, chunk_size(spec), min_known=options.min_known, members=options.members
-    )
+    size, least, members = chunk_size(spec), options.min_known, options.members
+    table = AnswerTable.of(query, [*own, *hidden], answer, size, min_known=least, members=members)
     return table if key is None else _sorted(table, len(own) + 1)
 
 

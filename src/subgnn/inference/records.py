@@ -43,9 +43,7 @@ def checkpoint_hash(predictor: Predictor) -> str:
 class Records:
     """A file that lines about the answers of a run are appended to, also by several threads and runs.
 
-    Args:
-        run: the folder of the run, or the exported file, for the lines to name.
-        graph: the place of another graph than the run's own, likewise.
+    The lines name the folder or file of the ``run`` and, if it is not the run's own, the place of the ``graph``.
     """
 
     def __init__(self, file: Path, run: Path, predictor: Predictor, *, graph: Path | None = None) -> None:

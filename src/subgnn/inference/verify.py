@@ -38,8 +38,7 @@ def verify(
 ) -> list[CheckedRecord]:
     """Compute the answers of a file of records again, and compare them with those recorded.
 
-    Args:
-        run, data, graph: the run, its dataset and its graph; by default those that the records name.
+    The run, its dataset and its graph are by default those that the records name.
     """
     opened: dict[tuple[str, str | None], tuple[OpenedRun, str]] = {}
     found = []

@@ -26,11 +26,9 @@ _held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
 
 
 def open_lock(path: Path, *, create: bool = True) -> int | None:
-    """Lock a file without waiting.
+    """Lock a file without waiting, and return the open descriptor, which holds the lock until it is closed.
 
-    Returns:
-        The open descriptor, which holds the lock until it is closed; None if another process or thread holds the lock,
-        or if the file does not exist and ``create`` is off.
+    None if another process or thread holds the lock, or if the file does not exist and ``create`` is off.
     """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     while True:

@@ -82,13 +82,8 @@ def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
     newer = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
     buffers = {"forward_sync_buffers" if newer else "broadcast_buffers": False}
     strategy = DDPStrategy(timeout=TIMEOUT, find_unused_parameters=True, **buffers)
-    return ManyDevices(
-        accelerator=device,
-        devices=ranks.local_size,
-        num_nodes=ranks.size // ranks.local_size,
-        strategy=strategy,
-        plugins=[TorchElasticEnvironment()],
-    )
+    of_each, machines, plugins = ranks.local_size, ranks.size // ranks.local_size, [TorchElasticEnvironment()]
+    return ManyDevices(accelerator=device, devices=of_each, num_nodes=machines, strategy=strategy, plugins=plugins)
 
 
 @contextmanager
