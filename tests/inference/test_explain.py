@@ -57,9 +57,8 @@ def test_leaving_out_is_predicting_the_smaller_subgraph(task):
     parts = [[0, 1, 2], [10, 11], [20]]
     assert [list(item.nodes) for item in found.by_component] == parts
     left = [[v for v in ROW if v not in part] for part in parts]
-    np.testing.assert_allclose(
-        [item.contributions for item in found.by_component], whole - values(predictor, left), **CLOSE
-    )
+    contributions = [item.contributions for item in found.by_component]
+    np.testing.assert_allclose(contributions, whole - values(predictor, left), **CLOSE)
     assert [item.component for item in by_node] == [0, 0, 0, 1, 1, 2]
     if task == "regression":
         assert found.classes == ("value",)

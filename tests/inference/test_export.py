@@ -67,10 +67,8 @@ def test_other_tasks(tmp_path):
 @pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology", "glass", "ssnp", "wlks", "s2n"])
 def test_baselines(method, tmp_path):
     small = {"bag": [], "topology": ["topology.classifier=forest"]}
-    settings = find_recipe(
-        method, small.get(method, ["embeddings.dim=4", "embeddings.source=random", "training.epochs=1"])
-    )
-    run = named_run(tmp_path, settings)
+    others = ["embeddings.dim=4", "embeddings.source=random", "training.epochs=1"]
+    run = named_run(tmp_path, find_recipe(method, small.get(method, others)))
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")
 

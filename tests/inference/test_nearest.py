@@ -76,9 +76,8 @@ def test_small_and_large_numbers(scale, distance):
     rng = np.random.default_rng(1)
     known, queries = rng.normal(size=(50, 5)), rng.normal(size=(9, 5))
     plain = Nearest(known.astype(np.float32), distance=distance).find(queries.astype(np.float32), 6)
-    scaled = Nearest((scale * known).astype(np.float32), distance=distance).find(
-        (scale * queries).astype(np.float32), 6
-    )
+    known, queries = ((scale * vectors).astype(np.float32) for vectors in (known, queries))
+    scaled = Nearest(known, distance=distance).find(queries, 6)
     np.testing.assert_array_equal(plain[0], scaled[0])
 
 

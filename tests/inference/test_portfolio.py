@@ -161,10 +161,8 @@ def tables(tmp_path_factory) -> Path:
 
 
 def test_each_table_is_kept_once(tables, tmp_path):
-    assert sorted(path.name for path in tables.glob("embeddings*")) == [
-        "embeddings-1.safetensors",
-        "embeddings.safetensors",
-    ]
+    names = sorted(path.name for path in tables.glob("embeddings*"))
+    assert names == ["embeddings-1.safetensors", "embeddings.safetensors"]
     predictor = open_run(tables).predictor
     assert set(predictor.tables) == {part.spec.vectors_hash for part in predictor.checkpoint.parts.values()}
     assert len(predictor.tables) == 2

@@ -20,9 +20,8 @@ from tests.training.examples import dataset
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:1", "127.0.0.1:", ":6379", "127.0.0.1:x"])
 def test_what_is_no_address(address):
-    with pytest.raises(
-        UserError, match=r"--address: '.*' is not an address; accepted: HOST:PORT of the cluster's head, or auto"
-    ):
+    message = r"--address: '.*' is not an address; accepted: HOST:PORT of the cluster's head, or auto"
+    with pytest.raises(UserError, match=message):
         RayEngine(address)
 
 
@@ -83,9 +82,8 @@ def test_a_ray_of_ones_own():
         assert dict(engine.map(share, [1.0])) == {1.0: 2 * 10**9}
         ports = {int(ray.get_runtime_context().gcs_address.rpartition(":")[2])}
         ports |= {ray.nodes()[0][name] for name in ("NodeManagerPort", "ObjectManagerPort", "RuntimeEnvAgentPort")}
-        assert listeners(ports) <= {"0100007F", "0000000000000000FFFF00000100007F"} | {
-            "00000000000000000000000001000000"
-        }
+        loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+        assert listeners(ports) <= loopback
         assert listeners(ports)
         with pytest.raises(UserError, match="--engine ray: the cluster has no GPU; start Ray with"):
             RayEngine(gpus=0.5)

@@ -153,9 +153,8 @@ def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
     called = call(*command, tmp_path / "run")
     last = tmp_path / "run" / LAST
     assert called.code == 2
-    assert (
-        called.error == f"{last}: cannot be written (No space left on device); make room there, or choose another place"
-    )
+    said = "cannot be written (No space left on device); make room there, or choose another place"
+    assert called.error == f"{last}: {said}"
     assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST, SUBGRAPHS])
     assert call(*command, tmp_path / "run", "--resume").code == 0
     assert_equal_runs(tmp_path / "whole", tmp_path / "run")

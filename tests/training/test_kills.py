@@ -109,6 +109,5 @@ def _assert_sound(run: Path) -> None:
 
 def _assert_equal(a: Path, b: Path) -> None:
     assert_equal_runs(a, b)
-    assert sorted(path.name for path in b.iterdir()) == sorted(
-        [RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS, MODEL_CARD]
-    )
+    expected = {RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS, MODEL_CARD}
+    assert {path.name for path in b.iterdir()} == expected

@@ -85,9 +85,8 @@ def test_features_alone_tell_the_cliques_apart(tmp_path):
     assert checkpoint.weights["feature_map.weight"].shape == (8, 3)
     whole = data.graph.features
     np.testing.assert_allclose(checkpoint.spec.standards["feature"].mean, whole.mean(axis=0))
-    np.testing.assert_allclose(
-        checkpoint.spec.standards["feature"].deviation, [whole[:, 0].std(), 1, whole[:, 2].std()]
-    )
+    deviations = [whole[:, 0].std(), 1, whole[:, 2].std()]
+    np.testing.assert_allclose(checkpoint.spec.standards["feature"].deviation, deviations)
 
 
 @pytest.mark.parametrize("how", ["beside", "instead"])
@@ -158,9 +157,8 @@ def test_a_learned_state_is_found_again_at_load_time(tmp_path):
     without = replace(checkpoint, weights={**checkpoint.weights})
     without.weights["component_states"] = torch.zeros_like(checkpoint.weights["component_states"])
     asked = Ragged.from_rows([data.subgraphs.nodes[0], [0, 1, 2, 3, 4, 5, 6, 7]])
-    moved, still = np.abs(
-        Predictor(checkpoint, data.graph).outputs(asked) - Predictor(without, data.graph).outputs(asked)
-    )
+    outputs = [Predictor(one, data.graph).outputs(asked) for one in (checkpoint, without)]
+    moved, still = np.abs(outputs[0] - outputs[1])
     assert moved.max() > 1e-4
     assert still.max() == 0  # this node set was in no training subgraph
 

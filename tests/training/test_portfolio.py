@@ -42,12 +42,8 @@ def all_are_judged(monkeypatch):
 
 def small(*only: str, **auto: object):
     """A portfolio of cheap candidates, two folds each."""
-    settings = [
-        f"auto.{key}={json.dumps(value)}" for key, value in {"folds": 2, "repeats": 1, "time": 3600.0, **auto}.items()
-    ]
-    return find_recipe(
-        "auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'surroundings'])}", *settings, *SMALL]
-    )
+    listed = {"only": only or ["bag", "topology", "surroundings"], "folds": 2, "repeats": 1, "time": 3600.0, **auto}
+    return find_recipe("auto", [*(f"auto.{key}={json.dumps(value)}" for key, value in listed.items()), *SMALL])
 
 
 def fit(data, out, recipe=None, **options):

@@ -129,8 +129,7 @@ def test_recipes_build_a_network_that_answers(name):
     if name == "diffusion-directed":
         data = replace(data, graph=Graph.from_edges(*data.graph.edges()[:2], num_nodes=24, directed=True))
     vectors = None if found.embeddings.source == "random" else np.ones((24, found.embeddings.dim), np.float32)
-    candidates, examples = set_up(
-        replace(training_data(data.graph.undirected(), data.subgraphs), vectors=vectors), found
-    )
+    given = replace(training_data(data.graph.undirected(), data.subgraphs), vectors=vectors)
+    candidates, examples = set_up(given, found)
     model = candidates[0].network
     assert outputs_of(model, examples.inputs, np.arange(4), 2).shape == (4, 3)

@@ -175,9 +175,8 @@ def test_a_portfolio_chooses_on_its_out_of_fold_predictions(select_by, tmp_path)
     assert run.result.metric == ("micro_f1" if select_by == "auto" else "auprc")
     assert run.evaluate() == pytest.approx(run.result.test, rel=1e-5)
     assert run.result.val["auprc"] == pytest.approx(run.result.leaderboard[0].score, abs=1e-2) or select_by == "auto"
-    assert "Thresholds for recall=0.9, chosen on 120 out-of-fold predictions" in (run.report).read_text(
-        encoding="utf-8"
-    )
+    page = run.report.read_text(encoding="utf-8")
+    assert "Thresholds for recall=0.9, chosen on 120 out-of-fold predictions" in page
 
 
 def test_other_tasks_and_settings_are_refused(tmp_path):

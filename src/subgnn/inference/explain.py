@@ -102,9 +102,8 @@ class Explainer:
         """The answers and the explanations as records hold them."""
         limits = {"max_nodes": self.max_nodes, "max_anchors": self.max_anchors}
         explained = [one.to_json() | limits for one in found]
-        return [
-            {"label": one["label"], "scores": one["probabilities"] or one["logits"]} for one in explained
-        ], explained
+        answers = [{"label": one["label"], "scores": one["probabilities"] or one["logits"]} for one in explained]
+        return answers, explained
 
     def reference(self) -> NDArray[np.float32] | None:
         """The mean vectors of the background by each network; None without channels or a background."""
@@ -154,10 +153,8 @@ class Explainer:
                 return lambda every, without: differences(self.predictor, whole(every[None])[0], whole(without))
 
             compare = list(map(through, portfolio.outputs_given_member(self._member, subgraphs)))
-        return [
-            Masking(source, mine, compare=how, max_anchors=self.max_anchors)
-            for mine, how in zip(inputs, compare, strict=True)
-        ]
+        pairs = zip(inputs, compare, strict=True)
+        return [Masking(source, mine, compare=how, max_anchors=self.max_anchors) for mine, how in pairs]
 
     def _leave_one_out(
         self, subgraphs: Ragged, components: Sequence[Sequence[Nodes]], whole: Outputs

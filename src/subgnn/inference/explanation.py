@@ -116,9 +116,8 @@ class StatisticContribution(Contribution):
 
     def in_words(self) -> str:
         """The value beside those of training subgraphs."""
-        text = f"{self.name} is {self.value:.3g}" + (
-            f", with {len(self.edges)} edges in triangles" if self.edges else ""
-        )
+        triangles = f", with {len(self.edges)} edges in triangles" if self.edges else ""
+        text = f"{self.name} is {self.value:.3g}{triangles}"
         if max(self.share_below, self.share_above) == 0:
             return text
         below = self.share_below >= self.share_above

@@ -164,14 +164,12 @@ class Masking:
         without = mean.expand(self.num_anchors, -1)
         for one, output in zip(self._inputs, self._outputs, strict=True):
             step = max(1, _BATCH_NUMBERS // max(1, one.size))
-            parts = [
-                one.outputs_without(self._anchors[begin : begin + step]) for begin in range(0, self.num_anchors, step)
-            ]
+            begins = range(0, self.num_anchors, step)
+            parts = [one.outputs_without(self._anchors[begin : begin + step]) for begin in begins]
             without = without + (torch.cat(parts) - output) / len(self._inputs)
         found = []
-        for anchor, numbers in zip(
-            self._anchors, self._compare(mean.cpu().numpy(), without.cpu().numpy()), strict=True
-        ):
+        each = self._compare(mean.cpu().numpy(), without.cpu().numpy())
+        for anchor, numbers in zip(self._anchors, each, strict=True):
             # Learned similarities differ between networks.
             similar = [one.gammas[anchor.layer][anchor.channel][anchor.positions] for one in self._inputs]
             contribution = AnchorContribution(

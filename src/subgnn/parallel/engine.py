@@ -306,9 +306,8 @@ class _LocalPool:
         if not self._engine.has_workers:
             self._answer = self._answer or self._open(self._source)
             return map(self._answer, jobs)
-        return in_order(
-            (number, result) for (number, _), result in self._engine._map(self, list(enumerate(jobs)), never, math.inf)
-        )
+        results = self._engine._map(self, list(enumerate(jobs)), never, math.inf)
+        return in_order((number, result) for (number, _), result in results)
 
     def message(self, worker: _Worker, job: Any) -> tuple[Callable[[Any], Any], Any]:
         """The function and the job to send to a worker; the first opens the source."""

@@ -242,9 +242,8 @@ class _Comparison:
             if ahead:
                 words += f" {_best(ahead)} is ahead, which may be chance: more labelled subgraphs would tell."
         else:
-            words = (
-                f"{len(given.targets):,} labelled subgraphs are too few to tell whether any model is better than {rest}"
-            )
+            number = f"{len(given.targets):,} labelled subgraphs"
+            words = f"{number} are too few to tell whether any model is better than {rest}"
         if self.untried:
             subject = "1 candidate was" if len(self.untried) == 1 else f"{len(self.untried)} candidates were"
             words += f" {subject} not tried: {', '.join(self.untried)}."

@@ -105,7 +105,6 @@ def _described(curves: Sequence[tuple[float, Array]], pool: CrossValidation, met
     added = f"added {gain:.3f}" if gain > 0 else f"changed the score by {gain:+.3f}"
     begin = f"Doubling the labels, from {before.subgraphs:,} to {after.subgraphs:,} subgraphs, {added}"
     shown = f"{begin} ({before.score:.3f} to {after.score:.3f}, 95 % interval of the gain {low:+.3f} to {high:+.3f})"
-    end = (
-        "; more labels would probably help." if low > 0 else ", which is within chance; more labels alone may not help."
-    )
+    chance = ", which is within chance; more labels alone may not help."
+    end = "; more labels would probably help." if low > 0 else chance
     return LearningCurve(points=points, sentence=shown + end)

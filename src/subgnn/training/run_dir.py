@@ -232,10 +232,8 @@ def keep_dataset(dataset: Dataset, out: Path) -> None:
     if not path.is_file():
         write_bundle(dataset, path)
         return
-    hashes = [
-        (one.graph.content_hash, one.graph.names_hash, one.subgraphs.content_hash)
-        for one in (dataset, read_bundle(path))
-    ]
+    both = (dataset, read_bundle(path))
+    hashes = [(one.graph.content_hash, one.graph.names_hash, one.subgraphs.content_hash) for one in both]
     if hashes[0] != hashes[1]:
         hint = f"continue with the dataset in {path}, or give another --out"
         raise DataError("the existing run used a different dataset", where=str(out), hint=hint)
