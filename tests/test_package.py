@@ -25,6 +25,7 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FOR_DEVELOPERS = {"benchmark", "docs", "test"}
 # Packages whose module has another name, and those that come with another package.
 DISTRIBUTIONS = {
+    "llvmlite": "numba",
     "triton": "torch",
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
