@@ -13,20 +13,16 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from subgnn import Graph, Ragged
-from subgnn.data.dataset import Problems
-from subgnn.data.formats.edge_list import read_edge_list
 from subgnn.kernels.borders import border_sets
 from subgnn.kernels.distances import hop_distances
 from subgnn.kernels.dtw import dtw
@@ -312,35 +308,6 @@ def walk_cases(load: Workload) -> Iterator[Case]:
     )
 
 
-def text_cases(load: Workload) -> Iterator[Case]:
-    """All edges of the graph, one a line, separated by a tab."""
-    import pandas
-    from pyarrow import csv
-
-    columns = pandas.DataFrame(np.stack(load.graph.edges()[:2], axis=1))
-
-    def ours() -> Any:
-        problems = Problems()
-        found = read_edge_list(path, 0, problems)
-        problems.stop()
-        return np.stack([found.tails, found.heads], axis=1)
-
-    def by_pyarrow() -> Any:
-        options = csv.ReadOptions(column_names=["tail", "head"])
-        found = csv.read_csv(path, read_options=options, parse_options=csv.ParseOptions(delimiter="\t"))
-        return np.stack([column.to_numpy() for column in found.columns], axis=1)
-
-    def by_pandas() -> Any:
-        return pandas.read_csv(path, sep="\t", header=None, dtype=np.int32).to_numpy()
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "edges.tsv"
-        columns.to_csv(path, sep="\t", header=False, index=False)
-        rivals = [Rival("pandas", "read_csv", by_pandas, np.array_equal)]
-        rivals.append(Rival("pyarrow", "csv.read_csv", by_pyarrow, np.array_equal))
-        yield Case("read_edge_list", len(columns), ours, rivals)
-
-
 def best(call: Callable[[], Any]) -> tuple[Any, float]:
     """The answer, and the seconds of the fastest of several calls."""
     seconds: list[float] = []
@@ -360,7 +327,7 @@ def main() -> int:
     for nodes, edges in SIZES[:1] if given.quick else SIZES:
         load = Workload(draw_graph(nodes, edges, given.seed), given.seed)
         print(f"{nodes:,} nodes, {load.graph.num_edges:,} edges")
-        for cases in (distance_cases, structure_cases, sequence_cases, walk_cases, text_cases):
+        for cases in (distance_cases, structure_cases, sequence_cases, walk_cases):
             for case in cases(load):
                 case.ours()  # compiles
                 answer, ours = best(case.ours)

@@ -73,9 +73,7 @@ def whole_dataset(*, directed: bool = False) -> Dataset:
         splits=["train", "train", "val", "val", "test", "test"],
         names=["first", "second", "Dritte ß", "4", "fifth", "sixth"],
     )
-    return Dataset(
-        name="whole", graph=graph, subgraphs=subgraphs, card={"licence": "none", "extra": [1, {"two": None}]}
-    )
+    return Dataset("whole", graph, subgraphs, card={"licence": "none", "extra": [1, {"two": None}]})
 
 
 def assert_same(a: Dataset, b: Dataset) -> None:

@@ -80,9 +80,7 @@ def test_round_trip_of_every_part(tmp_path, directed):
 
 
 def test_round_trip_without_subgraphs_or_edges(tmp_path):
-    dataset = Dataset(
-        name="x", graph=Graph.from_edges([], [], num_nodes=2), subgraphs=SubgraphSet.from_lists([], num_nodes=2)
-    )
+    dataset = Dataset("x", Graph.from_edges([], [], num_nodes=2), SubgraphSet.from_lists([], num_nodes=2))
     write_bundle(dataset, tmp_path / "x.subgnn")
     assert_same(dataset, read_dataset(tmp_path / "x.subgnn"))
     read_bundle(tmp_path / "x.subgnn", check="always")
@@ -279,12 +277,8 @@ IMPOSSIBLE_SUBGRAPHS = {
 
 @pytest.mark.parametrize("parts", IMPOSSIBLE_SUBGRAPHS.values(), ids=IMPOSSIBLE_SUBGRAPHS)
 def test_subgraphs_that_no_dataset_can_have(tmp_path, parts):
-    good = {
-        "nodes": Ragged.from_rows([[0], [1]]),
-        "task": "binary",
-        "targets": np.array([0, 1], np.int32),
-        "classes": ("a", "b"),
-    }
+    good = {"nodes": Ragged.from_rows([[0], [1]]), "targets": np.array([0, 1], np.int32)}
+    good |= {"task": "binary", "classes": ("a", "b")}
     dataset = Dataset("x", Graph.from_edges([0, 1], [1, 2]), SubgraphSet(**{**good, **parts}))
     write_bundle(dataset, tmp_path / "x.subgnn")
     with pytest.raises(DataError, match="the file is damaged; convert the dataset again"):

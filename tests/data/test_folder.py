@@ -93,9 +93,7 @@ def test_what_a_folder_cannot_hold_is_refused_or_comes_back(tmp_path, options):
 @pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\r"], ids=["tab", "newline", "return"])
 def test_node_names_a_folder_cannot_hold_are_refused_or_come_back(tmp_path, name):
     graph = Graph.from_edges([0, 1], [1, 2], names=NodeNames.of(["x", "y", name]))
-    subgraphs = SubgraphSet.from_lists(
-        [[0], [1], [2]], num_nodes=3, labels=["a", "b", "a"], splits=["train", "val", "test"]
-    )
+    subgraphs = SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3, labels=["a", "b", "a"], splits=SPLITS)
     try:
         write_folder(Dataset(name="x", graph=graph, subgraphs=subgraphs), tmp_path / "x")
     except DataError:

@@ -199,12 +199,8 @@ def test_repeated_payments(tmp_path):
     ["alias,name\np53,TP53\nLFS1,TP53\nmdm,MDM2\nX,unknown\n", "symbol\tsynonyms\nTP53\tp53|LFS1\nMDM2\tmdm\n"],
 )
 def test_aliases_replace_names_and_say_so(tmp_path, aliases):
-    edges, names, members = tables(
-        tmp_path,
-        e_csv=EDGES,
-        a_txt=aliases,
-        m_csv="subgraph,node,label\ns,p53,a\ns,BAX,a\nt,LFS1,b\nt,mdm,b\nu,BAX,a\n",
-    )
+    rows = "subgraph,node,label\ns,p53,a\ns,BAX,a\nt,LFS1,b\nt,mdm,b\nu,BAX,a\n"
+    edges, names, members = tables(tmp_path, e_csv=EDGES, a_txt=aliases, m_csv=rows)
     with pytest.warns(DataWarning) as told:
         data = read_tables(edges, members, aliases=names)
     found = data.graph.names
@@ -215,12 +211,8 @@ def test_aliases_replace_names_and_say_so(tmp_path, aliases):
 
 
 def test_aliases_stay_with_the_graph_and_a_name_goes_before_them(tmp_path):
-    edges, names, attributes = tables(
-        tmp_path,
-        e_csv=EDGES,
-        a_csv="alias,name\nBAX|p53,TP53\np53x,MDM2\np53x,BAX\n",
-        n_csv="node,synonyms\nMDM2,a|b\n",
-    )
+    aliases, more = "alias,name\nBAX|p53,TP53\np53x,MDM2\np53x,BAX\n", "node,synonyms\nMDM2,a|b\n"
+    edges, names, attributes = tables(tmp_path, e_csv=EDGES, a_csv=aliases, n_csv=more)
     graph = read_aliases(names, read_edges(edges))
     assert [graph.names.find(text) for text in ("BAX", "p53", "p53x")] == [0, 3, -1]
     graph, _ = read_attributes(attributes, graph)
@@ -271,25 +263,18 @@ def test_every_problem_of_tables_is_listed(tmp_path):
 @pytest.mark.parametrize("written", ["NA", "nan", "None"])
 def test_missing_labels_are_classes_on_request_only(tmp_path, graph, written):
     sets = [line.split("\t") for line in GMT.splitlines()]
-    text = "".join(
-        f"{name},{';'.join(genes)};,{label}\n" for (name, _, *genes), label in zip(sets, "xyxyxw", strict=True)
-    )
+    rows = zip(sets, "xyxyxw", strict=True)
+    text = "".join(f"{name},{';'.join(genes)};,{label}\n" for (name, _, *genes), label in rows)
     (path,) = tables(tmp_path, m_csv=f"subgraph,nodes,label\n{text}".replace(",w\n", f",{written}\n"))
     assert read_quietly(path, graph).classes == ("x", "y")
     assert set(read_quietly(path, graph, keep_na=True).classes) == {"x", "y", written}
 
 
 def test_columns_of_members_come_back_in_predictions(tmp_path):
-    edges, members = tables(
-        tmp_path,
-        e_csv=EDGES,
-        m_csv="subgraph,node,label,region,rank\n"
-        + "".join(
-            f"{i},{gene},{'ab'[i % 2]},r{i},{gene}\n"
-            for i, line in enumerate(GMT.splitlines())
-            for gene in line.split()[2:]
-        ),
-    )
+    sets = [line.split()[2:] for line in GMT.splitlines()]
+    rows = (f"{i},{gene},{'ab'[i % 2]},r{i},{gene}\n" for i, genes in enumerate(sets) for gene in genes)
+    table = "subgraph,node,label,region,rank\n" + "".join(rows)
+    edges, members = tables(tmp_path, e_csv=EDGES, m_csv=table)
     trained = call("train", edges, members, "--recipe", "bag", "--out", tmp_path / "run")
     assert "ignored: region (predictions give it back)" in trained.out
     predicted = call("predict", tmp_path / "run", "--subgraphs", members, "--out", tmp_path / "p.tsv")

@@ -65,11 +65,8 @@ def test_draws_are_uniform(family, hops):
     graph = make_graph(family, 45, seed=8)
     sets = make_sets(graph, seed=4)
     drawn, _ = sample_borders(*graph.csr, ragged(sets), hops=hops, draws=20_000, key=2024)
-    counted = [
-        (Counter(row), uniform(border(graph, nodes, hops)))
-        for row, nodes in zip(lists(drawn), sets, strict=True)
-        if row
-    ]
+    drawn_from = [(row, nodes) for row, nodes in zip(lists(drawn), sets, strict=True) if row]
+    counted = [(Counter(row), uniform(border(graph, nodes, hops))) for row, nodes in drawn_from]
     assert len(counted) > 2
     assert p_value(counted) > LEAST_P
 

@@ -78,10 +78,7 @@ def test_shapes_count_edges(case):
         assert found.cut_ratio[s] == (leaving / (size * others) if size and others else 0.0)
 
 
-NODE_STATISTICS = {
-    "clustering": (induced_clustering, nx.clustering),
-    "core numbers": (induced_core_numbers, nx.core_number),
-}
+NODE_STATISTICS = {"clustering": (induced_clustering, nx.clustering), "cores": (induced_core_numbers, nx.core_number)}
 
 
 @pytest.mark.parametrize("name", NODE_STATISTICS)

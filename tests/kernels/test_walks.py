@@ -141,9 +141,8 @@ def test_walks_are_a_function_of_the_key_and_the_patch_alone(case, data):
         keys = node_set_keys(8, patches)
         inside = inside_walks(*graph.csr, patches, walks=walks, length=6, beta=0.5, key=keys)
         border = border_walks(*graph.csr, patches, hops=2, walks=walks, length=6, beta=0.5, key=keys)
-        return [
-            lists(family.take(range(p * walks, p * walks + 3))) for family in (inside, border) for p in range(len(keys))
-        ]
+        begins = range(0, len(keys) * walks, walks)
+        return [lists(family.take(range(at, at + 3))) for family in (inside, border) for at in begins]
 
     together, alone = walks(ragged(sets), 5), walks(ragged([sets[i] for i in chosen]), 3)
     assert alone == [together[i] for i in [*chosen, *(len(sets) + i for i in chosen)]]

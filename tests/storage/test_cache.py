@@ -72,9 +72,8 @@ def test_the_key_follows_every_ingredient(monkeypatch):
     changes = {"hops": 2, "patch_length": 6, "walks": 3, "walk_length": 5, "beta": 0.5, "border_anchors": "heaviest"}
     assert set(changes) <= set(SMALL.__dataclass_fields__)
     for name, value in changes.items():
-        keys.append(
-            content_key(graph.content_hash, subgraphs, Plan(**same | {"settings": replace(SMALL, **{name: value})}))
-        )
+        changed = replace(SMALL, **{name: value})
+        keys.append(content_key(graph.content_hash, subgraphs, Plan(**same | {"settings": changed})))
     monkeypatch.setattr(preparing, "ALGORITHM_VERSION", 10**6)
     keys.append(content_key(graph.content_hash, subgraphs, Plan(**same)))
     assert len(set(keys)) == len(keys)

@@ -47,18 +47,13 @@ def gin_encoder(
     num_nodes: int, dim: int, settings: PretrainSettings, features: NDArray[np.float32] | None = None
 ) -> Encoder:
     """A stack of PyG's GIN layers, each with an MLP of one hidden layer and batch normalisation."""
-
-    def mlp(width: int) -> nn.Sequential:
-        return nn.Sequential(
-            nn.Linear(settings.hidden, settings.hidden),
-            nn.BatchNorm1d(settings.hidden),
-            nn.ReLU(),
-            nn.Linear(settings.hidden, width),
-        )
-
-    widths = [settings.hidden] * (LAYERS - 1) + [dim]
-    layers = gin_layers((mlp(width) for width in widths), extra="pyg", feature="pretraining")
-    return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
+    hidden = settings.hidden
+    mlps = (
+        nn.Sequential(nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, width))
+        for width in [hidden] * (LAYERS - 1) + [dim]
+    )
+    layers = gin_layers(mlps, extra="pyg", feature="pretraining")
+    return Encoder(NodeInputs(num_nodes, hidden, features), layers, settings.dropout)
 
 
 def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[nn.Module]:

@@ -294,12 +294,8 @@ def write_folder(
     # The card states what the text files alone would not.
     stale = {"id_base", "task", "label_separator"} - labels.keys()
     card = {key: value for key, value in dataset.card.items() if key not in stale}
-    card |= {
-        "name": dataset.name,
-        "num_nodes": graph.num_nodes,
-        **labels,
-        **({"directed": True} if graph.directed else {}),
-    }
+    card |= {"name": dataset.name, "num_nodes": graph.num_nodes} | labels
+    card |= {"directed": True} if graph.directed else {}
     with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
         _write_edges(temporary, graph, ".gz" if compress else "")

@@ -167,9 +167,5 @@ def _read_alone(path: Path, options: ReadOptions, problems: Problems) -> Dataset
     return Dataset(name=path.name.removesuffix(".subgraphs.tsv"), graph=graph, subgraphs=subgraphs)
 
 
-SUBGRAPH_TEXT = FileFormat(
-    "subgraphs as text",
-    ("subgraphs.tsv", "subgraphs.tsv.gz", "subgraphs.pth"),
-    read_dataset=_read_alone,
-    matches=lambda path: True,
-)
+_SUFFIXES = ("subgraphs.tsv", "subgraphs.tsv.gz", "subgraphs.pth")
+SUBGRAPH_TEXT = FileFormat("subgraphs as text", _SUFFIXES, read_dataset=_read_alone, matches=lambda path: True)

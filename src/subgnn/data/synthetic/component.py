@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from subgnn.data.synthetic import graphs
+from subgnn.data.synthetic.graphs import require
 from subgnn.data.values import MAX_NODES
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
@@ -40,21 +41,15 @@ class ComponentSettings:
 
     def __post_init__(self) -> None:
         graphs.check_subgraphs(self.num_subgraphs, 2)
-        graphs.require(
-            0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted"
-        )
+        require(0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted")
         what, hint = f"{self.min_components} to {self.max_components} components", "at least 2, and an ascending range"
-        graphs.require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
+        require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
         what = f"m from {self.min_m} to {self.max_m} for components of {self.component_size} nodes"
         hint = f"an ascending range within 1 to {self.component_size - 1} is accepted"
-        graphs.require(
-            1 <= self.min_m <= self.max_m < self.component_size, what, where="m of the components", hint=hint
-        )
+        require(1 <= self.min_m <= self.max_m < self.component_size, what, where="m of the components", hint=hint)
         largest = self.num_nodes + self.num_subgraphs * self.max_components * self.component_size
-        graphs.require(
-            largest <= MAX_NODES, f"up to {largest:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}"
-        )
-        graphs.require(0 <= self.chained <= 1, f"chained is {self.chained}", where="chained", hint="0 to 1 is accepted")
+        require(largest <= MAX_NODES, f"up to {largest:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}")
+        require(0 <= self.chained <= 1, f"chained is {self.chained}", where="chained", hint="0 to 1 is accepted")
 
 
 def make_component(settings: ComponentSettings, seed: int) -> graphs.Draft:

@@ -15,6 +15,7 @@ import numpy as np
 
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import graphs
+from subgnn.data.synthetic.graphs import require
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
@@ -56,10 +57,8 @@ class CorenessSettings:
         )
         most = self.num_nodes // self.subgraph_size
         what = f"{self.num_subgraphs:,} subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes:,}"
-        graphs.require(
-            self.num_subgraphs <= most, what, where="num_subgraphs", hint=f"no node is shared: at most {most:,}"
-        )
-        graphs.require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
+        require(self.num_subgraphs <= most, what, where="num_subgraphs", hint=f"no node is shared: at most {most:,}")
+        require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
 
     @property
     def highest_core(self) -> float:
@@ -117,23 +116,21 @@ def duplication_divergence(
     Grown from the edge 0 - 1, and connected. *Differs from the paper:* where ``num_edges`` is given, graphs are
     drawn until one has that many, to within 2 %, as the number varies several-fold from draw to draw.
     """
-    graphs.require(
-        0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1"
-    )
+    require(0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1")
     if num_edges is None:
         # Refused at once is what would grow beyond all memory: n nodes get about n^(2p) / Gamma(2p + 2) edges and more.
         ladder = np.arange(1, 101) / 100
         edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
         highest = ladder[edges <= MAX_COPIED_EDGES].max(initial=0.0)
         what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
-        graphs.require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
+        require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
         tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, graphs.stream_word(rng))
         what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
-        graphs.require(count >= 0, what, where="retention", hint="lower it, or use fewer nodes or a different seed")
+        require(count >= 0, what, where="retention", hint="lower it, or use fewer nodes or a different seed")
         return Graph.from_edges(tails, heads, num_nodes=num_nodes)
     least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
     what, hint = f"{num_edges:,} edges for {num_nodes:,} nodes", f"accepted: {num_nodes - 1:,} to {MAX_COPIED_EDGES:,}"
-    graphs.require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
+    require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
     seen = []
     for _ in range(_MAX_DRAWS):
         tails, heads, count = copy_and_diverge(num_nodes, retention, most, graphs.stream_word(rng))
@@ -301,9 +298,8 @@ def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     blocks, drawn = _plan(base, settings, seed)
     drawn = _separate(base, blocks, drawn, settings, seed)
     size = settings.subgraph_size
-    graph = graphs.plant(
-        base, graphs.SmallGraphs.of((size, one.tails, one.heads) for one in drawn), np.concatenate(blocks)
-    )
+    small = graphs.SmallGraphs.of((size, one.tails, one.heads) for one in drawn)
+    graph = graphs.plant(base, small, np.concatenate(blocks))
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
     cores = induced_core_numbers(*graph.csr, subgraphs)
     mean_core = np.bincount(cores.row_ids, cores.values) / size

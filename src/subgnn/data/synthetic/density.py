@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import graphs
+from subgnn.data.synthetic.graphs import require
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
 from subgnn.kernels.build_csr import entries_at
 from subgnn.kernels.draws import open_stream, uniform_below
@@ -47,9 +48,7 @@ class DensitySettings:
     def __post_init__(self) -> None:
         graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
         what = f"subgraphs of {self.subgraph_size:,} nodes"
-        graphs.require(
-            self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted"
-        )
+        require(self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted")
         graphs.check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
 
 
@@ -81,7 +80,7 @@ def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: n
     Neighbours are visited in the order in which the authors' networkx lists those of a Barabasi-Albert graph: first
     the older ones, in the order of a small Python set (the id modulo 32), then the newer ones by age.
     """
-    graphs.require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
+    require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
     starts = rng.integers(graph.num_nodes, size=count)
     out, lengths = np.empty((count, size), np.int32), np.empty(count, np.int64)
     _search_from(csr(*graph.csr), starts, max_depth, out, lengths)
@@ -177,8 +176,6 @@ def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:
     graph, _ = set_densities(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
     graph, subgraphs = largest_part(graph, subgraphs)
     hint = "use more nodes, fewer subgraphs or a different seed"
-    graphs.require(
-        bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint
-    )
+    require(bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint)
     density = shapes(*graph.csr, subgraphs).density
     return graphs.binned(graph, subgraphs, "density", density, bins=settings.bins, where="density")
