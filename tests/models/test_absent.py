@@ -131,16 +131,8 @@ def test_explanations_and_records_keep_them(tmp_path):
     np.testing.assert_allclose(first.contributions, difference, atol=1e-5)
     absent = ";".join(f"n{node}" for node in held.absent[0])
     (tmp_path / "new.csv").write_text(f"subgraph,nodes,absent\np,{';'.join(found.names)},{absent}\n")
-    done = call(
-        "predict",
-        tmp_path / "run",
-        "--subgraphs",
-        tmp_path / "new.csv",
-        "--record",
-        tmp_path / "records",
-        "--out",
-        tmp_path / "out.csv",
-    )
+    files = ("--subgraphs", tmp_path / "new.csv", "--record", tmp_path / "records", "--out", tmp_path / "out.csv")
+    done = call("predict", tmp_path / "run", *files)
     assert done.code == 0
     assert [one.problem for one in verify(tmp_path / "records")] == [""]
 

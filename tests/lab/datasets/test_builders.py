@@ -55,3 +55,6 @@ def test_a_missing_source_says_where_it_is_published(name: str) -> None:
     needed = [key for key in BUILDERS[name].sources if key not in BUILDERS[name].optional]
     with pytest.raises(DataError, match=rf"{name}: (--)?{needed[0]} is missing: .*published at https://"):
         build(name, {})
+    for source in BUILDERS[name].sources.values():
+        assert source.published.startswith("https://")
+        assert source.licence
