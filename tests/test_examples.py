@@ -70,12 +70,7 @@ def test_the_demo_has_the_paper_beside_both_models(examples, capsys, tmp_path):
     demo(tmp_path / "demo")
     printed = capsys.readouterr().out
     assert printed.count("\n$ subgnn ") == 6
-    for line in (
-        "(paper: 0.919)",
-        "the structure channel ",
-        "The labels depend on the shape",
-        "A bag of nodes fails here",
-    ):
+    for line in ("(paper: 0.919)", "the structure channel ", "The labels depend on the shape", "A bag of nodes fails"):
         assert line in printed
     assert (tmp_path / "demo" / "compare.html").is_file()
 

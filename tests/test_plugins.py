@@ -95,9 +95,8 @@ def install(site: Path) -> None:
 def command(*words: str, site: Path | None, **variables: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT / "src"), *([str(site)] if site else [])])
     env = {**os.environ, "PYTHONPATH": path, **variables}
-    return subprocess.run(
-        [sys.executable, "-m", "subgnn", *words], env=env, capture_output=True, text=True, timeout=300
-    )
+    called = [sys.executable, "-m", "subgnn", *words]
+    return subprocess.run(called, env=env, capture_output=True, text=True, timeout=300)
 
 
 def recipe(text: str) -> str:
@@ -141,9 +140,8 @@ def test_a_run_imports_no_module_that_the_user_did_not_choose(site, monkeypatch)
     forget()
     monkeypatch.delenv(VARIABLE)
     Path("imported").unlink()
-    with pytest.raises(
-        UserError, match=r"'toy_plugin\.degrees:MODEL', which is not part of subgnn; .*--plugin toy_plugin"
-    ):
+    message = r"'toy_plugin\.degrees:MODEL', which is not part of subgnn; .*--plugin toy_plugin"
+    with pytest.raises(UserError, match=message):
         subgnn.load("run").predictor.probabilities([[0, 1, 2]])
     assert not Path("imported").exists()
     monkeypatch.setenv(VARIABLE, "other, toy_plugin")

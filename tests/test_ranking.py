@@ -50,9 +50,8 @@ def test_the_metric_of_selection():
     assert found["recall@2"] == 0.5
     assert "recall@2" not in task_of("binary").metrics(outputs, targets)
     labels = torch.tensor([[1, 1], [0, 1], [0, 1], [0, 0], [0, 1]])
-    several = task_of("multi-label").metrics(
-        torch.tensor([[3.0, 1], [2, 5], [1, 2], [0, 9], [0, 3]]), labels, select_by="recall@2"
-    )
+    outputs = torch.tensor([[3.0, 1], [2, 5], [1, 2], [0, 9], [0, 3]])
+    several = task_of("multi-label").metrics(outputs, labels, select_by="recall@2")
     assert several["recall@2"] == pytest.approx((1 + 1 / 4) / 2)
     assert math.isnan(ranking_metric("recall@2", np.eye(2), np.zeros(2)))
 

@@ -125,10 +125,8 @@ def test_importing_tasks_imports_no_library_of_networks():
 
 def test_scores_and_outputs_are_inverse():
     outputs = RNG.normal(size=(2, 5, 3))
-    for name, reference_scores in (
-        ("multi-class", special.softmax(outputs, axis=-1)),
-        ("multi-label", special.expit(outputs)),
-    ):
+    references = {"multi-class": special.softmax(outputs, axis=-1), "multi-label": special.expit(outputs)}
+    for name, reference_scores in references.items():
         task = task_of(name)
         assert task.scores(outputs) == pytest.approx(reference_scores)
         assert task.scores(task.outputs(reference_scores)) == pytest.approx(reference_scores)

@@ -25,9 +25,8 @@ NODES = 60
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     rng = np.random.default_rng(0)
-    graph = Graph.from_edges(
-        np.arange(NODES - 1), np.arange(1, NODES), names=NodeNames.of(f"n{i}" for i in range(NODES))
-    )
+    names = NodeNames.of(f"n{i}" for i in range(NODES))
+    graph = Graph.from_edges(np.arange(NODES - 1), np.arange(1, NODES), names=names)
     sets = [np.unique(rng.integers(0, 20, 5) + 20 * (i % 2)) for i in range(80)]
     splits = (["train"] * 3 + ["val", "test"]) * 16
     labels = ["high" if i % 2 else "low" for i in range(80)]
@@ -63,10 +62,8 @@ def test_recorded_answers_come_out_again_until_something_changes(run, tmp_path):
 
 def test_sets_of_labels_and_explanations_are_recorded_and_computed_again(run, tmp_path):
     (tmp_path / "new.tsv").write_text("n1-n2-n3\nn30-n31\n")
-    file, given = (
-        tmp_path / "answers.jsonl",
-        ("--subgraphs", tmp_path / "new.tsv", "--record", tmp_path / "answers.jsonl"),
-    )
+    file = tmp_path / "answers.jsonl"
+    given = ("--subgraphs", tmp_path / "new.tsv", "--record", file)
     assert call("predict", run, *given, "--coverage", 0.9, "--out", tmp_path / "p.tsv").code == 0
     assert call("explain", run, *given, "--max-nodes", 2, "--out", tmp_path / "why.json").code == 0
     lines = [json.loads(line) for line in file.read_text().splitlines()]

@@ -14,6 +14,7 @@ from subgnn import Ragged, SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
+from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchOptions
 from subgnn.storage.cache import cache_folder
 from tests.cli.command import call
@@ -122,10 +123,8 @@ def test_vectors_are_stored_and_read_again(run, tmp_path, monkeypatch):
     assert not first.advance()
     assert not first.ready
     asked = []
-    embeddings = type(opened.predictor).embeddings
-    monkeypatch.setattr(
-        type(opened.predictor), "embeddings", lambda self, rows: asked.append(len(rows)) or embeddings(self, rows)
-    )
+    embeddings = Predictor.embeddings
+    monkeypatch.setattr(Predictor, "embeddings", lambda self, rows: asked.append(len(rows)) or embeddings(self, rows))
     vectors = first.vectors()
     assert asked == [8, 8, 6]  # and 8 before
     np.testing.assert_array_equal(vectors, embeddings(opened.predictor, opened.subgraphs.nodes))

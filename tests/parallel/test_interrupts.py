@@ -48,9 +48,8 @@ def start(script: str, *arguments: object) -> subprocess.Popen:
 def test_an_interrupt_while_modules_are_imported(tmp_path, module, number):
     (tmp_path / "sitecustomize.py").write_text(AT_IMPORT)
     env = environment(tmp_path, AT=module, SIGNAL=str(int(number)))
-    done = subprocess.run(
-        [sys.executable, "-m", "subgnn", "info"], env=env, cwd=tmp_path, capture_output=True, text=True
-    )
+    called = [sys.executable, "-m", "subgnn", "info"]
+    done = subprocess.run(called, env=env, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (128 + number, "")
     assert done.stderr in ("interrupted\n", "interrupted; continue with: subgnn info --resume\n")
 
@@ -74,9 +73,8 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_in_a_callback_is_not_lost():
-    done = subprocess.run(
-        [sys.executable, "-c", IN_A_CALLBACK], env=environment(), capture_output=True, text=True, check=True
-    )
+    called = [sys.executable, "-c", IN_A_CALLBACK]
+    done = subprocess.run(called, env=environment(), capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("143\n", "")
 
 

@@ -148,9 +148,8 @@ def test_predict(cluster, run, monkeypatch, tmp_path):
 
 def test_auto(cluster, run, tmp_path):
     for name, where in (("local", ("--processes", "1")), ("ray", ("--engine", "ray", "--address", cluster[0].address))):
-        called = call(
-            "train", run / "folder", "--set", "auto.only=['bag','topology']", "--out", tmp_path / name, *where
-        )
+        words = ("--set", "auto.only=['bag','topology']", "--out", tmp_path / name)
+        called = call("train", run / "folder", *words, *where)
         assert called.code == 0, called.err
         assert "warning" not in called.err
     local, ray = (tmp_path / name / "checkpoint.safetensors" for name in ("local", "ray"))
@@ -171,8 +170,7 @@ def test_a_job_that_runs_out_of_memory_is_not_retried_without_limit(tmp_path):
     given = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
     given |= {"RAY_task_oom_retry_delay_base_ms": "10", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     command = [sys.executable, "-c", OUT_OF_MEMORY, str(tmp_path / "ran")]
-    found = subprocess.run(
-        command, env={**os.environ, **given}, capture_output=True, text=True, timeout=300, check=True
-    )
+    env = {**os.environ, **given}
+    found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=True)
     assert "the job's machine ran out of memory 4 times; start Ray with fewer cores" in found.stdout
     assert not (tmp_path / "ran").exists() or len((tmp_path / "ran").read_text()) <= 4

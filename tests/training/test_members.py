@@ -22,7 +22,7 @@ from subgnn.models.subgnn import build
 from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.task import task_of
-from subgnn.training import logs, loop
+from subgnn.training import fit, logs, loop
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.inference.explained import named_run
 from tests.inference.test_export import rewritten, same
@@ -192,8 +192,6 @@ def test_the_page_of_the_run(done, predictor):
 def test_batches_differ_between_networks(monkeypatch, tmp_path):
     seeds = []
     run_epochs = loop.run_epochs
-    monkeypatch.setattr(
-        "subgnn.training.fit.run_epochs", lambda *a, **k: seeds.append(a[1].seed) or run_epochs(*a, **k)
-    )
+    monkeypatch.setattr(fit, "run_epochs", lambda *a, **k: seeds.append(a[1].seed) or run_epochs(*a, **k))
     train(dataset(), several(2, 1, channels=CHANNELS[2:4]), tmp_path / "run", device="cpu", cache=False, report=False)
     assert seeds == [0, member_seed(0, 1)]
