@@ -119,7 +119,7 @@ class EdgeStore:
     def _records(self) -> Iterator[NDArray[np.uint32]]:
         most = max(1, self.memory // 4 // _BYTES_PER_EDGE)
         with self._open("edges", "rb") as file:
-            while len(piece := np.fromfile(file, np.uint32, min(most, 2**22) * max(2, self._width))):
+            while len(piece := np.fromfile(file, np.uint32, min(most, 2**20) * max(2, self._width))):
                 yield piece.reshape(-1, self._width)
 
     def _distribute(self, plan: _Plan, *, both: bool) -> None:

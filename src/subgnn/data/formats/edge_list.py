@@ -29,7 +29,7 @@ _SIGNED_ID = re.compile(rb"(?m)^[ \t]*(\d+[ \t]+)?[+-]")
 _NUMERALS = b"0123456789.eE+- \t\n"
 _LARGEST_ID, _LARGEST_WEIGHT = 2**31 - 2, float(np.finfo(np.float32).max)
 _CHUNK = 2**24
-_LARGEST_CHUNK, _SMALLEST_CHUNK = 2**26, 2**12
+_LARGEST_CHUNK, _SMALLEST_CHUNK = 2**24, 2**12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
