@@ -399,12 +399,12 @@ class KernelNetwork(nn.Module):
         source, rows = batch
         found = np.zeros((len(rows), len(self.bias)))
         if self.known is not None:
-            own = self.known[0] is source
-            every = [np.arange(len(rows))]
-            if not own and times_of(source.nodes) is None:
+            own, blocks = self.known[0] is source, iter([np.arange(len(rows))])
+            if not own:
                 source, rows = source.some(rows), np.arange(len(rows))
-                every = list(subgraph_blocks(source.nodes, source.graph, self.settings))
-            for block in every:
+                if times_of(source.nodes) is None:
+                    blocks = subgraph_blocks(source.nodes, source.graph, self.settings)
+            for block in blocks:
                 part = (source, rows) if own else (source.some(block), np.arange(len(block)))
                 # Weights are large and of both signs: their sum would have few digits in single precision.
                 found[block] = self._kernel(*part, *self.known) @ self.weight.cpu().numpy()
