@@ -73,8 +73,23 @@ def test_help_imports_no_library_and_wrong_input_is_refused_without_torch(folder
 
 
 @pytest.mark.slow
+def test_models_that_are_fitted_in_one_go_predict_without_torch(folder):
+    settings = {
+        "auto": "auto.only=['bag', 'profiles', 'enrichment', 'diffusion-topology']",
+        "topology": "topology.classifier=forest",
+    }
+    for name, value in settings.items():
+        options = ("--recipe", name, "--set", value, "--no-cache")
+        assert call("train", folder / "data", *options, "--out", folder / name).code == 0
+    files = ("--subgraphs", folder / "new.tsv", "--out")
+    found = imported(*(("predict", folder / name, *files, folder / f"{name}.tsv") for name in settings))
+    assert [code for code, _ in found] == [0, 0, 0]
+    assert not set(found[-1][1]) - {*ARRAYS, "pandas"}  # which parses edge lists
+
+
+@pytest.mark.slow
 def test_a_prediction_imports_what_it_uses(folder):
     predict = ("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "labels.tsv")
     code, names = imported(predict)[-1]
     assert code == 0
-    assert not set(names) - {*ARRAYS, "torch"}
+    assert not set(names) - {*ARRAYS, "pandas", "torch"}

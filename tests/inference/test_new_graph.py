@@ -164,7 +164,7 @@ def test_what_cannot_be_matched_is_refused(dataset, run_of, tmp_path):
         if path.is_file():
             (damaged / path.name).write_bytes(path.read_bytes())
     checkpoint = load_checkpoint(run / CHECKPOINT)
-    nodes = checkpoint.weights["nodes"].clone()
+    nodes = checkpoint.weights["nodes"].copy()
     nodes[0] = -5
     save_checkpoint(replace(checkpoint, weights=checkpoint.weights | {"nodes": nodes}), damaged / CHECKPOINT)
     with pytest.raises(DataError, match="not in the graph"):

@@ -91,7 +91,7 @@ def test_members_are_left_out_of_the_whole(run):
     assert "topology 20%" in found.sentence
     assert len(found.by_statistic) == 17
     own = {item.name: np.array(item.scores) for item in found.by_member}
-    weights = {name: predictor.checkpoint.weights[name].numpy() for name in ("scale", "offset")}
+    weights = {name: predictor.checkpoint.weights[name] for name in ("scale", "offset")}
     for item in found.by_member:
         assert item.label == predictor.part(item.name).predict(ROWS)[0]
         rest = {name: share for name, share in SHARES.items() if name != item.name}
@@ -152,7 +152,7 @@ def tables(tmp_path_factory) -> Path:
         parts[name] = load_checkpoint(folder / name / CHECKPOINT)
         made.append((source_vectors(settings, data.graph), settings))
     whole = portfolio()
-    weights = whole.weights | {"member_weights": torch.tensor([0.5, 0.25, 0.25])}
+    weights = whole.weights | {"member_weights": np.array([0.5, 0.25, 0.25], np.float32)}
     run = write_run(folder, replace(whole, parts=parts, weights=weights))
     save_run_vectors(made, data.graph, run)
     for path in folder.glob("*.npy"):

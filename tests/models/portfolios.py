@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from subgnn import Dataset, NodeNames, write_folder
 from subgnn.api.train_recipe import train
@@ -48,12 +47,13 @@ def trained(task: str, name: str) -> Checkpoint:
         return load_checkpoint(Path(folder) / "run" / CHECKPOINT)
 
 
-def calibration(task: str, outputs: int) -> dict[str, torch.Tensor]:
+def calibration(task: str, outputs: int) -> dict[str, np.ndarray]:
     """A scale and an offset other than 1 and 0, and thresholds that differ, where there are several labels."""
     if task != "multi-label":
         offset = [0.0, 0.3] if task == "binary" else [0.0]
-        return {"scale": torch.tensor([1.0 if task == "regression" else 1.5]), "offset": torch.tensor(offset)}
-    spread = torch.linspace(-0.4, 0.4, outputs)
+        scale = [1.0 if task == "regression" else 1.5]
+        return {"scale": np.array(scale, np.float32), "offset": np.array(offset, np.float32)}
+    spread = np.linspace(-0.4, 0.4, outputs, dtype=np.float32)
     return {"scale": 1.5 + spread, "offset": spread, "thresholds": 0.5 + 1.2 * spread}
 
 
@@ -61,7 +61,7 @@ def portfolio(task: str = "multi-class", shares: dict[str, float] | None = None)
     """A portfolio of the members that have a share, in their order."""
     shares, data = shares or SHARES, named_dataset(task)
     spec = ModelSpec.for_recipe(find_recipe("auto"), data.graph, data.subgraphs, seed=0)
-    weights = {"member_weights": torch.tensor(list(shares.values())), **calibration(task, spec.num_outputs)}
+    weights = {"member_weights": np.array(list(shares.values()), np.float32), **calibration(task, spec.num_outputs)}
     return Checkpoint(spec, weights, {name: trained(task, name) for name in shares})
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from scipy import special
 
 from subgnn import DataError, Ragged, UserError
@@ -32,10 +31,10 @@ def test_outputs_by_hand(task):
         train = np.asarray(data.subgraphs.targets)[data.subgraphs.indices("train")]
         np.testing.assert_allclose(predictor.outputs(ROWS), (mean - train.mean()) / train.std(), atol=1e-4)
     elif task == "multi-label":
-        scale, offset = (predictor.checkpoint.weights[name].numpy() for name in ("scale", "offset"))
+        scale, offset = (predictor.checkpoint.weights[name] for name in ("scale", "offset"))
         np.testing.assert_allclose(found, special.expit(scale * special.logit(mean) + offset), atol=1e-5)
     else:
-        offset = predictor.checkpoint.weights["offset"].numpy()
+        offset = predictor.checkpoint.weights["offset"]
         np.testing.assert_allclose(found, special.softmax(1.5 * np.log(mean) + offset, axis=1), atol=1e-5)
 
 
@@ -82,18 +81,18 @@ def inside(checkpoint):
     """A node that is not in the graph, in a part of a part."""
     channels = checkpoint.parts["channels"]
     bag = channels.parts["baseline"]
-    wrong = replace(bag, weights=bag.weights | {"columns": torch.full_like(bag.weights["columns"], 99)})
+    wrong = replace(bag, weights=bag.weights | {"columns": np.full_like(bag.weights["columns"], 99)})
     return parts(channels=replace(channels, parts={"baseline": wrong}))(checkpoint)
 
 
 DAMAGED = {
-    "weights of members": (weights(member_weights=torch.tensor([0.5, 0.5, 0.5])), "do not sum to 1"),
-    "a weight of 0": (weights(member_weights=torch.tensor([0.5, 0.5, 0.0])), "are not above 0"),
-    "another number": (weights(member_weights=torch.tensor([0.5, 0.5])), r"'member_weights' is float32 \(2,\)"),
-    "not finite": (weights(scale=torch.tensor([float("nan")])), "'scale' are not finite"),
-    "scale": (weights(scale=torch.tensor([0.0])), "scale is not above 0"),
-    "offsets of labels": (weights(offset=torch.zeros(3)), r"'offset' is float32 \(3,\), not float32 \(1,\)"),
-    "thresholds of classes": (weights(thresholds=torch.full((1,), 0.5)), "'thresholds' is unknown"),
+    "weights of members": (weights(member_weights=np.array([0.5, 0.5, 0.5], np.float32)), "do not sum to 1"),
+    "a weight of 0": (weights(member_weights=np.array([0.5, 0.5, 0.0], np.float32)), "are not above 0"),
+    "another number": (weights(member_weights=np.array([0.5, 0.5], np.float32)), r"'member_weights' is float32 \(2,\)"),
+    "not finite": (weights(scale=np.array([float("nan")], np.float32)), "'scale' are not finite"),
+    "scale": (weights(scale=np.array([0.0], np.float32)), "scale is not above 0"),
+    "offsets of labels": (weights(offset=np.zeros(3, np.float32)), r"'offset' is float32 \(3,\), not float32 \(1,\)"),
+    "thresholds of classes": (weights(thresholds=np.full(1, 0.5, np.float32)), "'thresholds' is unknown"),
     "no members": (lambda c: replace(c, parts={}), "consist of other models, but holds none"),
     "another task": (
         lambda c: parts(bag=trained("binary", "bag"))(c),

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.config.recipes import recipe_names
@@ -287,6 +286,8 @@ def score(
         what, hint = f"the dataset has different labels from the run: {which}", "give subgraphs with its labels"
         raise DataError(what, where=where, hint=hint)
     subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=renumbered(subgraphs, spec.classes))
+    import torch
+
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(predictor.rows(subgraphs)))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
@@ -319,6 +320,8 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     check_recipe(recipe, graph)
     check_edges(recipe, graph)
     known = SubgraphSet(subgraphs, splits=np.zeros(len(subgraphs), np.int8))
+    import torch
+
     data = TrainingData(graph, known, seed, torch.device("cpu"))
     candidate = set_up_model(data, recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=candidate.network.state_dict())

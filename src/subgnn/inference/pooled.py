@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
@@ -64,9 +63,11 @@ class _Source:
 
 def _open(source: _Source) -> Callable[[Piece], Floats]:
     """Open the model in a worker, and return the function that answers a piece."""
+    import torch
+
     torch.set_num_threads(1)
     checkpoint, tables = source.model.get()
-    fitted = open_checkpoint(checkpoint, source.graph.get(), LoadContext(torch.device("cpu"), tables, cache=True))
+    fitted = open_checkpoint(checkpoint, source.graph.get(), LoadContext("cpu", tables, cache=True))
 
     def answer(piece: Piece) -> Floats:
         what, nodes = piece

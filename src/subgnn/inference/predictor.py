@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
@@ -23,10 +22,14 @@ from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, LoadCont
 from subgnn.models.novelty import Comparison
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
-from subgnn.models.subgnn import SubGNN
-from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
 from subgnn.task import Thresholds, task_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from subgnn.models.subgnn import SubGNN
+    from subgnn.models.subgnn.fitted import MeasuredForNetworks
 
 _MEAN_OF = 256  # subgraphs, at most
 
@@ -67,7 +70,7 @@ class Predictor:
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         self.model = check_checkpoint(self.checkpoint, graph, where=place, again=again)
         self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
-        context = LoadContext(torch.device(device), self.tables, cached_numbers=cached_numbers, cache=cache)
+        context = LoadContext(device, self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, context)
         self._comparison: Comparison | None = None
         # The step that times are rounded down to, if subgraphs are measured as of their own times.
@@ -103,9 +106,7 @@ class Predictor:
 
     def scores(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Probabilities, or values in units of the label, from :meth:`outputs`."""
-        scores = task_of(self.spec.task).probabilities(torch.from_numpy(outputs)).numpy()
-        target = self.spec.standards.get("target")
-        return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
+        return task_of(self.spec.task).scores(outputs, self.spec.standards.get("target")).astype(np.float32)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -177,9 +178,8 @@ class Predictor:
         """Subgraphs measured against anchors, for a model with channels."""
         if not isinstance(self.fitted, FittedChannelModel):
             raise TypeError("a model without channels has no anchors")
-        return cast(MeasuredForNetworks, self.fitted.measured(subgraphs))
+        return cast("MeasuredForNetworks", self.fitted.measured(subgraphs))
 
-    @torch.no_grad()
     def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
         """The reference of explanations: the mean vector of subgraphs, by each network with channels.
 
@@ -191,9 +191,12 @@ class Predictor:
         source = self.with_channels()
         if source is None:
             return None
+        import torch
+
         chosen = np.linspace(0, len(subgraphs) - 1, min(len(subgraphs), _MEAN_OF)).astype(np.int64)
         measured = source.measured(subgraphs.take(np.unique(chosen)))
-        means = [one.network.embed(measured.inputs.whole).mean(dim=0) for one in measured.networks]
+        with torch.no_grad():
+            means = [one.network.embed(measured.inputs.whole).mean(dim=0) for one in measured.networks]
         found: NDArray[np.float32] = torch.stack(means).float().cpu().numpy()
         return found
 

@@ -15,17 +15,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from torch import Tensor
 
 from subgnn.data.splits import split_units
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.rng import stream
 from subgnn.task import TaskName, Thresholds, task_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _SWAPS, _DRAWS, _RESAMPLES, _BLOCK = 20_000, 2_000, 200, 4_000_000
 _TINY = 1e-12

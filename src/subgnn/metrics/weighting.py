@@ -11,17 +11,19 @@ true label, so that the many that are certain count little. gamma = 0 is cross e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.task import TaskName, task_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 BALANCED = "balanced"
 _LARGEST = 1e6
@@ -41,7 +43,11 @@ class Weighting:
             return EVEN
         targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
         weights = class_weights(settings.class_weights, targets, subgraphs.task, subgraphs.classes)
-        return cls(None if weights is None else torch.from_numpy(weights.astype(np.float32)), settings.focal)
+        if weights is None:
+            return cls(None, settings.focal)
+        import torch
+
+        return cls(torch.from_numpy(weights.astype(np.float32)), settings.focal)
 
     def to(self, device: torch.device | str) -> Weighting:
         """The same on a device."""

@@ -22,11 +22,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.models.interface import FittedModel, LoadContext, Model
+from subgnn.models.interface import FittedModel, LoadContext, Model, Settings
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.ragged import Ragged
 from subgnn.task import Scores, task_of
@@ -38,6 +37,9 @@ class AutoModel(Model):
     needs_edges = False
     on_new_graph = "members answer by their own methods, with the same weights and thresholds"
 
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
+
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedAuto:
         return FittedAuto(checkpoint, context)
 
@@ -45,17 +47,17 @@ class AutoModel(Model):
         task, outputs = task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
         shapes = {"member_weights": len(checkpoint.parts), "scale": outputs if task.several else 1}
         shapes |= {"offset": outputs if task.has_thresholds else 1} | ({"thresholds": outputs} if task.several else {})
-        return {name: torch.empty(length, device="meta") for name, length in shapes.items()}
+        return {name: np.empty(length, np.float32) for name, length in shapes.items()}
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         weights = checkpoint.weights
-        shares = weights["member_weights"].double()
-        if not bool((shares > 0).all()) or abs(float(shares.sum()) - 1) > 1e-3:
+        shares = weights["member_weights"].astype(np.float64)
+        if not (shares > 0).all() or abs(shares.sum() - 1) > 1e-3:
             yield "the weights of its members are not above 0, or do not sum to 1"
-        if not bool((weights["scale"] > 0).all()):
+        if not (weights["scale"] > 0).all():
             yield "its scale is not above 0"
-        thresholds = weights.get("thresholds", torch.empty(0))
-        if not bool(((thresholds >= 0) & (thresholds <= 1)).all()):
+        thresholds = weights.get("thresholds", np.empty(0))
+        if not ((thresholds >= 0) & (thresholds <= 1)).all():
             yield "its thresholds are not between 0 and 1"
 
 
@@ -65,12 +67,12 @@ class FittedAuto(FittedModel):
     def __init__(self, checkpoint: Checkpoint, context: LoadContext) -> None:
         self.spec = checkpoint.spec
         self.parts: Mapping[str, FittedModel] = context.parts
-        weights = {name: weight.double().numpy() for name, weight in checkpoint.weights.items()}
+        weights = {name: weight.astype(np.float64) for name, weight in checkpoint.weights.items()}
         self._standards = {name: part.spec.standards.get("target") for name, part in checkpoint.parts.items()}
         self._scale, self._offset = weights["scale"], weights["offset"]
         self.shares = dict(zip(checkpoint.parts, weights["member_weights"].tolist(), strict=True))
         if "thresholds" in checkpoint.weights:
-            self.thresholds = checkpoint.weights["thresholds"].numpy()
+            self.thresholds = checkpoint.weights["thresholds"]
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         scores = [self._scores(name, part.outputs(subgraphs)) for name, part in self.parts.items()]

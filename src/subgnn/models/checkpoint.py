@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import SharedAnchors
@@ -33,7 +32,7 @@ from subgnn.models.interface import ChannelModel, Model
 from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import baseline_of, find_model, model_of
-from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, settings_of
+from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, settings_of
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
@@ -84,7 +83,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         # As int64, which the layout knows.
         "component_keys": spec.component_keys.view(np.int64),
     }
-    arrays |= {f"weights.{name}": value.numpy() for name, value in checkpoint.weights.items()}
+    arrays |= {f"weights.{name}": np.asarray(value) for name, value in checkpoint.weights.items()}
     for name, standard in spec.standards.items():
         arrays[f"standards.{name}.mean"], arrays[f"standards.{name}.deviation"] = standard.mean, standard.deviation
     if (held_out := spec.held_out) is not None:
@@ -166,11 +165,12 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         prefix = f"parts.{i}."
         part = {of.removeprefix(prefix): arrays.pop(of) for of in list(arrays) if of.startswith(prefix)}
         parts[name] = _unpack(part, packed, where, depth=depth + 1)
-    weights = {
-        name.removeprefix("weights."): torch.from_numpy(np.array(arrays.pop(name)))
-        for name in list(arrays)
-        if name.startswith("weights.")
-    }
+    names = [name for name in arrays if name.startswith("weights.")]
+    weights: Weights = {name.removeprefix("weights."): np.array(arrays.pop(name)) for name in names}
+    if find_model(recipe.method).uses_tensors(recipe):
+        import torch
+
+        weights = {name: torch.from_numpy(array) for name, array in weights.items()}
     unknown = sorted([*arrays, *(name for name in content if name not in _PLAIN)])
     if unknown:
         raise ValueError(f"unknown part {unknown[0]!r}")
@@ -256,7 +256,7 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     if checkpoint.held_members != spec.members:
         yield f"it holds {checkpoint.held_members} networks, but its recipe says {spec.members}"
     for name, weight in checkpoint.weights.items():
-        if weight.is_floating_point() and not bool(torch.isfinite(weight).all()):
+        if not np.isfinite(np.asarray(weight)).all():
             yield f"its weights {name!r} are not finite"
     yield from () if spec.held_out is None else spec.held_out.problems(spec.num_outputs)
     yield from () if spec.novelty is None else spec.novelty.problems(graph.num_nodes)

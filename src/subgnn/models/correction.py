@@ -31,7 +31,7 @@ from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.data.splits import draw_folds, whole_groups
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError
-from subgnn.models.examples import Examples, evaluate, outputs_of, validation_score
+from subgnn.models.examples import Examples, evaluate, outputs_of, state_of, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainableModel, TrainingData
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.progress import ignore
@@ -72,10 +72,7 @@ def fit_baseline(
         scores.append((score, -loss))
     chosen = candidates[max(range(len(scores)), key=lambda i: (scores[i], -i))]
     outputs = outputs_of(chosen.network, examples.inputs, np.arange(len(subgraphs)), _BATCH).numpy()
-    checkpoint = Checkpoint(
-        replace(chosen.checkpoint.spec, title=chosen.name),
-        {name: value.detach().cpu().clone() for name, value in chosen.network.state_dict().items()},
-    )
+    checkpoint = Checkpoint(replace(chosen.checkpoint.spec, title=chosen.name), state_of(chosen.network))
     train = subgraphs.indices("train")
     # Groups are kept whole in the folds only where the split keeps them whole.
     dealt = replace(subgraphs, groups=whole_groups(subgraphs)).take(train)

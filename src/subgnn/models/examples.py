@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
@@ -20,12 +18,16 @@ from subgnn.errors import UserError
 from subgnn.metrics.weighting import EVEN, Weighting
 from subgnn.task import TaskName, task_of
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 
 class Source(Protocol):
     """Subgraphs as tensors; a network takes what :meth:`batch` gives."""
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> Any:
         """The device of batches."""
 
     def __len__(self) -> int: ...
@@ -40,11 +42,11 @@ class Source(Protocol):
 class HostSource:
     """A source whose data stays in main memory; ``device`` is that of its batches, or of a network's outputs."""
 
-    device = torch.device("cpu")
+    device: Any = "cpu"
 
     def to(self, device: torch.device | str) -> Self:
         """Set the device."""
-        self.device = torch.device(device)
+        self.device = device
         return self
 
 
@@ -74,6 +76,8 @@ class StreamingSource(Source, Protocol):
 @contextmanager
 def single_precision() -> Iterator[None]:
     """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""
+    import torch
+
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:
@@ -125,6 +129,8 @@ class Examples:
 
 def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> Tensor:
     """Targets as the loss takes them (n,), or (n, labels); real-valued ones standardised."""
+    import torch
+
     targets = subgraphs.require_labels("train")
     if "target" in standards:
         return torch.from_numpy(standards["target"](targets[:, None])[:, 0])
@@ -136,36 +142,50 @@ def label_unit(standards: dict[str, Standard]) -> float:
     return float(standards["target"].deviation[0]) if "target" in standards else 1.0
 
 
-def in_batches(compute: Callable[[Any], Tensor], inputs: Source, rows: NDArray[np.int64], size: int) -> Tensor:
+def state_of(network: Any) -> dict[str, Any]:
+    """A copy of the state of a network, in main memory."""
+    state = network.state_dict()
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value.detach().cpu().clone()
+        for name, value in state.items()
+    }
+
+
+def in_batches(compute: Callable[[Any], Any], inputs: Source, rows: NDArray[np.int64], size: int) -> Iterator[Any]:
     """A network's results for the chosen subgraphs, in batches of a fixed size; one empty batch for none."""
-    return torch.cat([compute(inputs.batch(rows[i : i + size])) for i in range(0, max(1, len(rows)), size)])
+    return (compute(inputs.batch(rows[i : i + size])) for i in range(0, max(1, len(rows)), size))
 
 
-@torch.no_grad()
 def outputs_of(network: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
     """The network's outputs for the chosen subgraphs, in evaluation mode."""
+    import torch
+
     network.eval()
-    return in_batches(network, inputs, rows, batch_size).float()
+    with torch.no_grad():
+        return torch.cat([torch.as_tensor(part) for part in in_batches(network, inputs, rows, batch_size)]).float()
 
 
-@torch.no_grad()
 def vectors_of(network: Any, inputs: Source, batch_size: int = 256) -> NDArray[np.float32]:
     """z_S of all subgraphs (n, width), in evaluation mode."""
+    import torch
+
     network.eval()
-    return in_batches(
-        lambda batch: network.embed(batch).float().cpu(), inputs, np.arange(len(inputs)), batch_size
-    ).numpy()
+    with torch.no_grad():
+        parts = [torch.as_tensor(one) for one in in_batches(network.embed, inputs, np.arange(len(inputs)), batch_size)]
+    return torch.cat([one.float().cpu() for one in parts]).numpy()
 
 
-Outputs = Callable[[Any, Source, NDArray[np.int64], int], Tensor]
+Outputs = Callable[[Any, Source, NDArray[np.int64], int], "Tensor"]
 
 
 def judged_outputs(
     network: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, *, compute: Outputs = outputs_of
 ) -> tuple[Tensor, Tensor]:
     """Outputs for the chosen subgraphs, and their targets."""
+    import torch
+
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
-    return compute(network, examples.inputs, rows, max(batch_size, 256)), targets
+    return compute(network, examples.inputs, rows, max(batch_size, 256)).to(targets.device), targets
 
 
 def evaluate(

@@ -18,12 +18,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
@@ -35,6 +33,9 @@ from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 from subgnn.task import Thresholds
+
+if TYPE_CHECKING:
+    import torch
 
 Vectors = NDArray[np.float32] | None
 """Embeddings of all nodes (N, d) that a model starts from; None if it has none, or if they are random."""
@@ -84,7 +85,7 @@ class Candidate:
     """
 
     name: str
-    network: nn.Module
+    network: Any
     checkpoint: Checkpoint
     recipe: Recipe
     seed: int
@@ -113,7 +114,7 @@ class LoadContext:
     cache folder.
     """
 
-    device: torch.device
+    device: torch.device | str
     tables: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     cached_numbers: int = CACHED_NUMBERS
     parts: Mapping[str, FittedModel] = field(default_factory=dict)
@@ -196,13 +197,17 @@ class Model(ABC):
     measures_at_own_time: bool = False
     on_new_graph: str = ""
 
+    def uses_tensors(self, settings: Settings) -> bool:
+        """Whether its weights are tensors; otherwise they are NumPy arrays, and PyTorch is not imported to predict."""
+        return True
+
     @abstractmethod
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         """A fitted model from its checkpoint, which has been checked; the graph is undirected."""
 
     @abstractmethod
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
-        """Weights of the names, shapes and types that a checkpoint should have, made on the device ``meta``.
+        """Weights of the names, shapes and types that a checkpoint should have; tensors on the device ``meta``.
 
         The checkpoint is that of one network, its weights of any content.
         """

@@ -19,7 +19,7 @@ Any setting is overridden by ``--set section.key=value``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from subgnn.config.files import Where, parse_table, with_overrides
@@ -41,9 +41,12 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
     sections than ``auto`` apply to every candidate.
     """
     merged, place = with_overrides(content, where, overrides)
-    method = merged.get("method")
-    models = [*MODELS.values(), *([find_model(method)] if isinstance(method, str) else [])]
-    sections = {kind.section: kind for model in models for kind in model.settings}
+    method, model = merged.get("method"), merged.get("model")
+    models = [find_model(method) if isinstance(method, str) else MODELS[Recipe().method]]
+    known = {each.name for each in fields(Recipe)} | {kind.section for kind in models[0].settings}
+    if merged.keys() - known or (isinstance(model, dict) and model.get("baseline", "none") != "none"):
+        models = [*MODELS.values(), *models]  # others are imported only if they have a part in it
+    sections = {kind.section: kind for one in models for kind in one.settings}
     tables = {name: merged.pop(name) for name in sections if name in merged}
     recipe = parse_table(Recipe, merged, place, also_known=sections)
     used = [model for model in (model_of(recipe), baseline_of(recipe)) if model is not None]

@@ -7,7 +7,11 @@ task (docs/models.md). unsupervised gives vectors without labels; auto is a port
 
 from __future__ import annotations
 
+from collections import UserDict
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any, cast
 
 from subgnn.config.plugins import load_plugin
 from subgnn.config.settings import PORTFOLIO, Recipe
@@ -15,15 +19,6 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.sources import Tables, vectors_hash
 from subgnn.errors import DataError, UserError, choices, excerpt
-from subgnn.models.auto import AutoModel
-from subgnn.models.baselines.bag import BagModel
-from subgnn.models.baselines.constant import ConstantModel
-from subgnn.models.baselines.enrichment import EnrichmentModel
-from subgnn.models.baselines.known_subgraphs import MetaNodeModel, Sub2VecModel
-from subgnn.models.baselines.node_pooling import AverageModel, GraphClassificationModel
-from subgnn.models.baselines.profiles import ProfileModel
-from subgnn.models.baselines.topology import TopologyModel
-from subgnn.models.correction import fit_baseline
 from subgnn.models.interface import (
     ChannelModel,
     FittedModel,
@@ -34,39 +29,49 @@ from subgnn.models.interface import (
     TrainableModel,
     TrainingData,
 )
-from subgnn.models.kernel_machines.kernel_machine import KernelMachine
-from subgnn.models.kernel_machines.unsupervised import UnsupervisedModel
-from subgnn.models.peers.glass import GLASSModel
-from subgnn.models.peers.s2n import S2NModel
-from subgnn.models.peers.ssnp import SSNPModel
-from subgnn.models.peers.wlks import WLKSModel
 from subgnn.models.spec import BASELINE, Checkpoint
-from subgnn.models.subgnn.fitted import SubGNNModel
 from subgnn.prepare.measure import seen_hash
 
-MODELS: dict[str, Model] = {
-    "subgnn": SubGNNModel(),
-    "avg": AverageModel(),
-    "mn-gin": MetaNodeModel(attention=False),
-    "mn-gat": MetaNodeModel(attention=True),
-    "s2v-n": Sub2VecModel("n"),
-    "s2v-s": Sub2VecModel("s"),
-    "s2v-ns": Sub2VecModel("ns"),
-    "gc": GraphClassificationModel(),
-    "topology": TopologyModel(),
-    "constant": ConstantModel(),
-    "bag": BagModel(),
-    "bag-1hop": BagModel(one_hop=True),
-    "enrichment": EnrichmentModel(),
-    "diffusion": KernelMachine(),
-    "profiles": ProfileModel(),
-    "wlks": WLKSModel(),
-    "s2n": S2NModel(),
-    "glass": GLASSModel(),
-    "ssnp": SSNPModel(),
-    "unsupervised": UnsupervisedModel(),
-    PORTFOLIO: AutoModel(),
-}
+
+class Models(UserDict[str, Any]):
+    """Models by name, each made when it is first asked for: those that are fitted in one go do without PyTorch."""
+
+    def __getitem__(self, name: str) -> Model:
+        if isinstance(found := self.data[name], partial):
+            self.data[name] = found = found()
+        return cast(Model, found)
+
+
+def _later(module: str, kind: str, *arguments: Any, **options: Any) -> partial[Model]:
+    """A model of a class in a module of this package, not yet made."""
+    return partial(lambda: getattr(import_module(f"subgnn.models.{module}"), kind)(*arguments, **options))
+
+
+MODELS = Models(
+    {
+        "subgnn": _later("subgnn.fitted", "SubGNNModel"),
+        "avg": _later("baselines.node_pooling", "AverageModel"),
+        "mn-gin": _later("baselines.known_subgraphs", "MetaNodeModel", attention=False),
+        "mn-gat": _later("baselines.known_subgraphs", "MetaNodeModel", attention=True),
+        "s2v-n": _later("baselines.known_subgraphs", "Sub2VecModel", "n"),
+        "s2v-s": _later("baselines.known_subgraphs", "Sub2VecModel", "s"),
+        "s2v-ns": _later("baselines.known_subgraphs", "Sub2VecModel", "ns"),
+        "gc": _later("baselines.node_pooling", "GraphClassificationModel"),
+        "topology": _later("baselines.topology", "TopologyModel"),
+        "constant": _later("baselines.constant", "ConstantModel"),
+        "bag": _later("baselines.bag", "BagModel"),
+        "bag-1hop": _later("baselines.bag", "BagModel", one_hop=True),
+        "enrichment": _later("baselines.enrichment", "EnrichmentModel"),
+        "diffusion": _later("kernel_machines.kernel_machine", "KernelMachine"),
+        "profiles": _later("baselines.profiles", "ProfileModel"),
+        "wlks": _later("peers.wlks", "WLKSModel"),
+        "s2n": _later("peers.s2n", "S2NModel"),
+        "glass": _later("peers.glass", "GLASSModel"),
+        "ssnp": _later("peers.ssnp", "SSNPModel"),
+        "unsupervised": _later("kernel_machines.unsupervised", "UnsupervisedModel"),
+        PORTFOLIO: _later("auto", "AutoModel"),
+    }
+)
 
 
 def names_where(capability: str, *, value: bool = True) -> list[str]:
@@ -117,6 +122,8 @@ def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:
     model, corrected = trainable_model_of(recipe), baseline_of(recipe)
     if corrected is None:
         return model.set_up(data, recipe)
+    from subgnn.models.correction import fit_baseline
+
     baseline, scores = fit_baseline(corrected, data, recipe)
     found, parts = model.set_up(replace(data, scores=scores), recipe), {BASELINE: baseline}
     candidates = [replace(one, checkpoint=replace(one.checkpoint, parts=parts)) for one in found.candidates]

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import SharedAnchors
@@ -33,7 +32,8 @@ from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 from subgnn.task import TaskName, task_of
 
-Weights = dict[str, torch.Tensor]
+Weights = dict[str, Any]
+"""By name, tensors; or NumPy arrays, for a model that needs no PyTorch."""
 BASELINE = "baseline"
 """The name of the part that a network corrects."""
 # Before the names of weights of all networks of an ensemble but the first.

@@ -1,9 +1,12 @@
-"""Models whose state is a dictionary of tensors: most of the interface, implemented once.
+"""Models whose state is a dictionary of tensors or arrays: most of the interface, implemented once.
 
 Such a model is a few functions. ``start`` makes the tensors that exist before training; ``network`` makes a network
 from tensors, whose ``state_dict`` has all of them again, beside what was learned: that is what a checkpoint holds. So
 training and prediction build the same network from the same kind of dictionary, and nothing is pickled. ``inputs``
 gives subgraphs as the network takes them, and ``problems`` checks tensors that were read from a file.
+
+A model that is fitted in one go does not need PyTorch, which takes a second to import: its tensors are NumPy arrays,
+and its network is an :class:`ArrayNetwork`.
 
 A network takes what ``inputs(...).batch(rows)`` gives, and has ``embed`` (the vector of each subgraph) and ``forward``
 (its outputs). One with ``solve`` is fitted in one go (:class:`~subgnn.models.interface.Solvable`), the others by the
@@ -14,19 +17,18 @@ training loop. A network that needs the whole graph at once gets it from its bat
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.config.files import apply_override, parse_table
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, choices, excerpt
-from subgnn.models.examples import Source, in_batches
+from subgnn.models.examples import HostSource, Source, in_batches
 from subgnn.models.interface import (
     BATCH,
     Candidate,
@@ -42,6 +44,10 @@ from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
 
 class TensorModel(TrainableModel):
     """A model that is a dictionary of tensors."""
@@ -55,7 +61,7 @@ class TensorModel(TrainableModel):
         """Subgraphs as the network takes them."""
 
     @abstractmethod
-    def network(self, checkpoint: Checkpoint) -> nn.Module:
+    def network(self, checkpoint: Checkpoint) -> nn.Module | ArrayNetwork:
         """The network over a checkpoint's tensors; what is learned need not be among them yet."""
 
     def on_open(self, network: Any, graph: Graph, context: LoadContext) -> None:
@@ -75,19 +81,30 @@ class TensorModel(TrainableModel):
         candidates = []
         for name, resolved in self.candidates(recipe).items():
             unfitted = replace(checkpoint, spec=spec.with_settings(resolved))
-            with torch.random.fork_rng():
-                torch.manual_seed(stream_key(data.seed, "initialisation"))
-                network = self.network(unfitted)
+            network = self._initialised(unfitted, stream_key(data.seed, "initialisation"))
             if not hasattr(network, "embed"):
                 hint = "a network needs the methods embed and forward, which take a batch"
                 raise UserError("the network has no method embed", where=f"the model {recipe.method}", hint=hint)
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, self.inputs(checkpoint, data.graph, data.subgraphs.nodes))
 
+    def _initialised(self, checkpoint: Checkpoint, seed: int) -> Any:
+        if not self.uses_tensors(checkpoint.spec):
+            return self.network(checkpoint)
+        import torch
+
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return self.network(checkpoint)
+
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         return _FittedTensorModel(self, checkpoint, graph, context)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
+        if not self.uses_tensors(checkpoint.spec):
+            return self.network(checkpoint).state_dict()
+        import torch
+
         empty = {name: weight.to("meta") for name, weight in checkpoint.weights.items()}
         with torch.device("meta"):
             return self.network(replace(checkpoint, weights=empty)).state_dict()
@@ -113,31 +130,60 @@ class _FittedTensorModel(FittedModel):
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
         return self._compute(subgraphs, "embed")
 
-    @torch.no_grad()
     def statistics(self, subgraphs: Ragged) -> Statistics | None:
         return self.model.statistics(self.checkpoint, self._network, self.graph, subgraphs)
 
-    @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str) -> NDArray[np.float32]:
         extended = self.model.extend(self.checkpoint, self.graph, subgraphs, self._vectors)
         network = self._network if extended is self.checkpoint else self._build(extended)
-        inputs = self.model.inputs(extended, self.graph, subgraphs).to(self.context.device)
-        return in_batches(getattr(network, what), inputs, np.arange(len(subgraphs)), BATCH).float().cpu().numpy()
+        inputs, rows = self.model.inputs(extended, self.graph, subgraphs), np.arange(len(subgraphs))
+        if isinstance(network, ArrayNetwork):
+            return np.concatenate(list(in_batches(getattr(network, what), inputs, rows, BATCH)))
+        import torch
+
+        with torch.no_grad():
+            parts = list(in_batches(getattr(network, what), inputs.to(self.context.device), rows, BATCH))
+        return torch.cat(parts).float().cpu().numpy()
 
 
-class HeadedNetwork(nn.Module, ABC):
-    """A network whose outputs are head(embed(batch)); a subclass sets ``head``, last, and defines ``embed``."""
+class ArrayNetwork(ABC):
+    """A network that is a dictionary of NumPy arrays; they are its attributes, too, by their names."""
 
-    head: Head
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = dict(arrays)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["arrays"][name]
+        except KeyError:
+            raise AttributeError(name) from None
 
     @abstractmethod
-    def embed(self, batch: Any) -> Tensor:
+    def embed(self, batch: Any) -> NDArray[np.float32]:
         """The vector of each subgraph (n, width)."""
 
-    def forward(self, batch: Any) -> Tensor:
-        """Logits, or one value for regression (n, outputs)."""
-        out: Tensor = self.head(self.embed(batch))
-        return out
+    def forward(self, batch: Any) -> NDArray[np.float32]:
+        """Logits, or one value for regression (n, outputs); by default the vectors."""
+        return self.embed(batch)
+
+    def __call__(self, batch: Any) -> NDArray[np.float32]:
+        return self.forward(batch)
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return dict(self.arrays)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the arrays of a state."""
+        self.arrays = {name: np.asarray(value) for name, value in state.items()}
+
+    def to(self, device: object) -> Self:
+        """The same: arrays stay in main memory."""
+        return self
+
+    def eval(self) -> Self:
+        """The same: outputs are not random."""
+        return self
 
 
 class Rows:
@@ -161,12 +207,9 @@ class Rows:
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
         """The chosen subgraphs, in the given order."""
+        import torch
+
         return self.rows[torch.from_numpy(rows).to(self.device)]
-
-
-def make_head(spec: ModelSpec, width: int) -> Head:
-    """The classifier that ends a network, for vectors of a width."""
-    return Head(width, spec.num_outputs, hidden=spec.model.head, dropout=spec.model.dropout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,51 +268,22 @@ def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
     }
 
 
+class Table(HostSource):
+    """A row of an array for each subgraph; a batch is the chosen rows."""
+
+    def __init__(self, rows: NDArray[np.float64]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The chosen subgraphs, in the given order."""
+        return self.rows[rows]
+
+
 def is_sorted_below(ids: NDArray[Any], end: int, dtype: type[np.integer[Any]] = np.int32) -> bool:
     """Whether ids are a row of numbers of a type that rise, from 0 or more, and stay below ``end``."""
     if ids.ndim != 1 or ids.dtype != dtype:
         return False
     return not len(ids) or bool(ids[0] >= 0 and ids[-1] < end and (ids[1:] > ids[:-1]).all())
-
-
-class Head(nn.Module):
-    """Subgraph vectors to outputs.
-
-    A head that corrects takes a baseline's scores as the last columns, and adds to them what its layers make of all
-    others. Its last layer starts at 0, so that it begins as the baseline.
-
-    Shapes:
-        in: (n, width), and with scores (n, width + outputs). out: (n, outputs).
-    """
-
-    def __init__(
-        self,
-        width: int,
-        outputs: int,
-        *,
-        hidden: tuple[int, int] = (64, 32),
-        dropout: float = 0.0,
-        corrects: bool = False,
-    ) -> None:
-        super().__init__()
-        self.width, self.corrects = width, corrects
-        self.layers = nn.Sequential(
-            nn.Linear(width, hidden[0]),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden[0], hidden[1]),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden[1], outputs),
-        )
-        if corrects:
-            for parameter in self.layers[-1].parameters():
-                nn.init.zeros_(parameter)
-
-    def forward(self, z: Tensor) -> Tensor:
-        """Logits, or one value for regression."""
-        if not self.corrects:
-            out: Tensor = self.layers(z)
-            return out
-        correction: Tensor = self.layers(z[:, : self.width])
-        return z[:, self.width :] + correction

@@ -144,7 +144,7 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
         weights, target = checkpoint.weights, checkpoint.spec.standards.get("target")
         flat = [one.reshape(repeats * len(rows), -1) for one in cycled]
         mixed = mean_scores(flat, weights["member_weights"].tolist())
-        scale, offset = weights["scale"].numpy(), weights["offset"].numpy()
+        scale, offset = weights["scale"], weights["offset"]
         outputs = task_of(checkpoint.spec.task).calibrated(mixed, scale, offset, target)
         folds = outputs.reshape(repeats, len(rows), -1), rows
     found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)

@@ -187,7 +187,7 @@ def _array(name: str, entry: Any, data: NDArray[np.uint8], kind: Format, where: 
 
 
 def save_state(state: dict[str, Any], path: Path, kind: Format) -> None:
-    """Write nested tensors, numbers, texts, lists, tuples and dictionaries, atomically.
+    """Write nested tensors or arrays, numbers, texts, lists, tuples and dictionaries, atomically.
 
     Tensors are the arrays of the file, named by their path (``optimizer.state.0.exp_avg``). The rest is its content:
     ``{"tensor": name}``, ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}`` stand for what JSON does not have.
@@ -197,9 +197,9 @@ def save_state(state: dict[str, Any], path: Path, kind: Format) -> None:
     arrays: Arrays = {}
 
     def encode(value: Any, name: str) -> Any:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor | np.ndarray):
             name = name if name not in arrays else f"{name}#{len(arrays)}"
-            arrays[name] = value.detach().cpu().numpy()
+            arrays[name] = torch.as_tensor(value).detach().cpu().numpy()
             return {"tensor": name}
         if isinstance(value, dict):
             return {"dict": [[key, encode(inner, f"{name}.{key}".lstrip("."))] for key, inner in value.items()]}

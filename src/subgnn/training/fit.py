@@ -35,7 +35,15 @@ from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.metrics.weighting import Weighting
-from subgnn.models.examples import Examples, StreamingSource, evaluate, judged_outputs, validation_score, vectors_of
+from subgnn.models.examples import (
+    Examples,
+    StreamingSource,
+    evaluate,
+    judged_outputs,
+    state_of,
+    validation_score,
+    vectors_of,
+)
 from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
 from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
@@ -100,7 +108,7 @@ class FitResult:
 class _Fitted:
     """A fitted network with its checkpoint, and the subgraphs as it takes them."""
 
-    network: nn.Module
+    network: Any
     checkpoint: Checkpoint
     progress: Progress
     examples: Examples
@@ -229,7 +237,7 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
         place = best_of(fitted)
         chosen, progress = candidates[place], fitted[place]
         chosen.network.to(examples.targets.device).load_state_dict(progress.best_state)
-        checkpoint = replace(chosen.checkpoint, weights=progress.best_state)
+        checkpoint = replace(chosen.checkpoint, weights=state_of(chosen.network))
         selection: dict[str, Any] = {}
         if chosen.name:
             embeddings = chosen.name.partition(",")[0]
@@ -260,8 +268,7 @@ def _solved(candidate: Candidate, examples: Examples, progress: Progress) -> _Fi
     """Solve a model whose choices are made."""
     network = candidate.network.to(examples.targets.device)
     cast(Solvable, network).solve(examples)
-    state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
-    checkpoint = replace(candidate.checkpoint, weights=state)
+    checkpoint = replace(candidate.checkpoint, weights=state_of(network))
     return _Fitted(network, checkpoint, progress, examples, candidate.recipe)
 
 
@@ -302,12 +309,12 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
     if resume is not None:
         return Progress(**resume["progress"])
     begin = time.perf_counter()
-    network.to(fitting.fabric.device)
+    candidate.network.to(fitting.fabric.device)
     network.solve(examples)
     train_loss, _ = evaluate(network, examples, examples.train, settings.batch_size)
     val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
     progress = Progress(epoch=1)
-    progress.select(0, network, val_loss, val, select_by=examples.select_by)
+    progress.select(0, candidate.network, val_loss, val, select_by=examples.select_by)
     progress.seconds = [time.perf_counter() - begin]
     after_epoch(epoch_record(0, train_loss, val_loss, val), progress, lambda: {"progress": progress.plain()})
     return progress

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
-from subgnn.models.examples import PaddableSource, evaluate, validation_score
+from subgnn.models.examples import PaddableSource, evaluate, state_of, validation_score
 from subgnn.rng import stream, stream_key
 from subgnn.training.devices import Fabric, outputs_over_ranks
 from subgnn.training.steps import Fitting, GraphedOutputs, GraphedSteps, Steps, adam, set_rate
@@ -52,7 +52,7 @@ class Progress:
         """Make an epoch the best one, by its loss and metrics on validation."""
         self.best_epoch, self.best = epoch, validation_score(loss, metrics, select_by)
         self.best_metrics = {"loss": loss, **metrics}
-        self.best_state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+        self.best_state = state_of(model)
 
 
 AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]

@@ -404,12 +404,12 @@ class _Training:
         """The checkpoint of the answer, with those of its members."""
         calibration = answer.calibration
         weights = {
-            "member_weights": torch.tensor([weight for _, weight in answer.members], dtype=torch.float32),
-            "scale": torch.from_numpy(calibration.scale.astype(np.float32)),
-            "offset": torch.from_numpy(calibration.offset.astype(np.float32)),
+            "member_weights": np.array([weight for _, weight in answer.members], np.float32),
+            "scale": calibration.scale.astype(np.float32),
+            "offset": calibration.offset.astype(np.float32),
         }
         if len(calibration.thresholds):
-            weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
+            weights["thresholds"] = calibration.thresholds.astype(np.float32)
         given, pool = self.pool.given, self.pool
         subgraphs = replace(given.subgraphs, splits=pool.whole())
         spec = ModelSpec.for_recipe(self.options.recipe, given.graph, subgraphs, seed=self.options.seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
@@ -39,10 +38,9 @@ def test_each_half_has_rows_of_length_one(seed):
 
 def test_a_batch_with_empty_rows_is_only_the_bias():
     rows = sparse.csr_array(np.array([[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]))
-    known = {"columns": torch.arange(2), "nodes": torch.arange(2), "offsets": torch.arange(3)}
+    known = {"columns": np.arange(2), "nodes": np.arange(2), "offsets": np.arange(3)}
     model = LinearBag(known, 1, unit=False, balanced=False, inverse_penalty=1.0)
-    model.weight.copy_(torch.tensor([[10.0], [1.0]]))
-    model.bias.fill_(0.5)
+    model.arrays |= {"weight": np.array([[10.0], [1.0]]), "bias": np.array([0.5])}
     source = Bags(rows, rows, Ragged.from_rows([[], [0, 1], []]))
     assert model(source.batch(np.array([1, 0, 2]))).tolist() == [[21.5], [0.5], [0.5]]
     assert model(source.batch(np.array([0]))).tolist() == [[0.5]]
@@ -93,8 +91,6 @@ def test_weights_are_those_of_the_training_subgraphs(tmp_path, task, balance):
             train(data, recipe("bag-1hop", *settings), tmp_path / f"run{few}", report=False)
         weights = found[few] = load_checkpoint(tmp_path / f"run{few}" / CHECKPOINT).weights
         _, rows = features(data.graph, stored_sets(weights), ways=("",))
-        np.testing.assert_allclose(
-            rows[:, weights["columns"].numpy()].T @ weights["duals"], weights["weight"], atol=1e-5
-        )
+        np.testing.assert_allclose(rows[:, weights["columns"]].T @ weights["duals"], weights["weight"], atol=1e-5)
     if balance == "none":  # the others estimate what each row adds in two ways
         np.testing.assert_allclose(found[0]["weight"], found[10**9]["weight"], atol=1e-5)

@@ -24,10 +24,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import scipy
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional
 
 from subgnn.channels.diffusion import walks_of
 from subgnn.config.files import Probability
@@ -44,7 +41,7 @@ from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import ABSENT, WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
-from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayNetwork, TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -85,6 +82,9 @@ class BagModel(TensorModel):
             if one_hop
             else "a new node has no weight of its own, and counts for nothing"
         )
+
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
 
     def sees(self, settings: Settings) -> View:
         return "surroundings" if self.one_hop else "nodes"
@@ -140,12 +140,11 @@ class BagModel(TensorModel):
         if self._has_absent(recipe, known):
             absent = np.unique(absent_rows(known).values)
             columns.append(len(columns) * graph.num_nodes + absent.astype(np.int64))
-        arrays = {"columns": np.concatenate(columns)} | set_arrays(known)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return {"columns": np.concatenate(columns)} | set_arrays(known)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
-        columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
+        columns: NDArray[np.int64] = checkpoint.weights["columns"]
         values, unit = self._measured(checkpoint.spec, graph, nodes)
         return Bags(values[:, columns], unit[:, columns], nodes)
 
@@ -165,9 +164,8 @@ class BagModel(TensorModel):
         nodes, kept = moved_landmarks(weights, match)
         rows = self._measured(spec, match.graph, nodes)[spec.of(BagSettings).normalize == "rows"]
         columns, duals = np.unique(rows.indices).astype(np.int64), weights["duals"][kept]
-        arrays = {"columns": columns, "weight": (rows[:, columns].T @ duals.numpy()).astype(np.float32)}
-        moved = {name: torch.from_numpy(np.array(array)) for name, array in (arrays | set_arrays(nodes)).items()}
-        return replace(checkpoint, weights=weights | moved | {"duals": duals})
+        moved = {"columns": columns, "weight": (rows[:, columns].T @ duals).astype(np.float32), "duals": duals}
+        return replace(checkpoint, weights=weights | moved | set_arrays(nodes))
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
         settings, outputs = checkpoint.spec.of(BagSettings), checkpoint.spec.num_outputs
@@ -196,7 +194,7 @@ class BagModel(TensorModel):
         return found
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        columns = checkpoint.weights["columns"].numpy()
+        columns = checkpoint.weights["columns"]
         width = (2 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
         if not is_sorted_below(columns, width, np.int64):
             yield "the columns of its bag are not in order, or are not nodes of the graph"
@@ -230,20 +228,6 @@ def _scaled(part: scipy.sparse.csr_array, to: float = 1.0) -> scipy.sparse.csr_a
     return scipy.sparse.csr_array((part.data * scale, part.indices, part.indptr), shape=part.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BagBatch:
-    """Sparse rows laid end to end.
-
-    Shapes:
-        columns: (entries,) int64. starts: (n,). values, unit: (entries,) float32, as they are and scaled.
-    """
-
-    columns: Tensor
-    starts: Tensor
-    values: Tensor
-    unit: Tensor
-
-
 class Bags(HostSource):
     """The rows of the subgraphs over the columns that training knows."""
 
@@ -274,14 +258,12 @@ class Bags(HostSource):
             found += view.products(rows, rows) / (scale[:, None] * scale)
         return found
 
-    def batch(self, rows: NDArray[np.int64]) -> BagBatch:
-        values, unit = self.values[rows], self.unit[rows]
-        places = [array.astype(np.int64) for array in (values.indices, values.indptr[:-1])]
-        numbers = [array.astype(np.float32) for array in (values.data, unit.data)]
-        return BagBatch(*(torch.from_numpy(array).to(self.device) for array in (*places, *numbers)))
+    def batch(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Rows as they are, and scaled."""
+        return self.values[rows], self.unit[rows]
 
 
-class LinearBag(nn.Module):
+class LinearBag(ArrayNetwork):
     """x_S W + b over sparse rows; as a bag is as wide as the graph, this is also a subgraph's vector.
 
     Shapes:
@@ -290,20 +272,11 @@ class LinearBag(nn.Module):
         weight = rows^T duals.
     """
 
-    columns: Tensor
-    weight: Tensor
-    bias: Tensor
-    duals: Tensor
-
     def __init__(self, known: Weights, outputs: int, *, unit: bool, balanced: bool, inverse_penalty: float) -> None:
-        super().__init__()
         self.unit, self.balanced, self.inverse_penalty = unit, balanced, inverse_penalty
-        for name in ("columns", *SET_ARRAYS):
-            if name in known:
-                self.register_buffer(name, known[name])
-        self.register_buffer("weight", torch.zeros(len(known["columns"]), outputs))
-        self.register_buffer("bias", torch.zeros(outputs))
-        self.register_buffer("duals", torch.zeros(len(known["offsets"]) - 1, outputs, dtype=torch.float64))
+        super().__init__({name: known[name] for name in ("columns", *SET_ARRAYS) if name in known})
+        self.arrays |= {"weight": np.zeros((len(known["columns"]), outputs), np.float32)}
+        self.arrays |= {"bias": np.zeros(outputs, np.float32), "duals": np.zeros((len(known["offsets"]) - 1, outputs))}
 
     def solve(self, examples: Examples) -> None:
         inputs: Any = examples.inputs
@@ -321,12 +294,7 @@ class LinearBag(nn.Module):
         duals = weight if isinstance(rows, Gram) else inputs.paths[balanced].duals_of(weight, len(targets))
         state = set_arrays(inputs.nodes.take(examples.train)) | {"duals": duals, "bias": bias.astype(np.float32)}
         state["weight"] = np.asarray(given.T @ weight if isinstance(rows, Gram) else weight, np.float32)
-        for name, value in state.items():
-            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+        self.arrays |= state
 
-    def embed(self, batch: BagBatch) -> Tensor:
-        values = batch.unit if self.unit else batch.values
-        bag = functional.embedding_bag
-        return bag(batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values) + self.bias
-
-    forward = embed
+    def embed(self, batch: tuple[Any, Any]) -> NDArray[np.float32]:
+        return np.asarray(batch[self.unit] @ self.weight + self.bias, np.float32)

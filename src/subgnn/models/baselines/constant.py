@@ -6,15 +6,14 @@ What a portfolio answers with if there is no time for any other model, and what 
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import Rows, TensorModel
+from subgnn.models.tensor_model import ArrayNetwork, Table, TensorModel
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -27,35 +26,33 @@ class ConstantModel(TensorModel):
     on_new_graph = "the answer is the same on every graph"
     needs_edges = False
 
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
+
     def sees(self, settings: Settings) -> View:
         return "nothing"
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         return {}
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
-        return Rows(torch.zeros(len(nodes), 1))
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Table:
+        return Table(np.zeros((len(nodes), 1)))
 
     def network(self, checkpoint: Checkpoint) -> ConstantNetwork:
         return ConstantNetwork(checkpoint.spec.num_outputs)
 
 
-class ConstantNetwork(nn.Module):
+class ConstantNetwork(ArrayNetwork):
     """Outputs (n, outputs) that are all the same."""
 
-    output: Tensor
-
     def __init__(self, outputs: int) -> None:
-        super().__init__()
-        self.register_buffer("output", torch.zeros(outputs))
+        super().__init__({"output": np.zeros(outputs, np.float32)})
 
     def solve(self, examples: Examples) -> None:
         task, targets = task_of(examples.task), examples.targets.cpu().numpy()[examples.train]
         mean = task.indicators(targets, len(self.output)).mean(axis=0)
         found = mean if task.real else task.outputs(mean)
-        self.output.copy_(torch.from_numpy(np.asarray(found, np.float32)))
+        self.arrays["output"] = np.array(found, np.float32)
 
-    def embed(self, rows: Tensor) -> Tensor:
-        return self.output.expand(len(rows), -1)
-
-    forward = embed
+    def embed(self, rows: NDArray[np.float64]) -> NDArray[np.float32]:
+        return np.repeat(self.output[None], len(rows), axis=0)

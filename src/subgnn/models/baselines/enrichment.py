@@ -21,9 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
@@ -34,7 +32,7 @@ from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayNetwork, TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -54,6 +52,9 @@ class EnrichmentModel(TensorModel):
     on_new_graph = "a new node is in no training subgraph, and counts for nothing; there are more nodes to draw from"
     needs_edges = False
 
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
+
     def sees(self, settings: Settings) -> View:
         return "nodes"
 
@@ -61,25 +62,25 @@ class EnrichmentModel(TensorModel):
         """``columns``: the nodes of training subgraphs; ``background``: the number of nodes of the graph."""
         subgraphs = data.subgraphs
         columns = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
-        return {"columns": torch.from_numpy(columns), "background": torch.tensor(data.graph.num_nodes)}
+        return {"columns": columns, "background": np.array(data.graph.num_nodes)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> KnownNodes:
-        return KnownNodes(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"].numpy()])
+        return KnownNodes(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]])
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Renumber the nodes that training knows, without those that are gone."""
-        weights, places = checkpoint.weights, match.rows(checkpoint.weights["columns"].numpy())
+        weights, places = checkpoint.weights, match.rows(checkpoint.weights["columns"])
         match.tell_gone(int((places < 0).sum()), "nodes of training subgraphs are gone")
         kept = np.flatnonzero(places >= 0)
         kept = kept[np.argsort(places[kept])]
-        moved = {"columns": torch.from_numpy(places[kept]), "background": torch.tensor(match.graph.num_nodes)}
+        moved = {"columns": places[kept], "background": np.array(match.graph.num_nodes)}
         return replace(checkpoint, weights=weights | moved | {"levels": weights["levels"][:, kept]})
 
     def network(self, checkpoint: Checkpoint) -> EnrichmentNetwork:
         return EnrichmentNetwork(checkpoint)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        columns = checkpoint.weights["columns"].numpy()
+        columns = checkpoint.weights["columns"]
         if not is_sorted_below(columns, graph.num_nodes, np.int64):
             yield "the columns of its node sets are not in order, or are not nodes of the graph"
         if not len(columns) <= int(checkpoint.weights["background"]) < 2**53:
@@ -99,7 +100,7 @@ class KnownNodes(HostSource):
         return self.rows[rows]
 
 
-class EnrichmentNetwork(nn.Module):
+class EnrichmentNetwork(ArrayNetwork):
     """sum over m of a_m times -log10 p_m, plus b.
 
     Shapes:
@@ -108,22 +109,12 @@ class EnrichmentNetwork(nn.Module):
             (outputs,).
     """
 
-    columns: Tensor
-    background: Tensor
-    levels: Tensor
-    scale: Tensor
-    bias: Tensor
-
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        spec, weights, sides = checkpoint.spec, checkpoint.weights, 1 if task_of(checkpoint.spec.task).one_class else 2
-        self.seed = spec.seed
-        self.register_buffer("columns", weights["columns"])
-        self.register_buffer("background", weights["background"])
-        levels = torch.zeros(sides, len(weights["columns"]), spec.num_outputs, dtype=torch.uint8)
-        self.register_buffer("levels", levels)
-        self.register_buffer("scale", torch.zeros(len(TIMES), spec.num_outputs, dtype=torch.float64))
-        self.register_buffer("bias", torch.zeros(spec.num_outputs))
+        weights, outputs = checkpoint.weights, checkpoint.spec.num_outputs
+        self.seed, sides = checkpoint.spec.seed, 1 if task_of(checkpoint.spec.task).one_class else 2
+        super().__init__({name: weights[name] for name in ("columns", "background")})
+        self.arrays["levels"] = np.zeros((sides, len(weights["columns"]), outputs), np.uint8)
+        self.arrays |= {"scale": np.zeros((len(TIMES), outputs)), "bias": np.zeros(outputs, np.float32)}
 
     def solve(self, examples: Examples) -> None:
         source: Any = examples.inputs
@@ -140,16 +131,12 @@ class EnrichmentNetwork(nn.Module):
 
         scores = held_out_scores(len(targets), self.seed, score, name="enrichment/folds")
         scale, bias = fit_scales(scores, targets, examples.task, examples.train_weights)
-        self.levels.copy_(torch.from_numpy(np.stack([set_levels(rows, side) for side in sides])))
-        self.scale.copy_(torch.from_numpy(scale))
-        self.bias.copy_(torch.from_numpy(bias))
+        self.arrays["levels"] = np.stack([set_levels(rows, side) for side in sides])
+        self.arrays["scale"][:], self.arrays["bias"][:] = scale, bias
 
-    def embed(self, rows: scipy.sparse.csr_array) -> Tensor:
-        scores = enrichment_scores(rows, list(self.levels.cpu().numpy()), int(self.background))
-        found = (scores * self.scale.cpu().numpy()[:, None]).sum(axis=0).astype(np.float32)
-        return torch.from_numpy(found).to(self.bias.device) + self.bias
-
-    forward = embed
+    def embed(self, rows: scipy.sparse.csr_array) -> NDArray[np.float32]:
+        scores = enrichment_scores(rows, list(self.levels), int(self.background))
+        return np.asarray((scores * self.scale[:, None]).sum(axis=0).astype(np.float32) + self.bias)
 
 
 def set_levels(rows: scipy.sparse.csr_array, indicators: Floats) -> Levels:

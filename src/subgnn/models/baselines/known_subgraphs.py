@@ -37,16 +37,10 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, extra_package
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
+from subgnn.models.heads import HeadedNetwork, make_head
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import (
-    HeadedNetwork,
-    PaperBaselineSettings,
-    Rows,
-    TensorModel,
-    head_candidates,
-    make_head,
-)
+from subgnn.models.tensor_model import PaperBaselineSettings, Rows, TensorModel, head_candidates
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 

@@ -26,18 +26,11 @@ from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, moved_vectors, node_vectors
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.examples import HostSource, Source
+from subgnn.models.heads import Head, HeadedNetwork, make_head
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
-from subgnn.models.tensor_model import (
-    Head,
-    HeadedNetwork,
-    PaperBaselineSettings,
-    TensorModel,
-    head_candidates,
-    is_sorted_below,
-    make_head,
-)
+from subgnn.models.tensor_model import PaperBaselineSettings, TensorModel, head_candidates, is_sorted_below
 from subgnn.ragged import Ragged
 
 

@@ -24,9 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.channels.diffusion import diffuse_values, walks_of
 from subgnn.config.settings import Recipe
@@ -49,7 +47,7 @@ from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces, used_columns
 from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayNetwork, TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import Task, TaskName, task_of
 
@@ -67,6 +65,9 @@ class ProfileModel(TensorModel):
     on_new_graph = "the walks of the training subgraphs, and with them the profiles, are computed on the new graph"
     needs_edges = False
     settings = (DiffusionSettings,)
+
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
 
     def sees(self, settings: Settings) -> View:
         return "surroundings"
@@ -88,8 +89,7 @@ class ProfileModel(TensorModel):
         arrays = {"columns": np.empty(0, np.int64)} | set_arrays(
             used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)
         )
-        arrays["classes"] = np.zeros((len(train), outputs), np.uint8)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return arrays | {"classes": np.zeros((len(train), outputs), np.uint8)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -104,18 +104,17 @@ class ProfileModel(TensorModel):
         walks = _walks(ViewSource(match.graph, nodes, settings, keep=True), np.arange(len(nodes)))
         classes, outputs = weights["classes"][kept], checkpoint.spec.num_outputs
         kind, every = task_of(checkpoint.spec.task), np.arange(len(nodes))
-        high = classes.numpy().astype(np.float64)
+        high = classes.astype(np.float64)
         groups = _Groups(np.zeros(len(nodes), np.int64), np.repeat(high, 2, axis=1) if kind.real else high, kind)
         _, columns, found = _fit_groups(walks, every, groups, outputs)
-        arrays = {"columns": columns, "weight": found * weights["scale"].numpy()} | set_arrays(nodes)
-        moved = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()} | {"classes": classes}
+        moved = {"columns": columns, "weight": found * weights["scale"], "classes": classes} | set_arrays(nodes)
         return replace(checkpoint, weights=weights | moved)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return frozenset({"weights", "absent"} if recipe.of(DiffusionSettings).absent else {"weights"})
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.of(DiffusionSettings)
+        columns, settings = checkpoint.weights["columns"], checkpoint.spec.of(DiffusionSettings)
         if settings.algorithm == "auto" or settings.views not in (_WALK, _BOTH):
             yield "its view, or the way that it is computed, is left open or unknown"
         if not is_sorted_below(columns, len(settings.views) * graph.num_nodes, np.int64):
@@ -123,7 +122,7 @@ class ProfileModel(TensorModel):
         yield from wrong_node_sets(checkpoint.weights, graph)
         classes = checkpoint.weights["classes"]
         shape = len(checkpoint.weights["offsets"]) - 1, checkpoint.spec.num_outputs
-        if classes.dtype != torch.uint8 or tuple(classes.shape) != shape or bool((classes > 1).any()):
+        if classes.dtype != np.uint8 or classes.shape != shape or (classes > 1).any():
             yield "the classes of its training subgraphs have the wrong shape or type"
 
 
@@ -236,7 +235,7 @@ def _fit_groups(
     return scores, there[np.concatenate(kept)], np.concatenate(weights)
 
 
-class ProfileNetwork(nn.Module):
+class ProfileNetwork(ArrayNetwork):
     """sum over v of p_S(v) W_v + b.
 
     Shapes:
@@ -244,20 +243,12 @@ class ProfileNetwork(nn.Module):
         nodes, offsets: the training subgraphs. classes: (n, outputs) uint8, theirs. scale: (outputs,) float64.
     """
 
-    columns: Tensor
-    weight: Tensor
-    bias: Tensor
-
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        spec, columns = checkpoint.spec, checkpoint.weights["columns"]
-        self.seed = spec.seed
-        for name in ("columns", *SET_ARRAYS, "classes"):
-            if name in checkpoint.weights:
-                self.register_buffer(name, checkpoint.weights[name])
-        self.register_buffer("scale", torch.ones(spec.num_outputs, dtype=torch.float64))
-        self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
-        self.register_buffer("bias", torch.zeros(spec.num_outputs))
+        weights, outputs = checkpoint.weights, checkpoint.spec.num_outputs
+        self.seed = checkpoint.spec.seed
+        super().__init__({name: weights[name] for name in ("columns", *SET_ARRAYS, "classes") if name in weights})
+        self.arrays |= {"scale": np.ones(outputs), "weight": np.zeros((len(weights["columns"]), outputs))}
+        self.arrays["bias"] = np.zeros(outputs, np.float32)
         self._of_nodes: tuple[Graph, NDArray[np.float32]] | None = None
 
     def solve(self, examples: Examples) -> None:
@@ -274,33 +265,28 @@ class ProfileNetwork(nn.Module):
         state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
         state |= set_arrays(nodes) | {"classes": classes.astype(np.uint8)}
         state["scale"] = np.broadcast_to(scale[0], outputs).astype(np.float64)
-        for name, value in state.items():
-            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+        self.arrays |= state
 
-    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
+    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
         source, rows = batch
-        columns, weight = self.columns.cpu().numpy(), self.weight.cpu().numpy()
         exact = source.settings.algorithm == "exact" and source.settings.views == _WALK
         if exact and times_of(source.nodes) is None:
-            found = self._mean_scores(source, rows, columns, weight)
+            found = self._mean_scores(source, rows)
         else:
             walks = _walks(source, rows)
-            found = np.asarray((walks if len(columns) == walks.shape[1] else walks[:, columns]) @ weight)
-        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
+            every = len(self.columns) == walks.shape[1]
+            found = np.asarray((walks if every else walks[:, self.columns]) @ self.weight)
+        return np.asarray(found.astype(np.float32) + self.bias)
 
-    forward = embed
-
-    def _mean_scores(
-        self, source: ViewSource, rows: NDArray[np.int64], columns: NDArray[np.int64], weight: Floats
-    ) -> Floats:
+    def _mean_scores(self, source: ViewSource, rows: NDArray[np.int64]) -> Floats:
         """Scores (n, outputs) without a walk for each subgraph: p_S is the mean of p_u over its nodes u.
 
         As walks are reversible, d_u p_u(v) = d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v
         for all u.
         """
         if self._of_nodes is None or self._of_nodes[0] is not source.graph:
-            every = np.zeros((source.graph.num_nodes, weight.shape[1]), np.float32)
-            every[columns] = weight
+            every = np.zeros((source.graph.num_nodes, self.weight.shape[1]), np.float32)
+            every[self.columns] = self.weight
             self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), every, source.settings.damping)
         nodes = source.nodes.take(rows)
         picked = self._of_nodes[1][nodes.values].astype(np.float64)

@@ -17,9 +17,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.channels.topology import Standard, in_plain_units, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
@@ -35,12 +33,13 @@ from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_ar
 from subgnn.models.kernel_machines.rows import Piece, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings, used_by_view
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
+from subgnn.models.tensor_model import ArrayNetwork, Table, TensorModel
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.task import task_of
 
 _TREES = "trees."
+_STANDARDISE = ("standardise.mean", "standardise.deviation")
 _MAX_NODES = 2**16  # of trees that are stored
 
 
@@ -70,6 +69,9 @@ class TopologyModel(TensorModel):
     def uses(self, recipe: Recipe) -> frozenset[str]:
         return used_by_view(TOPOLOGY, **_attributes(recipe))
 
+    def uses_tensors(self, settings: Settings) -> bool:
+        return settings.of(TopologySettings).classifier == "head"
+
     def sees(self, settings: Settings) -> View:
         return "shape"
 
@@ -82,8 +84,8 @@ class TopologyModel(TensorModel):
             )
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        rows = Rows(torch.from_numpy(np.array(_statistics(recipe, data.graph, data.subgraphs.nodes, keep=True))))
-        return SetUp(super().set_up(data, recipe).candidates, rows)
+        rows = _statistics(recipe, data.graph, data.subgraphs.nodes, keep=True)
+        return SetUp(super().set_up(data, recipe).candidates, Table(rows))
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
         return shared_pieces(graph, nodes, (TOPOLOGY,), _view_settings(recipe))
@@ -101,8 +103,7 @@ class TopologyModel(TensorModel):
         weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
         arrays = set_arrays(with_absent(nodes, None)) | {"features": table, "targets": np.array(targets)}
         arrays |= {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation}
-        arrays |= {} if weights is None else {"weights": weights}
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return arrays if weights is None else arrays | {"weights": weights}
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Measure the training subgraphs on the new graph; trees are grown again from their table when first used."""
@@ -114,31 +115,40 @@ class TopologyModel(TensorModel):
         )
         weights = {name: tensor for name, tensor in checkpoint.weights.items() if not name.startswith(_TREES)}
         rows = {name: weights[name][kept] for name in ("targets", "weights") if name in weights}
-        arrays |= {"features": table} if "features" in weights else {}
-        moved = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        moved: Weights = arrays | ({"features": table} if "features" in weights else {})
+        if self.uses_tensors(checkpoint.spec):
+            import torch
+
+            moved = {name: torch.from_numpy(np.array(array)) for name, array in moved.items()}
         return replace(checkpoint, weights=weights | rows | moved)
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Table:
         """The statistics of each subgraph, not standardised."""
-        return Rows(torch.from_numpy(np.array(_statistics(checkpoint.spec, graph, nodes))))
+        return Table(_statistics(checkpoint.spec, graph, nodes))
 
-    def network(self, checkpoint: Checkpoint) -> nn.Module:
-        head = checkpoint.spec.of(TopologySettings).classifier == "head"
-        return StatisticsHead(checkpoint) if head else StatisticsTrees(checkpoint)
+    def network(self, checkpoint: Checkpoint) -> Any:
+        if self.uses_tensors(checkpoint.spec):
+            from subgnn.models.baselines.statistics_head import StatisticsHead
+
+            return StatisticsHead(checkpoint)
+        return StatisticsTrees(checkpoint)
 
     def statistics(self, checkpoint: Checkpoint, network: Any, graph: Graph, nodes: Ragged) -> Statistics:
         """Each by name: columns of the same name are replaced together."""
         rows = np.array(_statistics(checkpoint.spec, graph, nodes))
-        known = checkpoint.weights.get("features", checkpoint.weights["standardise.mean"][None]).cpu().numpy()
+        known = np.asarray(checkpoint.weights.get("features", checkpoint.weights["standardise.mean"][None]))
         titles, values = in_plain_units(rows, **_attributes(checkpoint.spec))
         training = in_plain_units(known, **_attributes(checkpoint.spec))[1]
         names, columns = list(dict.fromkeys(titles)), np.array(titles)
         first = [titles.index(name) for name in names]
         # (n, names, columns)
         changed = np.where(columns == np.array(names)[:, None], np.median(known, axis=0), rows[:, None])
-        given = torch.from_numpy(changed.reshape(-1, len(titles))).to(network.standardise.mean.device)
-        outputs = network(given).float().cpu().numpy().reshape(len(rows), len(names), -1)
-        return Statistics(tuple(names), values[:, first], training[:, first], outputs)
+        outputs = network(changed.reshape(-1, len(titles)))
+        if self.uses_tensors(checkpoint.spec):
+            outputs = outputs.detach().float().cpu().numpy()
+        return Statistics(
+            tuple(names), values[:, first], training[:, first], outputs.reshape(len(rows), len(names), -1)
+        )
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
@@ -150,27 +160,27 @@ class TopologyModel(TensorModel):
         }
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        weights, task, outputs = checkpoint.weights, task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
+        task, outputs = task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
+        weights = {name: np.asarray(weight) for name, weight in checkpoint.weights.items()}
         mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
         width = num_statistics(**_attributes(checkpoint.spec))
-        if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
+        if (mean.shape, deviation.shape) != ((width,),) * 2 or not (deviation > 0).all():
             yield "the means and deviations of its statistics have the wrong shape, or are not above 0"
         yield from wrong_node_sets(weights, graph)
-        if checkpoint.spec.of(TopologySettings).classifier == "head":
+        if self.uses_tensors(checkpoint.spec):
             return
         features, targets = weights["features"], weights["targets"]
         shape = (len(features), outputs) if task.several else (len(features),)
         wide = features.ndim == 2 and features.shape[1] == width
-        row_weights = weights.get("weights", torch.ones(shape, dtype=torch.float64))
+        row_weights = weights.get("weights", np.ones(shape))
         if not wide or not targets.shape == row_weights.shape == shape or not len(features):
             yield "its training table has the wrong shape"
-        if row_weights.dtype != torch.float64 or not bool((row_weights >= 0).all()):
+        if row_weights.dtype != np.float64 or not (row_weights >= 0).all():
             yield "the weights of its training table are not numbers from 0"
-        if features.dtype != torch.float64 or targets.is_floating_point() != task.real:
+        if features.dtype != np.float64 or (targets.dtype.kind == "f") != task.real:
             yield "its training table has the wrong type"
         most = 1 if task.several else outputs - 1
-        labels = targets.numpy()
-        if task.has_classes and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
+        if task.has_classes and not 0 <= int(targets.min()) <= int(targets.max()) <= most:
             yield "its training table holds a label that is not a class"
         stored = {name for name in weights if name.startswith(_TREES)}
         if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
@@ -195,89 +205,37 @@ def _attributes(settings: Settings) -> dict[str, bool]:
     return {"weighted": given.weighted, "directed": given.directed}
 
 
-class Standardise(nn.Module):
-    """Statistics (n, F) as the training split sees them: less the mean, over the deviation."""
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, state: Weights) -> None:
-        super().__init__()
-        self.register_buffer("mean", state["standardise.mean"])
-        self.register_buffer("deviation", state["standardise.deviation"])
-
-    def forward(self, statistics: Tensor) -> Tensor:
-        return ((statistics - self.mean) / self.deviation).float()
-
-
-def _hold_sets(network: nn.Module, state: Weights) -> None:
-    """Keep the training subgraphs among the tensors of a network."""
-    for name in ("nodes", "offsets", "times"):
-        if name in state:
-            network.register_buffer(name, state[name])
-
-
-class StatisticsHead(HeadedNetwork):
-    """head(standardised statistics)."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        self.standardise = Standardise(checkpoint.weights)
-        _hold_sets(self, checkpoint.weights)
-        self.head = make_head(checkpoint.spec, len(self.standardise.mean))
-
-    def embed(self, statistics: Tensor) -> Tensor:
-        return cast(Tensor, self.standardise(statistics))
-
-
-class StatisticsTrees(nn.Module):
+class StatisticsTrees(ArrayNetwork):
     """Trees on the statistics as they are; those that are not stored are grown from the training table.
 
     ``features`` (n, F) and ``targets`` (n,) or (n, labels) are of the training subgraphs, ``weights`` as the targets.
     """
 
-    features: Tensor
-    targets: Tensor
-    weights: Tensor | None
-
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        spec, state = checkpoint.spec, checkpoint.weights
+        spec = checkpoint.spec
         self.task, self.outputs, self.seed = spec.task, spec.num_outputs, spec.seed
         self.boosting = spec.of(TopologySettings).classifier == "boosting"
-        self.standardise = Standardise(state)
-        _hold_sets(self, state)
-        for name in ("features", "targets", "weights"):
-            self.register_buffer(name, state.get(name))
-        self.trees = nn.Module()
-        self._hold_trees(state)
-        hook: Any = self.register_load_state_dict_pre_hook
-        hook(lambda _module, loaded, *_: self._hold_trees(loaded))
+        kept = ("nodes", "offsets", "times", "features", "targets", "weights", *_STANDARDISE)
+        super().__init__({n: w for n, w in checkpoint.weights.items() if n in kept or n.startswith(_TREES)})
         self._grown: Trees | None = None
-
-    def _hold_trees(self, state: Weights) -> None:
-        for name in (each.name for each in fields(Trees) if _TREES + each.name in state):
-            self.trees.register_buffer(name, torch.empty_like(state[_TREES + name]))
 
     def solve(self, examples: Examples) -> None:
         self._grown = self._grow()
         if len(self._grown.feature) <= _MAX_NODES:
-            for name, tensor in self._grown.weights().items():
-                self.trees.register_buffer(name, tensor)
+            self.arrays |= {_TREES + name: array for name, array in self._grown.weights().items()}
 
     def _grow(self) -> Trees:
-        table, targets = self.features.cpu().numpy(), self.targets.cpu().numpy()
         seed = stream_key(self.seed, "baselines/trees")
-        weights = None if self.weights is None else self.weights.cpu().numpy()
-        options: dict[str, Any] = {"outputs": self.outputs, "boosting": self.boosting, "weights": weights}
-        return grow_trees(table, targets, self.task, seed=seed, **options)
+        options: dict[str, Any] = {"outputs": self.outputs, "boosting": self.boosting}
+        options["weights"] = self.arrays.get("weights")
+        return grow_trees(self.features, self.targets, self.task, seed=seed, **options)
 
-    def embed(self, statistics: Tensor) -> Tensor:
-        return cast(Tensor, self.standardise(statistics))
+    def embed(self, statistics: NDArray[np.float64]) -> NDArray[np.float32]:
+        mean, deviation = (self.arrays[name] for name in _STANDARDISE)
+        return np.asarray((statistics - mean) / deviation, np.float32)
 
-    def forward(self, statistics: Tensor) -> Tensor:
+    def forward(self, statistics: NDArray[np.float64]) -> NDArray[np.float32]:
         if self._grown is None:
-            stored = self.trees.state_dict()
-            self._grown = Trees.from_weights(stored, "") if stored else self._grow()
-        found = tree_outputs(self._grown, statistics.cpu().numpy(), self.task, boosting=self.boosting)
-        return torch.from_numpy(found).to(statistics.device)
+            stored = any(name.startswith(_TREES) for name in self.arrays)
+            self._grown = Trees.from_weights(self.arrays, _TREES) if stored else self._grow()
+        return tree_outputs(self._grown, statistics, self.task, boosting=self.boosting)

@@ -24,7 +24,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.models.spec import Weights
@@ -61,10 +60,10 @@ class Trees:
 
     @classmethod
     def from_weights(cls, weights: Weights, prefix: str) -> Trees:
-        return cls(**{each.name: weights[prefix + each.name].cpu().numpy() for each in fields(cls)})
+        return cls(**{each.name: np.asarray(weights[prefix + each.name]) for each in fields(cls)})
 
     def weights(self) -> Weights:
-        return {each.name: torch.from_numpy(np.array(getattr(self, each.name))) for each in fields(self)}
+        return {each.name: np.array(getattr(self, each.name)) for each in fields(self)}
 
     def columns(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """The columns (n, columns) for each row (n, F): the start, and the values of the leaves it reaches."""

@@ -34,9 +34,7 @@ from typing import Any
 
 import numpy as np
 import scipy
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import Recipe
@@ -69,7 +67,7 @@ from subgnn.models.kernel_machines.views import (
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import TensorModel
+from subgnn.models.tensor_model import ArrayNetwork, TensorModel
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
@@ -94,6 +92,9 @@ class KernelMachine(TensorModel):
     on_new_graph = "the training subgraphs are measured again on the new graph; their weights stay as they are"
     needs_edges = False
     settings = (DiffusionSettings,)
+
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
 
     def sees(self, settings: Settings) -> View:
         views = set(settings.of(DiffusionSettings).views)
@@ -127,7 +128,7 @@ class KernelMachine(TensorModel):
         nodes = used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(
             train[draw_landmarks(len(train), _num_landmarks(len(train)), data.seed)]
         )
-        return {name: torch.from_numpy(array) for name, array in set_arrays(nodes).items()}
+        return set_arrays(nodes)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -153,8 +154,7 @@ class KernelMachine(TensorModel):
         if TOPOLOGY in views:
             standard = Standard.of(views[TOPOLOGY].values)
             state |= {"mean": standard.mean, "deviation": standard.deviation}
-        moved = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
-        return replace(checkpoint, weights=weights | moved | {"weight": weights["weight"][kept]})
+        return replace(checkpoint, weights=weights | state | {"weight": weights["weight"][kept]})
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
@@ -172,7 +172,7 @@ class KernelMachine(TensorModel):
         if settings.damping == 0 or settings.algorithm == "auto" or not are_known(settings.views, graph):
             yield "its views, its damping or the way that diffusions are computed are left open or unknown"
         yield from wrong_node_sets(weights, graph)
-        if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
+        if not (weights["lengths"] >= 0).all() or not (weights.get("deviation", np.ones(1)) > 0).all():
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
 
 
@@ -231,7 +231,7 @@ def set_arrays(nodes: Ragged) -> dict[str, NDArray[Any]]:
 
 def stored_sets(weights: Weights) -> Ragged:
     """The inverse of :func:`set_arrays`."""
-    arrays = {name: weights[name].cpu().numpy() for name in SET_ARRAYS if name in weights}
+    arrays = {name: np.asarray(weights[name]) for name in SET_ARRAYS if name in weights}
     nodes, absent = Ragged(arrays["nodes"], arrays["offsets"]), None
     if "absent" in arrays:
         absent = Ragged(arrays["absent"], arrays["absent_offsets"])
@@ -261,7 +261,7 @@ def measured_landmarks(views: list[Rows], kernel: str) -> Reference:
 
 def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     """Descriptions of anything wrong with the subgraphs ``nodes`` and ``offsets`` of a checkpoint."""
-    nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
+    nodes, offsets = np.asarray(weights["nodes"]), np.asarray(weights["offsets"])
     if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
         yield "its training subgraphs have the wrong type"
     rows = Ragged(nodes, offsets)
@@ -273,7 +273,7 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
         yield "its training subgraphs hold a node that is not in the graph"
     if "absent" in weights:
-        absent = Ragged(weights["absent"].numpy(), weights["absent_offsets"].numpy())
+        absent = Ragged(np.asarray(weights["absent"]), np.asarray(weights["absent_offsets"]))
         fits = absent.values.dtype == np.int32 and absent.offsets.dtype == np.int64 and absent.values.ndim == 1
         if (
             not fits
@@ -282,8 +282,8 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
             or first_bad_set(absent, graph.num_nodes) is not None
         ):
             yield "the absent nodes of its training subgraphs are not sets of nodes of the graph"
-    times = weights.get("times")
-    if times is not None and (times.dtype != torch.float64 or tuple(times.shape) != (len(rows),)):
+    times = np.asarray(weights.get("times", np.zeros(len(rows))))
+    if times.dtype != np.float64 or times.shape != (len(rows),):
         yield "the times of its training subgraphs have the wrong shape or type"
 
 
@@ -344,7 +344,7 @@ class ViewSource(HostSource):
         return self._trained[1]
 
 
-class KernelNetwork(nn.Module):
+class KernelNetwork(ArrayNetwork):
     """sum over landmarks of K(S, T) w_T + b; as views are as wide as the graph, this is also a subgraph's vector.
 
     Shapes:
@@ -353,31 +353,16 @@ class KernelNetwork(nn.Module):
         weight: (m, outputs) float64. bias: (outputs,).
     """
 
-    nodes: Tensor
-    offsets: Tensor
-    with_mean: Tensor
-    lengths: Tensor
-    mean: Tensor
-    deviation: Tensor
-    weight: Tensor
-    bias: Tensor
-
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
         spec, weights = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
         self.statistics = TOPOLOGY in self.settings.views
-        for name in SET_ARRAYS:
-            if name in weights:
-                self.register_buffer(name, weights[name])
+        super().__init__({name: weights[name] for name in SET_ARRAYS if name in weights})
         size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
-        for name in ("with_mean", "lengths"):
-            self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
+        self.arrays |= {name: np.zeros(size) for name in ("with_mean", "lengths")}
         width = num_statistics(weighted=self.settings.weighted, directed=self.settings.directed)
-        for name in ("mean", "deviation") if self.statistics else ():
-            self.register_buffer(name, torch.ones(width, dtype=torch.float64))
-        self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs, dtype=torch.float64))
-        self.register_buffer("bias", torch.zeros(spec.num_outputs))
+        self.arrays |= {name: np.ones(width) for name in ("mean", "deviation") if self.statistics}
+        self.arrays |= {"weight": np.zeros((size[1], spec.num_outputs)), "bias": np.zeros(spec.num_outputs, np.float32)}
         # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None until it is fitted.
         self.known: tuple[ViewSource, Any] | None = None
 
@@ -391,11 +376,10 @@ class KernelNetwork(nn.Module):
         state["weight"] = found.of_landmarks(weight)
         if self.statistics:
             state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
-        for name, value in state.items():
-            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+        self.arrays |= state
         self.known = source, found.landmarks
 
-    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
+    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
         source, rows = batch
         found = np.zeros((len(rows), len(self.bias)))
         if self.known is not None:
@@ -407,10 +391,8 @@ class KernelNetwork(nn.Module):
             for block in blocks:
                 part = (source, rows) if own else (source.some(block), np.arange(len(block)))
                 # Weights are large and of both signs: their sum would have few digits in single precision.
-                found[block] = self._kernel(*part, *self.known) @ self.weight.cpu().numpy()
-        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
-
-    forward = embed
+                found[block] = self._kernel(*part, *self.known) @ self.weight
+        return np.asarray(found.astype(np.float32) + self.bias)
 
     def _kernel(self, source: ViewSource, rows: NDArray[np.int64], other: ViewSource, places: Any) -> Floats:
         """K (n, m) of subgraphs with the landmarks, which are some of the others."""
@@ -418,19 +400,19 @@ class KernelNetwork(nn.Module):
             other, places = other.some(places), slice(None)
         views, known = source.views(self.settings.damping), other.views(self.settings.damping)
         compared = [name for name in views if name != TOPOLOGY]
-        with_mean, lengths = self.with_mean.cpu().numpy(), self.lengths.cpu().numpy()
         if other is source:
             products = [views[name].products(rows, places) for name in compared]
         else:
             products = [
                 known[name].products_with(views[name].values, of_mean)
-                for name, of_mean in zip(compared, with_mean, strict=True)
+                for name, of_mean in zip(compared, self.with_mean, strict=True)
             ]
         standard, statistics = None, None
         if self.statistics:
-            standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
+            standard = Standard(self.mean, self.deviation)
             statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
-        reference = Reference(self.settings.kernel, with_mean, lengths, standard, shares=_shares(self.settings))
+        options: dict[str, Any] = {"standard": standard, "shares": _shares(self.settings)}
+        reference = Reference(self.settings.kernel, self.with_mean, self.lengths, **options)
         return reference(products, [views[name].squared[rows] for name in compared], statistics)
 
 

@@ -155,7 +155,7 @@ class FittedSubGNN(FittedChannelModel):
         return Measured(subgraphs, prepared, scores)
 
     def _open(self, table: NodeTable, members: int | None = None) -> list[OpenNetwork]:
-        vectors, device = self.context.vectors(self.spec), self.context.device
+        vectors, device = self.context.vectors(self.spec), torch.device(self.context.device)
         checkpoints = map(self.checkpoint.member, range(self.spec.members if members is None else members))
         return [OpenNetwork(one, self.graph, table, vectors=vectors, device=device) for one in checkpoints]
 
@@ -173,7 +173,7 @@ class FittedSubGNN(FittedChannelModel):
             if inputs is None or not whole:  # which carry no vectors, so that all networks share them
                 inputs = one.inputs(measured)
             size = BATCH if whole else STREAMED_BATCH
-            found.append(in_batches(getattr(one, what), inputs, np.arange(len(subgraphs)), size))
+            found.append(torch.cat(list(in_batches(getattr(one, what), inputs, np.arange(len(subgraphs)), size))))
         mean: NDArray[np.float32] = torch.stack(found).mean(dim=0).float().cpu().numpy()
         return mean
 

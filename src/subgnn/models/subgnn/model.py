@@ -20,6 +20,7 @@ from torch.nn import functional
 from subgnn.channels.channel import PatchAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, ModelSettings
+from subgnn.models.heads import Head
 from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.layer import (
     BatchNorm,
@@ -31,7 +32,6 @@ from subgnn.models.subgnn.layer import (
     subchannel_width,
 )
 from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
-from subgnn.models.tensor_model import Head
 from subgnn.ragged import Ragged
 
 Anchors = Sequence[Sequence[SharedAnchors | None]]
