@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from subgnn import write_folder
+from subgnn import write_bundle
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -40,9 +40,9 @@ def imported(*commands: tuple[object, ...]) -> list[tuple[int, list[str]]]:
 def folder(tmp_path_factory):
     """A dataset, a run on it and a file of one subgraph."""
     here = tmp_path_factory.mktemp("start_up")
-    write_folder(dataset(), here / "data")
+    write_bundle(dataset(), here / "data.subgnn")
     options = ("--recipe", "avg", "--set", "training.epochs=1", "--no-cache")
-    assert call("train", here / "data", *options, "--out", here / "run").code == 0
+    assert call("train", here / "data.subgnn", *options, "--out", here / "run").code == 0
     (here / "new.tsv").write_text("0-1-2\n")
     return here
 
@@ -51,8 +51,8 @@ def test_help_imports_no_library_and_wrong_input_is_refused_without_torch(folder
     run, new, out = folder / "run", folder / "new.tsv", folder / "out.tsv"
     shown = (("--help",), ("train", "--help"), ("predict", "--help"), ("data", "convert", "--help"), ("--version",))
     refused = (
-        ("train", folder / "data", "--recipe", "no-such-recipe", "--out", out),
-        ("train", folder / "data", "--set", "training.epochs=none", "--out", out),
+        ("train", folder / "data.subgnn", "--recipe", "no-such-recipe", "--out", out),
+        ("train", folder / "data.subgnn", "--set", "training.epochs=none", "--out", out),
         ("predict", folder / "nowhere", "--subgraphs", new, "--out", out),
         ("predict", run, "--subgraphs", folder / "nowhere", "--out", out),
         ("predict", run, "--subgraphs", new, "--out", new),
