@@ -1,21 +1,17 @@
 """``subgnn info`` and ``subgnn recipes``: what is installed, and what can be trained."""
 
-from __future__ import annotations
-
 import os
 import platform
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument
 
 from subgnn.cli.options import JsonFlag, Settings
 from subgnn.cli.output import print_json, print_line, print_next, print_table
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.versions import __version__
-
-if TYPE_CHECKING:
-    from subgnn.config.settings import Recipe
 
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "torch", "torch_geometric", "lightning", "scikit-learn", "networkx")
 

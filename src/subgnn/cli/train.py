@@ -1,11 +1,9 @@
 """``subgnn train``, and tables of a run's scores."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Context, Option
 
@@ -14,11 +12,9 @@ from subgnn.api.progress import leaderboard_table, progress_bar
 from subgnn.cli.options import DataOptions, JsonFlag, MemoryLimit, RecipeName, Settings, check_paths
 from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import UserError
+from subgnn.result import RunResult
 from subgnn.storage.files import finite
 from subgnn.training.options import DeviceName, TrainOptions
-
-if TYPE_CHECKING:
-    from subgnn.result import RunResult
 
 
 @with_options(TrainOptions, DataOptions)

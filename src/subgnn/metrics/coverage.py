@@ -14,12 +14,10 @@ held-out subgraphs that have it: P then holds for the subgraphs of every class, 
 A set may be empty: where a model is right more often than P, the least certain answers get no label.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +46,7 @@ class HeldOutScores:
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, predicted: NDArray[Any], targets: NDArray[Any], task: TaskName) -> HeldOutScores:
+    def of(cls, predicted: NDArray[Any], targets: NDArray[Any], task: TaskName) -> Self:
         """From probabilities or values (repeats, n, outputs) and targets."""
         kind, n = task_of(task), len(targets)
         true = kind.indicators(targets, predicted.shape[2])

@@ -14,12 +14,10 @@ Thresholds lie halfway between two neighbouring probabilities, and equal ones ar
 reaches a precision, one half is kept.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +45,7 @@ class Aim:
     missed: float = 1.0
 
     @classmethod
-    def parse(cls, text: str, where: str = "--threshold") -> Aim:
+    def parse(cls, text: str, where: str = "--threshold") -> Self:
         """An aim as it is written."""
         hint = "accepted: precision=P or recall=R, above 0 and up to 1; f1; cost=fp:A,fn:B, both above 0"
         wrong = UserError(f"the threshold is {excerpt(text)}", where=where, hint=hint)
@@ -151,7 +149,7 @@ class Decision:
         classes: tuple[str, ...],
         positive: int,
         chosen_on: str,
-    ) -> Decision:
+    ) -> Self:
         """Choose a threshold of the positive class, or of each label.
 
         Shapes:
@@ -203,7 +201,7 @@ class Decision:
         return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: TaskName) -> Decision:
+    def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: TaskName) -> Self:
         """From a checkpoint; raises :class:`ValueError` for anything that :meth:`choose` does not give."""
         Aim.parse(str(content["aim"]))
         labels = tuple(

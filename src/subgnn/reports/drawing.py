@@ -6,13 +6,11 @@ faint neighbours, diamonds for anchors, rings for contributions of nodes. A pict
 the page, users move nodes themselves.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -28,9 +26,6 @@ from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.render import cut, render
 from subgnn.storage.files import atomic_write, refuse_existing
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MAX_NODES = 500
 _NODE_SPACING, _RING_SPACING, _LEAST_RADIUS = 60, 4.4, 80  # pixels, where a node is 24 pixels wide
@@ -202,7 +197,7 @@ class PictureFiles:
         return found
 
 
-def _figure(svg: str) -> Figure:
+def _figure(svg: str) -> Any:
     """A picture as a matplotlib figure: the shapes of templates/picture.svg, one unit per pixel."""
     with extra_package("matplotlib", extra="explain", feature="a picture as .png or .pdf"):
         from matplotlib.figure import Figure

@@ -1,13 +1,11 @@
 """What the server accepts (sizes, counts, working time), and the errors that refuse the rest."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from subgnn.errors import UserError
 from subgnn.storage.files import finite
@@ -77,7 +75,7 @@ class Deadline:
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    def after(cls, seconds: float) -> Deadline:
+    def after(cls, seconds: float) -> Self:
         """A deadline in that many seconds."""
         return cls(time.monotonic() + seconds)
 
