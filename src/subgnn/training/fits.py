@@ -212,18 +212,6 @@ class _VectorsJob:
         return f"embeddings of {self.name}"
 
 
-def _run_vectors(job: _VectorsJob, stop: Stop | None = None) -> str:
-    common = job.common.get()
-
-    def on_epoch(_: dict[str, Any]) -> None:
-        if stop is not None and stop():
-            raise Stopped("interrupted")
-
-    vectors = source_vectors(job.recipe, common.graph.get(), device=job.device, cache=common.cache, on_epoch=on_epoch)
-    np.save(job.path, np.asarray(vectors, np.float32))
-    return job.path
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _PieceJob:
     """A piece of the work that fits share (:meth:`~subgnn.models.interface.TrainableModel.shared_pieces`)."""
@@ -233,14 +221,6 @@ class _PieceJob:
 
     def __str__(self) -> str:
         return "shared work"
-
-
-def _run_piece(job: _PieceJob) -> float:
-    """Do it; returns the seconds that it took."""
-    begin = time.monotonic()
-    with job.common.get().opened() as dataset:
-        job.piece(dataset.graph, dataset.subgraphs.nodes)
-    return time.monotonic() - begin
 
 
 @dataclass(slots=True, eq=False)
@@ -377,9 +357,22 @@ def _pieces(entry: Entry, dataset: Dataset) -> list[list[Any]]:
 
 
 def _run(job: FitJob | _VectorsJob | _PieceJob, stop: Stop | None = None) -> Any:
+    """Do a job: a fit, the seconds of a piece of work, or the file of node embeddings."""
+    if isinstance(job, FitJob):
+        return run_fit(job, stop)
+    common, begin = job.common.get(), time.monotonic()
     if isinstance(job, _PieceJob):
-        return _run_piece(job)
-    return _run_vectors(job, stop) if isinstance(job, _VectorsJob) else run_fit(job, stop)
+        with common.opened() as dataset:
+            job.piece(dataset.graph, dataset.subgraphs.nodes)
+        return time.monotonic() - begin
+
+    def on_epoch(_: dict[str, Any]) -> None:
+        if stop is not None and stop():
+            raise Stopped("interrupted")
+
+    vectors = source_vectors(job.recipe, common.graph.get(), device=job.device, cache=common.cache, on_epoch=on_epoch)
+    np.save(job.path, np.asarray(vectors, np.float32))
+    return job.path
 
 
 def vectors_key(recipe: Recipe) -> str:
@@ -407,7 +400,7 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
     scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
     with engine, scratch as folder, one_thread():
         for _ in engine.map(_is_ready, range(engine.slots)):
-            pass  # the start of processes is not part of the time limit
+            pass  # the start of processes, and their imports, are not part of the time limit
         placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)
 
         def common(dataset: Dataset) -> Shared[_Common]:
