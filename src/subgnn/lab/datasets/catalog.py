@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
+
+from subgnn.config.files import parse_table, read_toml
 
 COLUMNS = ("nodes", "density", "cut_ratio", "components")
 COUNT_TOLERANCE = 0.05
 SPREAD_TOLERANCE = 1 / 6
 AUTHORS_PAGE = "https://github.com/mims-harvard/SubGNN"
 _PUBLISHED = f"by hand from the authors, and read as it is: {AUTHORS_PAGE} links the data"
-_BUILT = f"{_PUBLISHED}, or from primary sources: subgnn data build NAME --out DIR"
-_GENERATED = "subgnn data generate NAME --out DIR --seed 0"
+_HOW = {
+    "synthetic": "subgnn data generate NAME --out DIR --seed 0",
+    "real": f"{_PUBLISHED}, or from primary sources: subgnn data build NAME --out DIR",
+    "em-user": _PUBLISHED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,6 @@ class CatalogEntry:
     """A dataset of the paper with the paper's numbers; ``how`` is the command that gets it.
 
     ``subgraphs`` is the mean and standard deviation over subgraphs of each of :data:`COLUMNS`, for synthetic datasets.
-    The paper prints 0.0010 as the cut ratio of DENSITY, a misprint for 0.0100.
     """
 
     name: str
@@ -36,35 +41,11 @@ class CatalogEntry:
     subgraphs: dict[str, tuple[float, float]] | None = None
 
 
-_SPREADS = {  # by dataset, the mean and standard deviation of each of COLUMNS
-    "density": ((20.0, 0.0), (0.232, 0.146), (0.0100, 0.0062), (3.8, 3.7)),
-    "cut-ratio": ((20.0, 0.0), (0.945, 0.028), (0.0072, 0.0011), (1.0, 0.0)),
-    "coreness": ((20.0, 0.0), (0.219, 0.062), (0.0082, 0.0081), (1.0, 0.0)),
-    "component": ((74.2, 52.8), (0.150, 0.161), (5.1e-6, 3.4e-6), (4.9, 3.5)),
+_ENTRIES = read_toml(Path(__file__).with_name("catalog.toml"), "catalog")
+CATALOG = {
+    name: parse_table(CatalogEntry, {"name": name, "how": _HOW.get(name, _HOW[entry["kind"]]), **entry}, "catalog.toml")
+    for name, entry in _ENTRIES.items()
 }
-
-
-def _entry(name: str, about: str, sizes: tuple[int, int, int, int], task: str) -> CatalogEntry:
-    if name in _SPREADS:
-        columns = dict(zip(COLUMNS, _SPREADS[name], strict=True))
-        return CatalogEntry(name, "synthetic", about, *sizes, task, _GENERATED, columns)
-    return CatalogEntry(name, "real", about, *sizes, task, _PUBLISHED if name == "em-user" else _BUILT)
-
-
-_PROCESS = "genes of a biological process in the interactome; its function"
-_METABOLIC = "phenotypes of a rare metabolic disease; its class"
-_NEUROLOGICAL = "phenotypes of a rare neurological disease; its classes"
-_ENTRIES = (
-    _entry("density", "internal structure: density of the subgraph", (5_000, 29_521, 250, 3), "multi-class"),
-    _entry("cut-ratio", "border structure: share of edges that leave", (5_000, 83_969, 250, 3), "multi-class"),
-    _entry("coreness", "mean core number inside the subgraph", (5_000, 118_785, 221, 3), "multi-class"),
-    _entry("component", "one component or several", (19_555, 43_701, 250, 2), "binary"),
-    _entry("ppi-bp", _PROCESS, (17_080, 316_951, 1_591, 6), "multi-class"),
-    _entry("hpo-metab", _METABOLIC, (14_587, 3_238_174, 2_400, 6), "multi-class"),
-    _entry("hpo-neuro", _NEUROLOGICAL, (14_587, 3_238_174, 4_000, 10), "multi-label"),
-    _entry("em-user", "workouts of a user of a fitness network; gender", (57_333, 4_573_417, 324, 2), "binary"),
-)
-CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def differences_from_paper(name: str, found: Sequence[dict[str, Any]]) -> set[str]:
