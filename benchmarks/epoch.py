@@ -6,7 +6,8 @@ A case is a recipe and a dataset (:data:`CASES`). ``--data`` is a folder that ho
 or for one that it lacks, subgraphs of about the same size are generated. ``--tree`` names source trees that run in
 turn, and whose speed is compared with that of the first; by default, this one alone. Each measurement is a process with
 one thread (``--threads``). Its first epochs do not count: they load kernels and capture steps. The arithmetic floor of
-a CPU is the time that the matrix products of an epoch take at the speed of one large product on the same thread.
+a CPU is the time that the matrix products of an epoch take at the speed of one large product on the same thread;
+those of compiled kernels, such as the LSTM's, are not counted.
 ``--profile`` adds the operators that take longest on the host and on the device.
 """
 
