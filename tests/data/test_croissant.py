@@ -7,11 +7,9 @@ import re
 from subgnn import read_dataset
 from tests.cli.command import call
 
-MEMBERS = "subgraph,node,label,split\n" + "".join(
-    f"{i},{node},{'ab'[i % 2]},{split}\n"
-    for i, split in enumerate(("train", "train", "val", "test"))
-    for node in "xyz"[i % 2 :]
-)
+ROWS = [(i, "ab"[i % 2], split) for i, split in enumerate(("train", "train", "val", "test"))]
+ROWS = [f"{i},{node},{label},{split}\n" for i, label, split in ROWS for node in "xyz"[i % 2 :]]
+MEMBERS = "subgraph,node,label,split\n" + "".join(ROWS)
 
 
 def test_the_description_fits_the_files(tmp_path):

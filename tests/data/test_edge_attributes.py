@@ -23,12 +23,8 @@ from subgnn.data.values import MAX_TYPES, parse_time
 from subgnn.errors import DataError
 
 N = 6
-EDGES = st.lists(
-    st.tuples(
-        st.integers(0, N - 1), st.integers(0, N - 1), st.sampled_from("abc"), st.integers(-3, 3), st.integers(1, 9)
-    ),
-    max_size=25,
-)
+NODE = st.integers(0, N - 1)
+EDGES = st.lists(st.tuples(NODE, NODE, st.sampled_from("abc"), st.integers(-3, 3), st.integers(1, 9)), max_size=25)
 
 
 def build(edges: list, *, directed: bool = False, types: bool = True, times: bool = True) -> Graph:

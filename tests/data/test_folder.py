@@ -204,10 +204,8 @@ def test_groups_are_the_third_column_of_names_where_every_line_has_one(tmp_path,
 @pytest.mark.parametrize("suffix", ["", ".subgnn"])
 def test_groups_come_back_from_files_and_are_part_of_the_content(tmp_path, names, suffix):
     lists = {"labels": ["a", "b", "a"], "splits": ["train", "val", "test"], "names": names}
-    plain, grouped = (
-        SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3, groups=groups, **lists)
-        for groups in (None, ["g", "g", "h"])
-    )
+    nodes, groups = [[0], [1], [2]], ["g", "g", "h"]
+    plain, grouped = (SubgraphSet.from_lists(nodes, num_nodes=3, groups=some, **lists) for some in (None, groups))
     assert plain.content_hash != grouped.content_hash
     data = Dataset("x", Graph.from_edges([0, 1], [1, 2]), grouped)
     path = tmp_path / f"x{suffix}"

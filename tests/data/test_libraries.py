@@ -124,7 +124,5 @@ def test_an_object_whose_weights_are_left_out_is_told_of():
     graph, notes = sample(weighted=True), []
     for theirs in (to_networkx(graph), to_scipy(graph), to_pyg(graph), to_networkx(sample()), to_scipy(sample())):
         graph_from_object(theirs, notes.append)
-    assert notes == [
-        f"the weights of edges are not used; {function} keeps them on request"
-        for function in ("from_networkx", "from_scipy")
-    ]
+    line = "the weights of edges are not used; {} keeps them on request"
+    assert notes == [line.format(function) for function in ("from_networkx", "from_scipy")]

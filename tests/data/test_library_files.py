@@ -87,12 +87,8 @@ def test_a_matrix_with_junk_at_its_end(tmp_path, end):
     """In a process of its own: what reads beyond the text may end the process."""
     path = tmp_path / "x.mtx"
     path.write_bytes(b"%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1.0\n2 3 " + end)
-    done = subprocess.run(
-        [sys.executable, "-m", "subgnn", "data", "convert", path, "--out", tmp_path / "out"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-m", "subgnn", "data", "convert", path, "--out", tmp_path / "out"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr[-500:]
     assert done.stderr.startswith(f"{path}: this cannot be read as .mtx")
 

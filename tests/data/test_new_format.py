@@ -28,11 +28,9 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write(path: Path, **changed: Any) -> Path:
     ring = [[i, (i + 1) % 30] for i in range(30)]
-    rows = [
-        {"nodes": [i, (i + step) % 30], "label": "near" if step == 1 else "far", "split": split}
-        for i, split in enumerate(("train", "train", "train", "val", "test") * 4)
-        for step in (1, 15)
-    ]
+    places = [(i, split) for i, split in enumerate(("train", "train", "train", "val", "test") * 4)]
+    ways = [(i, split, label, step) for i, split in places for label, step in (("near", 1), ("far", 15))]
+    rows = [{"nodes": [i, (i + step) % 30], "label": label, "split": split} for i, split, label, step in ways]
     path.write_text(json.dumps({"edges": ring, "subgraphs": rows} | changed))
     return path
 

@@ -115,10 +115,8 @@ def test_weights_are_guessed_and_columns_that_nobody_uses_are_named(tmp_path):
     (path,) = tables(tmp_path, e_csv="protein1,protein2,combined_score,note\nA,B,900,x\nB,C,400,y\n")
     graph = read_edges(path, ReadOptions(on_note=notes.append))
     assert graph.edges()[2].tolist() == [900, 400]
-    assert notes == [
-        f"{path}: source from 'protein1', target from 'protein2', weight from 'combined_score'",
-        f"{path}: ignored: note",
-    ]
+    said = f"{path}: source from 'protein1', target from 'protein2', weight from 'combined_score'"
+    assert notes == [said, f"{path}: ignored: note"]
     path.write_text("source,target,n,confidence\nA,B,1,high\nB,C,2,low\n")
     notes.clear()
     assert read_edges(path, ReadOptions(on_note=notes.append)).weights is None
@@ -142,10 +140,8 @@ def test_edge_attributes_of_graphml_are_guessed_or_named(tmp_path):
     nx.write_graphml(given, tmp_path / "g.graphml")
     graph = read_graph(tmp_path / "g.graphml", ReadOptions(on_note=notes.append))
     assert graph.weights.tolist() == [2, 2]
-    assert [note.partition(".graphml: ")[2] for note in notes] == [
-        "edge weights from the attribute 'amount'",
-        "ignored edge attributes: age",
-    ]
+    said = ["edge weights from the attribute 'amount'", "ignored edge attributes: age"]
+    assert [note.partition(".graphml: ")[2] for note in notes] == said
     several = nx.MultiGraph([("A", "B", {"weight": 2.0}), ("A", "B", {"weight": 3.0}), ("B", "C", {"weight": 1.0})])
     nx.write_graphml(several, tmp_path / "m.graphml")
     with pytest.warns(DataWarning, match="1 repeated edge joined"):

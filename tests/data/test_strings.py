@@ -16,13 +16,9 @@ def test_strings_come_back(texts):
 
 @pytest.fixture
 def names():
-    return NodeNames(
-        {
-            "symbol": Strings.of(["TP53", "HLA-A", "A", "HLA", "HLA-A-2", "x y"]),
-            "entrez": Strings.of(["7157", "3105", "1", "0", "", "5"]),
-            "alias": Strings.of(["p53", "same", "same", "", "TP53", "x y"]),
-        }
-    )
+    symbols, entrez = ["TP53", "HLA-A", "A", "HLA", "HLA-A-2", "x y"], ["7157", "3105", "1", "0", "", "5"]
+    columns = {"symbol": symbols, "entrez": entrez, "alias": ["p53", "same", "same", "", "TP53", "x y"]}
+    return NodeNames({title: Strings.of(column) for title, column in columns.items()})
 
 
 def test_names_are_shown_by_the_primary_column(names):

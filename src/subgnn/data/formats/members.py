@@ -236,9 +236,8 @@ def _long(
             column = role_values(table, found[role], role)
             values[role] = one_each(subgraphs, column, role=role, names=names, table=table, options=options)
     if times is not None:
-        rows_in_order = np.argsort(times, kind="stable")
-        latest = np.empty(len(first), times.dtype)
-        latest[subgraphs[rows_in_order]] = times[rows_in_order]
+        latest = np.full(count, times.min(), times.dtype)
+        np.maximum.at(latest, subgraphs, times)
         times = latest
     rows, titles = [table.number(int(row)) for row in begins], _unused(table, found)
     others: dict[str, Sequence[str | None]] = {}
