@@ -81,21 +81,19 @@ class TensorModel(TrainableModel):
         candidates = []
         for name, resolved in self.candidates(recipe).items():
             unfitted = replace(checkpoint, spec=spec.with_settings(resolved))
-            network = self._initialised(unfitted, stream_key(data.seed, "initialisation"))
+            if self.uses_tensors(unfitted.spec):
+                import torch
+
+                with torch.random.fork_rng():
+                    torch.manual_seed(stream_key(data.seed, "initialisation"))
+                    network: Any = self.network(unfitted)
+            else:
+                network = self.network(unfitted)
             if not hasattr(network, "embed"):
                 hint = "a network needs the methods embed and forward, which take a batch"
                 raise UserError("the network has no method embed", where=f"the model {recipe.method}", hint=hint)
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, self.inputs(checkpoint, data.graph, data.subgraphs.nodes))
-
-    def _initialised(self, checkpoint: Checkpoint, seed: int) -> Any:
-        if not self.uses_tensors(checkpoint.spec):
-            return self.network(checkpoint)
-        import torch
-
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            return self.network(checkpoint)
 
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         return _FittedTensorModel(self, checkpoint, graph, context)
@@ -141,8 +139,9 @@ class _FittedTensorModel(FittedModel):
             return np.concatenate(list(in_batches(getattr(network, what), inputs, rows, BATCH)))
         import torch
 
+        inputs.to(torch.device(self.context.device))
         with torch.no_grad():
-            parts = list(in_batches(getattr(network, what), inputs.to(self.context.device), rows, BATCH))
+            parts = list(in_batches(getattr(network, what), inputs, rows, BATCH))
         return torch.cat(parts).float().cpu().numpy()
 
 
@@ -170,19 +169,15 @@ class ArrayNetwork(ABC):
         return self.forward(batch)
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name."""
         return dict(self.arrays)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the arrays of a state."""
         self.arrays = {name: np.asarray(value) for name, value in state.items()}
 
-    def to(self, device: object) -> Self:
-        """The same: arrays stay in main memory."""
+    def to(self, device: object) -> Self:  # arrays stay in main memory
         return self
 
     def eval(self) -> Self:
-        """The same: outputs are not random."""
         return self
 
 
