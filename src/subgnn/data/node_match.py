@@ -106,13 +106,6 @@ class NodeMatch:
         return same, self.graph.num_nodes - same, self.num_old - same
 
     @property
-    def is_new(self) -> NDArray[np.bool_]:
-        """Which nodes of the new graph the old one does not have (new nodes,)."""
-        found = np.ones(self.graph.num_nodes, bool)
-        found[self.places[self.places >= 0]] = False
-        return found
-
-    @property
     def line(self) -> str:
         """How many nodes and edges are the same, new and gone, in one line."""
         (same, new, gone), edges = self.nodes, self.edges
@@ -160,10 +153,9 @@ class NodeMatch:
         The vector of a new node is the mean of its neighbours' vectors; of one whose neighbours are all new, that of
         neighbours which have got theirs so. A node that no path joins to an old one has the mean of all.
         """
-        graph, missing = self.graph, self.is_new
-        found = np.zeros((graph.num_nodes, rows.shape[1]), np.float32)
-        kept = self.places >= 0
-        found[self.places[kept]] = rows[kept]
+        graph, kept = self.graph, self.places >= 0
+        found, missing = np.zeros((graph.num_nodes, rows.shape[1]), np.float32), np.ones(graph.num_nodes, bool)
+        found[self.places[kept]], missing[self.places[kept]] = rows[kept], False
         overall, near = rows[kept].mean(axis=0), Ragged(graph.neighbors, graph.offsets)
         while missing.any():
             waiting = np.flatnonzero(missing)

@@ -167,11 +167,6 @@ class RayEngine:
         """The number of jobs that the cluster can run at once now."""
         return max(1, self._at_most(sum(map(self._fitting, self._machines()))))
 
-    @property
-    def free_slots(self) -> int:
-        """The number of jobs that the cluster has room for now, beside what it runs."""
-        return self._at_most(self._fitting(self.ray.available_resources()))
-
     def _at_most(self, slots: int) -> int:
         return slots if self._processes is None else min(slots, self._processes)
 
@@ -266,7 +261,8 @@ class _RayPool:
         """Yield the result of each job, in the order of the jobs; a failure is raised."""
         if jobs and not self._actors:
             # An actor without room would keep its jobs waiting.
-            self._start(max(1, min(len(jobs), self._engine.free_slots)))
+            free = self._engine._at_most(self._engine._fitting(self._engine.ray.available_resources()))
+            self._start(max(1, min(len(jobs), free)))
         return in_order(self._results(jobs))
 
     def _start(self, count: int) -> None:

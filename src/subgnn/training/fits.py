@@ -395,7 +395,8 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "",
     if options.engine == "ray" or options.address is not None:  # which an engine that is not Ray refuses
         engine = open_engine(options.engine, address=options.address, processes=options.processes)
     else:
-        count = options.processes or usable_processes()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        count = options.processes or max(1, min(cores, limit() // LEAST))  # each with the memory that a process needs
         engine = LocalEngine(1 if small else count, apart=not small, preload=_PRELOAD)
     scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
     with engine, scratch as folder, one_thread():
@@ -428,9 +429,3 @@ def _scratch() -> str | None:
 
 def _is_ready(_: int) -> bool:
     return True
-
-
-def usable_processes() -> int:
-    """Cores that this process may use, as far as the memory limit gives each of them what a process needs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, limit() // LEAST))
