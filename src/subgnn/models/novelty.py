@@ -84,7 +84,7 @@ class Comparison:
         self._columns, places = np.unique(rows.indices, return_inverse=True)
         narrow = scipy.sparse.csr_array((rows.data, places, rows.indptr), shape=(len(references), len(self._columns)))
         self._mean = np.asarray(narrow.mean(axis=0)).ravel()
-        self._with_mean = narrow @ self._mean
+        self._with_mean, self._of_mean = narrow @ self._mean, float(self._mean @ self._mean)
         self._inverse = self._inverse_lengths(self._with_mean)
         self._references = narrow.T.tocsr()
 
@@ -111,13 +111,13 @@ class Comparison:
         kept = np.append(0, np.cumsum(shared))[rows.indptr]
         shape = (len(subgraphs), len(self._columns))
         narrow = scipy.sparse.csr_array((rows.data[shared], places[shared], kept), shape=shape)
-        own, of_mean = narrow @ self._mean, self._mean @ self._mean
-        products = (narrow @ self._references).toarray() - own[:, None] - self._with_mean + of_mean
+        own = narrow @ self._mean
+        products = (narrow @ self._references).toarray() - own[:, None] - self._with_mean + self._of_mean
         return np.asarray(products * self._inverse_lengths(own)[:, None] * self._inverse)
 
     def _inverse_lengths(self, with_mean: NDArray[Any]) -> NDArray[np.float64]:
         """1 / |v - m| of rows of length one, from v . m; 0 for what is rounding."""
-        squared = np.asarray(1 - 2 * with_mean + self._mean @ self._mean)
+        squared = np.asarray(1 - 2 * with_mean + self._of_mean)
         return np.where(squared > _ROUNDING, 1 / np.sqrt(squared.clip(_ROUNDING)), 0.0)
 
 
