@@ -270,7 +270,7 @@ class _Training:
         if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
             return f"left out: it corrects {corrected}, which is clearly behind {best}"
         if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._score(None)["score"])):
-            return f"left out: {best} has {score:.3f}, and no network could measurably improve on it"
+            return f"left out: {best} already had {score:.3f}, and no network could measurably improve on it"
         for one in self.rows:
             if one.behind and self._recipe[one.name] == self._recipe[row.name]:
                 return f"left out: {one.name}, by the same recipe, was stopped"
