@@ -63,12 +63,7 @@ def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[n
 
     class Layer(GINConv):  # type: ignore[misc]
         def forward(self, x: Tensor, adjacency: Adjacency) -> Any:
-            # A slice of all rows would cost a copy of the gradient.
-            every = adjacency.rows == slice(0, len(x))
-            return super().forward((x, x if every else x[adjacency.rows]), adjacency)
-
-        def propagate(self, edge_index: Adjacency, size: Any = None, *, x: tuple[Tensor, Tensor]) -> Tensor:
-            return edge_index @ x[0]
+            return self.nn(adjacency.plus(x, 1 + self.eps))
 
     return [Layer(mlp, train_eps=True) for mlp in mlps]
 

@@ -151,27 +151,50 @@ class Adjacency:
         return Adjacency(self.matrix.to(device), back, self.rows, loops)
 
     def __matmul__(self, x: Tensor) -> Tensor:
+        return self.plus(x, self.loops)
+
+    def plus(self, x: Tensor, loops: Tensor | None) -> Tensor:
+        """A x, and the rows' own vectors times ``loops``: (rows, 1), or (1,) learned."""
         # Sparse products have no half precision on a CPU.
-        x = x.float()
-        total: Tensor = self.matrix @ x if self.back is None else _multiply(self.matrix, self.back, x)
-        return total if self.loops is None else total + self.loops * x[self.rows]
+        return _multiply(self.matrix, self.back, x.float(), self.rows, loops)
+
+
+def _product(matrix: Tensor, x: Tensor) -> Tensor:
+    """A x; on a CPU, sums over bags take less than half the time of PyTorch's sparse product."""
+    if x.device.type != "cpu":
+        return matrix @ x
+    columns, begins, weights = matrix.col_indices(), matrix.crow_indices(), matrix.values()
+    x = x.detach()
+    return functional.embedding_bag(
+        columns, x, begins, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
 
 
 class _Product(torch.autograd.Function):
-    """y = A x, with dx = A^T dy from the transposed matrix given."""
+    """y = A x + loops x[rows], with A^T given for the gradient."""
 
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, back: Tensor, x: Tensor) -> Tensor:
-        ctx.back = back
-        return matrix @ x
+    def forward(ctx: Any, matrix: Tensor, back: Tensor | None, x: Tensor, rows: slice, loops: Tensor | None) -> Tensor:
+        ctx.back, ctx.rows = back, rows
+        ctx.save_for_backward(*(() if loops is None else (x, loops)))
+        total = _product(matrix, x)
+        return total if loops is None else total.addcmul_(x[rows], loops)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.back @ gradients[0].contiguous()
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        gradient, of_x, of_loops = gradients[0].contiguous(), None, None
+        x, loops = ctx.saved_tensors or (gradient, None)
+        if ctx.needs_input_grad[2]:
+            of_x = _product(ctx.back, gradient)
+            if loops is not None:
+                of_x[ctx.rows].addcmul_(gradient, loops)
+        if ctx.needs_input_grad[4]:
+            of_loops = torch.dot(gradient.view(-1), x[ctx.rows].reshape(-1)).view(1)
+        return None, None, of_x, None, of_loops
 
 
 # PyTorch leaves ``apply`` without types.
-_multiply = cast("Callable[[Tensor, Tensor, Tensor], Tensor]", _Product.apply)
+_multiply = cast("Callable[..., Tensor]", _Product.apply)
 
 
 class NodeInputs(nn.Module):

@@ -102,7 +102,7 @@ class GraphClassifier(HeadedNetwork):
         dim = table.shape[1]
         self.register_buffer("nodes", nodes)
         self.table = nn.Parameter(table.clone(), requires_grad=trainable)
-        mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim)) for _ in range(layers))
+        mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(inplace=True), nn.Linear(dim, dim)) for _ in range(layers))
         self.layers = nn.ModuleList(gin_layers(mlps, extra="paper", feature="the baseline gc"))
         self.head = head
 
@@ -110,7 +110,7 @@ class GraphClassifier(HeadedNetwork):
         h = functional.embedding(batch.nodes, self.table)
         adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors)
         for layer in self.layers:
-            h = torch.relu(layer(h, adjacency))
+            h = torch.relu_(layer(h, adjacency))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)
 
 
