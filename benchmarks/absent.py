@@ -6,8 +6,6 @@ The dataset has absent nodes and groups (``subgnn data build patients``). A fold
 one its validation split. ``auto`` is fitted for ``--time`` at most.
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -8,8 +8,6 @@ is fitted to, or scored on, the test split. Threads are as the environment says 
 ``--out`` writes the out-of-fold predictions.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from pathlib import Path

@@ -7,8 +7,6 @@ whose components have anchors of their own, the seconds of CPU of each setting, 
 exact, and the error of the others.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -9,8 +9,6 @@ mean reciprocal rank with its standard error, all as means over subgraphs of the
 fitted to the training and validation subgraphs (to training alone with ``--on val``, with which it was designed).
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -9,8 +9,6 @@ for real values the mean width of the interval. ``--adaptive`` measures another 
 probabilities of all labels that are likelier than the true one, and of the true one itself.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -11,8 +11,6 @@ those of compiled kernels, such as the LSTM's, are not counted.
 ``--profile`` adds the operators that take longest on the host and on the device.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

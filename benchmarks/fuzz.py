@@ -10,8 +10,6 @@ An input is a function of its kind, the seed and its number, so that ``--kinds K
 it. The tests run a small version (tests/fuzz).
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

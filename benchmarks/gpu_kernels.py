@@ -7,8 +7,6 @@ compares ways to compute the gradient of picked rows (:func:`subgnn.models.subgn
 first tables are those of the first step of training and those after training. ``--data`` is as in epoch.py.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import itertools

@@ -20,8 +20,6 @@ score is AUPRC, on the other alerts of February.
     python benchmarks/grow.py fraud --recipes auto
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -6,8 +6,6 @@ Subgraphs of 4 to 8 nodes of a random graph; those of the positive class have on
 60 of the 1,500 nodes, the others a thirtieth. Prints the tables of docs/alerts.md: means over sets, on test.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 

@@ -8,8 +8,6 @@ graph is not included, nor is compilation. A slow rival is timed on a part of th
 with 1 if any results differ. A package that is not installed is left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -12,8 +12,6 @@ Beside them stands the authors' figure, where there is one, brought to this mach
 these models move more numbers than they multiply. The bandwidth here is measured with as many threads.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

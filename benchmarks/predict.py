@@ -6,8 +6,6 @@ Subgraphs are those of the run's dataset with a fifth of the nodes exchanged at 
 whose speed and outputs are compared with those of the first.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

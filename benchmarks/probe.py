@@ -11,8 +11,6 @@ it is then fitted, and test is scored once. Statistics are probed in standard un
 D^-1/2 A D^-1/2, those of the largest eigenvalues, as many as vectors have columns.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -11,8 +11,6 @@ Prints mean and population standard deviation of micro-F1 and AUROC, and the sec
 overrides with a name; to choose among them, hide the test scores.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

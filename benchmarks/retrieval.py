@@ -9,8 +9,6 @@ labels, a subgraph that is found counts if it shares one (precision), or by the 
 (agreement). The standard error is over the queries of test.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Iterator

@@ -19,8 +19,6 @@ test of the rarer class, which has three of ten subgraphs, and the members of a 
 the others to run. At the end, the slope of log cost on log edges is printed for each cost: 1 is linear.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -8,8 +8,6 @@ request (p50 and p99), the server's memory before and after, and its time for on
 with 1 if a response was wrong.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -11,8 +11,6 @@ With ``--components``, DENSITY seed by seed: how many components the subgraphs o
 of three leaves tells the class from that number alone (fitted to all subgraphs, and by ten-fold cross-validation).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -9,8 +9,6 @@ modules whose functions run from ``subgnn train DIR --recipe bag`` to the first 
 dataset, those that all packages use (errors, files, locks, kernels), and the others.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

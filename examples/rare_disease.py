@@ -140,10 +140,7 @@ pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
 show("phenotypes", [(item.name, pushes[item.node]) for item in why.by_node])
 show("components", [("; ".join(item.names), why.of_class(item.contributions)) for item in why.by_component])
 show("channels", [(item.name, why.of_class(item.contributions)) for item in why.by_channel])
-show(
-    "anchors",
-    [(f"{a.channel}: {'; '.join(a.names[:4])}", why.of_class(a.contributions)) for a in why.by_anchor[:5]],
-)
+show("anchors", [(f"{a.channel}: {'; '.join(a.names[:4])}", why.of_class(a.contributions)) for a in why.by_anchor[:5]])
 for note in why.notes:
     print(f"note: {note}")
 

@@ -1,7 +1,5 @@
 """Set-up of all tests."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import signal

@@ -11,8 +11,6 @@ A page's fenced blocks are run in order, in one folder that holds a copy of ``ex
 ``...`` stands for any text, and runs of white space are equal. Other blocks are not run.
 """
 
-from __future__ import annotations
-
 import doctest
 import io
 import re

@@ -6,8 +6,6 @@ Libraries choose their loops by the processor; environment variables make them t
 is by a user who is not root, whose home is not writable, in a path with spaces and letters beyond ASCII.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """Prepared subgraphs, compared array by array."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A small result of a run, for tests that need one without training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from subgnn.result import RunResult, Seconds

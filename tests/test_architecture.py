@@ -1,7 +1,5 @@
 """Packages import in one direction: docs/architecture.md has their order."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The documentation is true: its examples run, its tables are complete, its links lead somewhere."""
 
-from __future__ import annotations
-
 import filecmp
 import importlib.util
 import re

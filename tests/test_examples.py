@@ -1,7 +1,5 @@
 """Examples run as they stand: the demo, a rare disease, own data, and fraud that the bare command finds."""
 
-from __future__ import annotations
-
 import csv
 import runpy
 import sys

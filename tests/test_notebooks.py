@@ -1,7 +1,5 @@
 """The notebooks of the documentation run, and what is stored in them is what a reader may see."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

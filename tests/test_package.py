@@ -1,7 +1,5 @@
 """The package as it is installed: metadata, and a wheel that is built, installed in an empty environment and used."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

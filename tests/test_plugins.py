@@ -1,7 +1,5 @@
 """A model and a channel in a package of their own: trained, opened in other processes, and never imported unasked."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The result of a run: written and read back without a change, and refused in one line if it is damaged."""
 
-from __future__ import annotations
-
 import json
 import math
 

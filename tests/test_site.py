@@ -1,7 +1,5 @@
 """The documentation site builds without a warning, and has every page, the Python reference and the linked files."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

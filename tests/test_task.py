@@ -1,7 +1,5 @@
 """What each task owns, beside scikit-learn, numpy and by hand."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -6,8 +6,6 @@ nodes and 196 million edges the largest is about 380,000); half join a uniform n
 Subgraphs are walks: their sizes have a median of 3 and a tail of hundreds. Those of class 1 turn away from hubs.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ is the memory of all its processes that it cannot, and files that they share in 
 sampled five times a second.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Versions used to produce a result."""
 
-from __future__ import annotations
-
 from functools import cache
 
 __version__ = "1.0.0"

@@ -1,7 +1,5 @@
 """Every kind of file that the package reads: a good one, how it is read, and how it is damaged."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Damage to a file: as disks, copies, editors and mistaken programs do it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zipfile

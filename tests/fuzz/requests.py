@@ -1,7 +1,5 @@
 """Requests to a server in this process, as the bytes that are sent, and attacks on it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

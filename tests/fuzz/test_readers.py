@@ -3,8 +3,6 @@
 The same in a large size: python benchmarks/fuzz.py.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz import wrong

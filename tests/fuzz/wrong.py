@@ -1,7 +1,5 @@
 """Readers that are wrong, to test what looks for them: each reads its good file, and no damaged one as it should."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Small trained runs to open, export, search and explain."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from functools import cache

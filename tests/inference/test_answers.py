@@ -1,7 +1,5 @@
 """Answers about tables of every form and task, in every format, beside the predictor itself."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

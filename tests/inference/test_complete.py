@@ -1,7 +1,5 @@
 """The model that ranks nodes: what it learns, what it stores, and what it answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

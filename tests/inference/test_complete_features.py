@@ -1,7 +1,5 @@
 """Features of pairs of a subgraph and a node, against definitions that are written out."""
 
-from __future__ import annotations
-
 import math
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """``subgnn complete`` and ``Run.complete``: files and lists in, tables out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

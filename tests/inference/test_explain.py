@@ -1,7 +1,5 @@
 """Contributions are differences of predictions, nothing hangs on orders or names, and what labels hang on is found."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

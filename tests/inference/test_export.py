@@ -1,7 +1,5 @@
 """An exported run answers as the run does; a file that is not what it says is refused."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A run is of one graph with its names, and of one set of subgraphs with their labels and splits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

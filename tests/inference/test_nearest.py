@@ -1,7 +1,5 @@
 """Nearest vectors, beside all pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

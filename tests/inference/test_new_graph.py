@@ -1,7 +1,5 @@
 """A run answers on a graph other than the one it was trained on, matched by the names of nodes."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

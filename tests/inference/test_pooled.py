@@ -1,7 +1,5 @@
 """Outputs from the workers of an engine, which are those of one process, byte for byte."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

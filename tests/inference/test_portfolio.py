@@ -1,7 +1,5 @@
 """Everything a run can do, with a portfolio: files, tables of embeddings, scores, explanations and answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

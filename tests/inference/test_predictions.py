@@ -1,7 +1,5 @@
 """Options of predictions, and equal answers of the command line, Python and the server."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """What a predictor keeps between calls changes no answer, and is made once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

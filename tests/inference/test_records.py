@@ -1,7 +1,5 @@
 """Records of answers come out again, and batches that differ from training are told."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Search in a run, an export and files of vectors, beside all pairs of vectors."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Inner products of dense rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

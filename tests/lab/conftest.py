@@ -1,7 +1,5 @@
 """Set-up of the tests of searches and suites."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """GLASS and SSNP by their formulas, with a dense matrix and a pass over all nodes for each subgraph."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import nn

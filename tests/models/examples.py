@@ -1,7 +1,5 @@
 """A recipe of each baseline that fits in a moment, and a graph whose parts can be drawn on paper."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -3,8 +3,6 @@
 python -m tests.models.fit_recipes OUT.npz
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small portfolios made by hand: members that the library trains, and weights that a test chooses."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import replace

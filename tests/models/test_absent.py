@@ -1,7 +1,5 @@
 """Absent nodes, looked for and not found: read, stored, and used by bags, walks and profiles."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The model of docs/extend.md, written to one file and entered by one line: it does what every model does."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

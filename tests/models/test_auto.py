@@ -1,7 +1,5 @@
 """A portfolio as one model: outputs and vectors by hand, in any batch and order; damaged files are refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of a baseline to correct: by hand, cross-fitted against fits by hand, and what they keep of the baseline."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

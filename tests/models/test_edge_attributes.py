@@ -1,7 +1,5 @@
 """Weights and direction of edges in views and statistics, against dense matrices; planted datasets that need them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

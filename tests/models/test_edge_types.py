@@ -1,7 +1,5 @@
 """Types of edges in models: views of each type, and the set in which only types carry the label."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outputs a batch at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

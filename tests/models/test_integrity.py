@@ -1,7 +1,5 @@
 """A checkpoint is checked before it is used: nothing in it is believed, whoever wrote it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

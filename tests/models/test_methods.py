@@ -1,7 +1,5 @@
 """What every baseline does alike: it learns, repeats, is saved and loaded, goes on, and answers for new subgraphs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Novelty beside a slow computation, and what it says of usual and unusual subgraphs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from subgnn import Graph, Ragged

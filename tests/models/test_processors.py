@@ -1,7 +1,5 @@
 """What is solved has one answer: the same labels and probabilities on any processor and any number of threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What of a graph a recipe does not look at, held against recipes that do."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

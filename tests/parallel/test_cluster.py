@@ -1,7 +1,5 @@
 """Opening Ray: what is refused, in one line and in bounded time; and a Ray of one's own, which keeps to loopback."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 from pathlib import Path

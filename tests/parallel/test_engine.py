@@ -1,7 +1,5 @@
 """Jobs over processes: results, failures, killed workers, signals, and a parent that is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

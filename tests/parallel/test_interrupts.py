@@ -1,7 +1,5 @@
 """Commands that are interrupted: no traceback, nothing half-written, and an exit code that says by what."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """A limit on memory: it is read, kept to, and changes no number."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Pieces cover the work, in order, whatever the clock says."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

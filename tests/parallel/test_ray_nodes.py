@@ -1,7 +1,5 @@
 """A cluster of several Ray nodes on this machine: equal results, byte for byte, also where a node is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

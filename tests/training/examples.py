@@ -1,7 +1,5 @@
 """A small dataset whose labels a network can learn, and a recipe that trains in a second."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

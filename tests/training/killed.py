@@ -6,8 +6,6 @@ writing, a rename, a link, a removal or a new folder, anywhere under the folder;
 change of that number. Changes are counted rather than seconds: a kill between two of them is as good as any other.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

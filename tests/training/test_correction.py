@@ -1,7 +1,5 @@
 """Networks that correct a baseline: they begin as it, are never selected below it, and answer as they were scored."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Training on two devices, for real: torchrun starts two processes on a CPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Times: splits by time, and the refusal of edges from after the first held-out subgraph."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

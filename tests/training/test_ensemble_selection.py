@@ -1,7 +1,5 @@
 """The choice among candidates: greedy selection against a slow way, and rules that are compared honestly."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

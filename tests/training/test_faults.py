@@ -1,7 +1,5 @@
 """What can go wrong with a run's files, its disk, its labels and its user's patience."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

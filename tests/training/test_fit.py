@@ -1,7 +1,5 @@
 """One fit: values in, values out, as a process elsewhere could run it."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

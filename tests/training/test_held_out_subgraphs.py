@@ -1,7 +1,5 @@
 """Test subgraphs have no part in training: without them a run has the same weights and gives the same answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs that are killed at any moment, and go on as if nothing had been."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The verdict on made-up predictions: 60 subgraphs of three classes, of which one class is right for 20."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Learning curves: parts of folds, known answers, and real fits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

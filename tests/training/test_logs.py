@@ -1,7 +1,5 @@
 """TensorBoard gets the records of metrics.jsonl and the scores on test, each once, also after an interruption."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """The loop's parts: rates, class weights, and early stopping."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several networks for one run: each as it would be alone, and the mean of them as the answer."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

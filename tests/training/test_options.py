@@ -1,7 +1,5 @@
 """Features and component offsets, from training to prediction and back from disk."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Portfolios: folds without leaks, equal results again and after an interruption, budgets, and data at the edges."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Runs: they learn, repeat, go on after an interruption, and answer for new subgraphs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

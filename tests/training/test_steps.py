@@ -1,7 +1,5 @@
 """Captured steps, as far as they can be tested without a GPU: what runs when, and on which batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

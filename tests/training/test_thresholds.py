@@ -1,7 +1,5 @@
 """Runs with thresholds: chosen on validation or out of fold, and used wherever labels are predicted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

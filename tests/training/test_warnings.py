@@ -1,7 +1,5 @@
 """Data whose scores mislead: ``train`` says so on stderr, in run.json and on the page, as ``data check`` does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

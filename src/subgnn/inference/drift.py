@@ -6,8 +6,6 @@ chi-squared test of a table. A batch differs if a p-value, times the number of t
 of many subgraphs is found, too, so both values are told. Fewer than 20 subgraphs are not compared.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from dataclasses import dataclass

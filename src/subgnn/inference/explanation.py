@@ -5,8 +5,6 @@ the logit of the class. For real-valued labels it is a difference of predicted v
 ``probability_changes`` is the same for probabilities; real values have none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Export a run as one file that predicts anywhere."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A channel is masked in the subgraph's vector z_S: its columns, as the head recei
 reference. An anchor is masked in the similarities: those of all components to it become 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

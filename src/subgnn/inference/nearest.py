@@ -12,8 +12,6 @@ The cosine with a vector of zeros is 0. Subtracting the mean tells similar vecto
 are compared in 64 bits, each by itself, so the answer to a query does not depend on other queries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal, get_args
 

@@ -3,8 +3,6 @@
 The command line imports this module for ``--help``, so it imports no numeric library.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

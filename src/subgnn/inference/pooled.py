@@ -4,8 +4,6 @@ Subgraphs are divided into pieces that are multiples of a batch, so that outputs
 byte. The workers get the checkpoint and the graph from here: they need no file of the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy

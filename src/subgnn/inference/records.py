@@ -5,8 +5,6 @@ the answer with its set of labels, the thresholds, the explanation that was show
 :mod:`subgnn.inference.verify` computes answers again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """Compute recorded answers again (:mod:`subgnn.inference.records`), and say how they differ."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 The bits of a product by a BLAS depend on how many rows are multiplied at once, and on the number of threads.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

@@ -11,8 +11,6 @@ code trusts its node ids and offsets, and a network is as large as its settings 
 memory for its weights, and their names, shapes and types must be those of the checkpoint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast

@@ -18,8 +18,6 @@ In prediction all subgraphs, those of the training split too, have the scores of
 training split, so that an output is a function of a subgraph's nodes and the run alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, cast
 

@@ -189,12 +189,7 @@ def judged_outputs(
 
 
 def evaluate(
-    network: Any,
-    examples: Examples,
-    rows: NDArray[np.int64],
-    batch_size: int,
-    *,
-    compute: Outputs = outputs_of,
+    network: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, *, compute: Outputs = outputs_of
 ) -> tuple[float, dict[str, float]]:
     """Loss and metrics on the chosen subgraphs; ``compute`` gives the outputs, for which ranks may share the work."""
     outputs, targets = judged_outputs(network, examples, rows, batch_size, compute=compute)

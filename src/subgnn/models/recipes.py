@@ -16,8 +16,6 @@ settings of its own (:class:`~subgnn.config.settings.MethodSettings`), and a lis
 Any setting is overridden by ``--set section.key=value``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any

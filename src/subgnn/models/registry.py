@@ -5,8 +5,6 @@ not beat them has learned nothing that needs it. wlks, s2n, glass and ssnp were 
 task (docs/models.md). unsupervised gives vectors without labels; auto is a portfolio of others.
 """
 
-from __future__ import annotations
-
 from collections import UserDict
 from dataclasses import replace
 from functools import partial

@@ -3,8 +3,6 @@
 Lightning takes seconds to import, so only training on several devices does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

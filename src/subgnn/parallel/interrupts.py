@@ -5,8 +5,6 @@ saves its progress; a portfolio answers Ctrl-C with the candidates that are fini
 a command imports it before anything else.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

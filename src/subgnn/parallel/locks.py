@@ -5,8 +5,6 @@ NFS they work between machines if the file system is mounted with locks; without
 continues. The filelock package leaves its files behind, and without locks those of a killed process stay locked.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

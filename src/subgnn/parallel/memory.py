@@ -5,8 +5,6 @@ as :func:`share` allows. It is the limit of the whole process: the interpreter, 
 graph count.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

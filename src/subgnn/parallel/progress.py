@@ -3,8 +3,6 @@
 Pieces bound the memory that is used at once; their limits never change a result.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ A rank is one of the processes that train together. It knows its place by the va
 WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Each fit uses one thread, so that its result is the same wherever it runs. Proce
 what fits share into their memory (:mod:`subgnn.models.kernel_machines.shared`).
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

@@ -6,8 +6,6 @@ half. Members keep their weights, and predictions are not calibrated, so that po
 alone. The first repeat of the cross-validation is the point of all labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ A run that continues after an interruption writes all of them anew from the epoc
 twice.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

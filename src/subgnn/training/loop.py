@@ -86,11 +86,7 @@ def run_epochs(
     progress = Progress() if resume is None else _restore(resume, model, optimizer, fabric)
 
     def state() -> State:
-        return {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "progress": progress.plain(),
-        }
+        return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "progress": progress.plain()}
 
     first = min(settings.select_from, settings.epochs - 1)
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):

@@ -64,10 +64,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
     closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
     """
-    with (
-        noted_interrupt([signal.SIGINT]) as interrupt,
-        open_fits(pool, options, source=options.source) as fits,
-    ):
+    with noted_interrupt([signal.SIGINT]) as interrupt, open_fits(pool, options, source=options.source) as fits:
         training = _Training.of(dataset, options, fits)
         training.judge_all(interrupt)
         judged_at = time.monotonic()

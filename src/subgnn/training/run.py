@@ -1,7 +1,5 @@
 """One run: prepare, train, select on validation, score once on test, and write a folder that a person can read."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast

@@ -16,8 +16,6 @@ With enough time, what is found is a function of the data, the settings and the 
 process of its own between any two instructions, and one in this process after it or after an epoch.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Archives of files."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

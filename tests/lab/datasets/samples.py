@@ -1,7 +1,5 @@
 """Small files in the layouts that the sources of real datasets have."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Orphanet's classification from ORPHApacket JSON, in folders and in archives that may mean harm."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Source files that are not what they should be: the message says where and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options as texts, and datasets by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from subgnn.errors import DataError, UserError

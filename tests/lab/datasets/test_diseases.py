@@ -1,7 +1,5 @@
 """Rare diseases: labels, groups, the split by group, simulated patients, and the two datasets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

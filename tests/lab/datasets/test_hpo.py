@@ -1,7 +1,5 @@
 """A release of the Human Phenotype Ontology, and the graph of its phenotypes."""
 
-from __future__ import annotations
-
 import importlib.util
 from importlib.machinery import ModuleSpec
 from pathlib import Path

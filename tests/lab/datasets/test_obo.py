@@ -1,7 +1,5 @@
 """Ontologies in OBO, and lines of source files."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """PPI-BP from an interactome, the Gene Ontology and annotations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

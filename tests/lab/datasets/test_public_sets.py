@@ -1,7 +1,5 @@
 """Builders of the seven public sets, on tiny made-up files of the same form."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from itertools import combinations

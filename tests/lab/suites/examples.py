@@ -1,7 +1,5 @@
 """A tiny suite: cliques, three models, two seeds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from subgnn.data.formats.folder import write_folder

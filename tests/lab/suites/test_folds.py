@@ -1,7 +1,5 @@
 """The protocol folds: every subgraph is predicted once, and models are compared subgraph by subgraph."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

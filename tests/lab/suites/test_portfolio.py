@@ -1,7 +1,5 @@
 """A portfolio as a row of a suite: its leaderboard is kept."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

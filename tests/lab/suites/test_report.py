@@ -1,7 +1,5 @@
 """The report of a benchmark: ranks and pairs over datasets, tables from elsewhere, the page, tables of documents."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

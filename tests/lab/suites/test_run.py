@@ -1,7 +1,5 @@
 """A tiny suite from end to end: what is reported, what is skipped, what fails, what is killed; and remote workers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -155,18 +153,10 @@ def test_names_that_the_suite_does_not_have(ran, tmp_path):
     data, out, _ = ran
     x, small = tmp_path / "x", tiny(name="small")
     for call, error, message in (
-        (
-            lambda: run(tiny(), data, x, models=["bog"]),
-            UserError,
-            "--models: the suite does not have 'bog'; .*did you",
-        ),
+        (lambda: run(tiny(), data, x, models=["bog"]), UserError, "--models: the suite does not have 'bog'; .*did you"),
         (lambda: run(tiny(), data, x, datasets=["clique"]), UserError, "--datasets: the suite does not have 'clique'"),
         (lambda: runs.run_suite(tiny(), x, data={"x": data}), UserError, "data: the suite does not have 'x'"),
-        (
-            lambda: runs.run_suite(tiny(), x),
-            UserError,
-            "no dataset is given; give at least one folder, such as --data",
-        ),
+        (lambda: runs.run_suite(tiny(), x), UserError, "no dataset is given; give at least one folder, such as --data"),
         (lambda: run(tiny(), tmp_path / "gone", x), DataError, "no such folder; give the dataset with --data cliques="),
         (lambda: run(tiny(), data, x, overrides=("training.epoch=2",)), UserError, r"setting 'training\.epoch'"),
         (lambda: run(small, data, out), DataError, "holds a different suite, 'tiny'; choose a different --out"),

@@ -1,7 +1,5 @@
 """Suite files: those of the package are sound, and mistakes in one's own are told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

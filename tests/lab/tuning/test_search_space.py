@@ -1,7 +1,5 @@
 """Search spaces: what is read, what is refused, and what is drawn from them."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Searches: what they find, that they go on, and that test subgraphs have no part in them."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

@@ -1,7 +1,5 @@
 """Bags, their spread over the graph, and the linear models on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Enrichment of the nodes of classes, against Fisher's exact test counted by hand and by scipy."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb, log
 

@@ -1,7 +1,5 @@
 """Models with a vector for each known subgraph: meta nodes and link prediction; walks inside subgraphs and doc2vec."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import networkx as nx

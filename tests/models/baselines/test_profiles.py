@@ -1,7 +1,5 @@
 """Profiles of classes, against the formula written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse, special

@@ -1,7 +1,5 @@
 """The statistics, and trees on them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import networkx as nx

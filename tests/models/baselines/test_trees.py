@@ -1,7 +1,5 @@
 """Trees as arrays answer as the estimators of scikit-learn do; what a file may not hold is refused."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Convex problems are solved until rounding does not show."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse, special

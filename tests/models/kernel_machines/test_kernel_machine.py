@@ -1,7 +1,5 @@
 """Kernel machines on views, against dense linear algebra and scikit-learn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

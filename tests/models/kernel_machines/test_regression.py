@@ -1,7 +1,5 @@
 """Regression on rows and on their inner products, against scikit-learn and against fits that leave a row out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy

@@ -1,7 +1,5 @@
 """What fits share: computed by one process, and found by others."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 

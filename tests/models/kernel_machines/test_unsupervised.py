@@ -1,7 +1,5 @@
 """Vectors without labels: against dense linear algebra, and under other numbers of nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

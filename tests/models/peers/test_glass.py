@@ -1,7 +1,5 @@
 """GLASS: a subgraph by itself equals a pass over the whole graph with its nodes labelled; batches as published."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

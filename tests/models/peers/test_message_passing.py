@@ -1,7 +1,5 @@
 """Message passing over the whole graph equals its formulas with a dense matrix, in blocks or at once."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch_geometric.nn import GraphNorm as PyGGraphNorm

@@ -1,7 +1,5 @@
 """S2N against dense matrices and the layers of PyTorch Geometric."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """SSNP: nodes and a sampled border, pooled apart; a prediction walks the same way each time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Colours of 1-WL against nested tuples, and WLKS against scikit-learn on kernels that count pairs of nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Build real datasets from the files that their sources publish."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A builder is a function from source files and settings to a :class:`Draft`, and 
 :mod:`~subgnn.lab.datasets.build` reads options, calls the function and writes the card.
 """
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import tarfile

@@ -1,7 +1,5 @@
 """The eight datasets of the paper: their sizes and properties (appendix B), and the commands that get them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ HPO-NEURO: phenotypes, joined by shared causal genes or by the ontology.
 number of edges, but every disease of a single gene is a clique.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Only what the builders use is read: of each ``[Term]`` its id, name, alternative
 ``is_a`` and ``part_of`` parents.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path

@@ -4,8 +4,6 @@
 upper size excludes terms that are too general.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ The rules were read off the datasets that the benchmark reports and are not conf
 and splits differ, because those datasets had another source of random numbers. The graph of patients is the same.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

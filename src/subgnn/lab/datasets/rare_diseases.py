@@ -5,8 +5,6 @@ type, its parents in the classification, and the OMIM entries it is mapped to wi
 ``BTNT`` the ORPHA code is the broader of the two, ``NTBT`` the narrower.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

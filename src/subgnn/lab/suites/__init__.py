@@ -4,8 +4,6 @@
 :mod:`~subgnn.lab.suites.report` writes its report.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 FOLDER = Path(__file__).parent

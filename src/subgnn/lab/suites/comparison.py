@@ -12,8 +12,6 @@ with a stored split, all seeds predict one test split, and a subgraph counts wit
 drawn by seed has no such pairs.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 import zlib

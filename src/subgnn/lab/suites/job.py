@@ -8,8 +8,6 @@ runs/NAME/failure.json     instead of these, the message of a run that failed
 The weights and node embeddings of a run are removed once its test predictions are saved: a run takes kilobytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

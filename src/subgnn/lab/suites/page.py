@@ -1,7 +1,5 @@
 """The page of a benchmark: one HTML file with its table, intervals, ranks, times and every dataset."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ after all overrides, and the versions of the algorithms. So a finished run is fo
 runs can be copied from one machine to another.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

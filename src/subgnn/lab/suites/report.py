@@ -3,8 +3,6 @@
 The table is that of one folder of a suite, the packaged one, or several tables of any origin.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

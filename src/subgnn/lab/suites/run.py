@@ -8,8 +8,6 @@ DIR/paired.csv        models compared subgraph by subgraph (:mod:`subgnn.lab.sui
 DIR/report.html       the page (:mod:`subgnn.lab.suites.page`)
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

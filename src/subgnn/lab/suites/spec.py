@@ -18,8 +18,6 @@
     set = ["embeddings.source=gin"]
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Tables of several machines, or of other laboratories, are read together. A table
 ``model`` and ``micro_f1``; the others may be missing.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The induced subgraphs of node sets, side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -20,8 +20,6 @@ The draws of walk ``w`` are the same for all subgraphs: walks are a function of 
 ours, bins are of equal width, and doc2vec is gensim's PV-DBOW.
 """
 
-from __future__ import annotations
-
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Scores of the subgraphs that a model has counted are too high, so the training s
 is scored by what was counted in the other four.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

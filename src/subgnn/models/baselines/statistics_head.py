@@ -1,7 +1,5 @@
 """The head on statistics of subgraphs, which the model TOPOLOGY offers beside trees."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -9,8 +9,6 @@ seed, when they are first used, as are those of checkpoints that were written wi
 scikit-learn and numpy grow the same trees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType

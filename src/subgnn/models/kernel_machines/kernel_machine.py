@@ -48,14 +48,7 @@ from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram, row_blocks
 from subgnn.models.kernel_machines.regression import fit_outputs
-from subgnn.models.kernel_machines.rows import (
-    PRODUCT_ROWS,
-    Piece,
-    Rows,
-    shared_pieces,
-    subgraph_blocks,
-    view_of,
-)
+from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, subgraph_blocks, view_of
 from subgnn.models.kernel_machines.views import (
     ABSENT,
     TOPOLOGY,

@@ -18,8 +18,6 @@ Conjugate gradients are then preconditioned by K, which leaves one product with 
 leading eigenvectors of K. With B the second derivative of the loss, they solve (1 + C B K) d = -(a + C gap).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Q = G - G 1 1^T G / 1^T G 1 and G = (K + (C S)^-1)^-1. Outputs of classes and la
 or a scale and an offset for each label, fitted to these left-out outputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -116,13 +114,7 @@ def fit_outputs(
 
 
 def fit_balanced(
-    rows: Any,
-    targets: NDArray[Any],
-    task: TaskName,
-    outputs: int,
-    *,
-    inverse_penalty: float,
-    path: Path | None = None,
+    rows: Any, targets: NDArray[Any], task: TaskName, outputs: int, *, inverse_penalty: float, path: Path | None = None
 ) -> tuple[Floats, Floats]:
     """A logistic :func:`fit_outputs` in which all classes count the same, brought to their frequencies.
 

@@ -8,8 +8,6 @@ Diffusions of the subgraphs that a fitted model knows are stored in the cache fo
 and are needed whenever the model is opened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -4,8 +4,6 @@ By default the latest ones are kept in memory. With :func:`share_views`, each is
 computes it while others wait, and all map it. Processes that are given the same folder so compute everything once.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections import OrderedDict

@@ -26,8 +26,6 @@ Bags are sparse. A diffusion (:mod:`subgnn.channels.diffusion`) has a value at e
 the largest lifts. ``kernel_machines/rows.py`` computes views.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal

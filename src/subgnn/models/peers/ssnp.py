@@ -13,8 +13,6 @@ epoch is as long as with the paper's pre-computed views, which shows each of the
 there is no further network between pooling and the linear layer: the paper has options for both.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

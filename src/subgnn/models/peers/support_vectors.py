@@ -1,7 +1,5 @@
 """Support vector machines on features or kernel matrices, and scores of classes from their decisions."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from itertools import combinations
