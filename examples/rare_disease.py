@@ -31,7 +31,7 @@ from subgnn.inference.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels.induced import induced_components
 from subgnn.models.recipes import find_recipe
-from subgnn.reports.drawing import draw_with_anchors, picture
+from subgnn.reports.drawing import draw, picture
 from subgnn.serve.nodes import NodeIndex
 from subgnn.training.run_dir import CHECKPOINT
 
@@ -152,8 +152,8 @@ for note in why.notes:
 # last line shows it.
 
 # %%
-drawing = draw_with_anchors(predictor, nodes, most=14)
-drawn = picture(drawing, pushes=pushes, towards=predicted)
+drawing = draw(predictor, nodes, most=14)
+drawn = picture(drawing, why)
 drawn.save(OUT / "patient.svg", overwrite=True)
 print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_components} components, and their surroundings")
 drawn  # noqa: B018

@@ -111,7 +111,7 @@ def test_topology_is_explained_by_its_statistics():
     row[:, 2:4] = np.median(table[:, 2:4], axis=0)
     network = predictor.model.network(predictor.checkpoint)
     network.load_state_dict(predictor.checkpoint.weights)
-    change = np.array(found.logits) - network(torch.from_numpy(row)).numpy()[0]
+    change = np.array(found.logits) - network(row)[0]
     np.testing.assert_allclose(items["mean degree inside"].contributions, change, **CLOSE)
     assert found.sentence.startswith(f"Predicted {found.label} with probability 0.")
     assert f"{found.by_statistic[0].name} is " in found.sentence
