@@ -30,10 +30,6 @@ class OneDevice:
         """Compute gradients."""
         loss.backward()  # type: ignore[no-untyped-call]
 
-    def clip_gradients(self, model: nn.Module, _: Any, *, max_norm: float, error_if_nonfinite: bool) -> None:
-        """Scale the gradients to a norm of at most ``max_norm``."""
-        nn.utils.clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
-
     def broadcast(self, value: Any) -> Any:
         """The value of the first process, which is this one."""
         return value

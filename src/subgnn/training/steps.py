@@ -7,10 +7,10 @@ subgraphs fit, and a second graph is for those that do not.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -49,9 +49,10 @@ class Steps:
     optimizer: Any
     fitting: Fitting
     global_modules: list[Any] = field(init=False)
+    parameters: list[nn.Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.global_modules = global_modules(self.model)
+        self.global_modules, self.parameters = global_modules(self.model), list(self.model.parameters())
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs, divided among the ranks."""
@@ -77,10 +78,12 @@ class Steps:
                 value = value * part
             # Gradients are averaged over ranks; the gradient of the batch is their sum.
             fabric.backward(value * fabric.world_size if fabric.world_size > 1 else value)
-        if clip and has_sparse_gradient(self.model):
-            clip_sparse(self.model, clip)
+        if clip and any(p.grad is not None and p.grad.is_sparse for p in self.parameters):
+            clip_sparse(self.parameters, clip)
+        elif clip and fabric.world_size > 1:
+            cast(Any, fabric).clip_gradients(self.model, self.optimizer, max_norm=clip, error_if_nonfinite=False)
         elif clip:
-            fabric.clip_gradients(self.model, self.optimizer, max_norm=clip, error_if_nonfinite=False)
+            nn.utils.clip_grad_norm_(self.parameters, clip)
         self.optimizer.step()
         return value.detach()
 
@@ -226,7 +229,7 @@ def adam(
     tables: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            (tables if name.rpartition(".")[2] in TABLES else decayed).append(parameter)
+            (tables if settings.weight_decay and name.rpartition(".")[2] in TABLES else decayed).append(parameter)
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": tables, "weight_decay": 0.0}]
     if graphed_on is None:
         return AdamByRows(groups, lr=settings.lr, fused=True)
@@ -275,16 +278,11 @@ class AdamByRows(torch.optim.Adam):
         parameter.index_add_(0, rows, mean.div_(scale), alpha=-float(group["lr"]) / (1 - beta1**steps))
 
 
-def has_sparse_gradient(model: nn.Module) -> bool:
-    """Whether a parameter has a sparse gradient, after a backward pass."""
-    return any(p.grad is not None and p.grad.is_sparse for p in model.parameters())
-
-
 @torch.no_grad()
-def clip_sparse(model: nn.Module, max_norm: float) -> None:
+def clip_sparse(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
     """Scale all gradients, also sparse ones, so that their norm is at most ``max_norm``."""
     values = []
-    for parameter in model.parameters():
+    for parameter in parameters:
         if parameter.grad is not None:
             if parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.coalesce()

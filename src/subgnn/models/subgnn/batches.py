@@ -11,7 +11,7 @@ prepared arrays may stay in a file, of which a batch reads the rows it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -246,7 +246,7 @@ class _Stacks:
         self.tensors = [torch.stack(group) for group in groups.values()]
         self.channels = self._views(self.tensors)
 
-    def _views(self, tensors: list[Tensor]) -> list[list[ChannelBatch]]:
+    def _views(self, tensors: Sequence[Sequence[Tensor] | Tensor]) -> list[list[ChannelBatch]]:
         places = iter(self.places)
 
         def view(_: Tensor) -> Tensor:
@@ -257,7 +257,7 @@ class _Stacks:
 
     def pick(self, rows: Tensor) -> list[list[ChannelBatch]]:
         """Some rows of all arrays."""
-        return self._views([tensor.index_select(1, rows) for tensor in self.tensors])
+        return self._views([tensor.index_select(1, rows).unbind() for tensor in self.tensors])
 
 
 @dataclass(frozen=True, slots=True)

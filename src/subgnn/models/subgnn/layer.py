@@ -209,5 +209,7 @@ def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tenso
     """The sum, mean or max (count, d) of the rows (rows, d) of each owner (rows,), which has at least one."""
     reduce = {"sum": "sum", "mean": "mean", "max": "amax"}[how]
     out = values.new_zeros(count, values.shape[1])
+    if how == "sum" and values.device.type == "cpu":
+        return out.index_add(0, owner, values)
     # The zeros that are there do not change a sum, and leaving them out takes longer than adding up.
     return out.scatter_reduce(0, owner[:, None].expand_as(values), values, reduce, include_self=how == "sum")
