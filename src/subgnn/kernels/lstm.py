@@ -58,8 +58,7 @@ def _tile(
 ) -> Any:
     """c[r, j] += sum over k of a[r, k] b[k, j], for _ROWS rows and COLUMNS columns, in registers.
 
-    Takes (c, its begin and stride of rows, a, its begin and strides of rows and k, b, its begin and stride of k, and
-    the number of k). Arrays are flat.
+    Arrays are flat; with each come where it begins, and its strides of rows and k.
     """
     vector, size = ir.VectorType(ir.FloatType(), _LANES), ir.IntType(64)
 
@@ -303,16 +302,8 @@ def _backward(
             earlier = first[before] + block if m > 0 else 0
             _add(of_states[(block if summed else at) * width :], of_h, n * width)
             _tanh(cells[at * width :], t, n * width)
-            _of_gates(
-                kept.gates[reverse, :, at * width :],
-                t,
-                of_h,
-                cells[earlier * width :],
-                of_c,
-                of_gates,
-                n * width,
-                m * width,
-            )
+            gates, earlier_cells = kept.gates[reverse, :, at * width :], cells[earlier * width :]
+            _of_gates(gates, t, of_h, earlier_cells, of_c, of_gates, n * width, m * width)
             for row in range(n):
                 _copy(inputs[rows[at + row]], x[row], k)
             _clear(of_h, n * width)

@@ -113,14 +113,8 @@ def lstm_totals(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
 LAUNCH: tuple[int, int, str] | None = (16, 8, "tf32x3")
 """Walks and warps of a program, and precision, of the kernels of a GPU; None leaves the LSTM to cuDNN."""
 _PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-_MAX_IDLE = 8  # arrays of memory that is used again
-_idle: list[NDArray[np.float32]] = []
-
-
-def _reserve(numbers: int) -> NDArray[np.float32]:
-    """Memory that an earlier step has released, if it is enough: fresh memory costs more than the arithmetic."""
-    found = _idle.pop() if _idle else np.empty(0, np.float32)
-    return found[:numbers] if len(found) >= numbers else np.empty(numbers, np.float32)
+_MAX_IDLE = 8
+_idle: list[NDArray[np.float32]] = []  # released by earlier steps: fresh memory costs more than the arithmetic
 
 
 class CompiledLayer(torch.autograd.Function):
@@ -140,8 +134,9 @@ class CompiledLayer(torch.autograd.Function):
         width = kernels.padded(d)
         one = 2 * len(places) * width
         parts = (4 * one if keep else 0, one if keep else 0, one if keep or not last else 0)
-        memory = _reserve(sum(parts)) if keep else np.empty(sum(parts), np.float32)
-        gates, cells, states = np.split(memory, np.cumsum(parts)[:2])
+        memory = _idle.pop() if keep and _idle else np.empty(sum(parts), np.float32)
+        memory = memory if len(memory) >= sum(parts) else np.empty(sum(parts), np.float32)
+        gates, cells, states = np.split(memory[: sum(parts)], np.cumsum(parts)[:2])
         kept = kernels.Kept(gates.reshape(2, 4, -1), cells.reshape(2, -1), states.reshape(2, -1))
         totals = np.zeros((2, size * width), np.float32)
         x = inputs.numpy()
