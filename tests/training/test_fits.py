@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from subgnn.errors import MemoryLimitError
+from subgnn.models.kernel_machines.rows import Piece
+from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.recipes import find_recipe
 from subgnn.parallel.engine import Held, LocalEngine
 from subgnn.parallel.memory import limit, memory_limit
@@ -49,9 +51,10 @@ def test_fits_that_share_no_work_are_done_beside_it():
     pool = SimpleNamespace(dataset=SimpleNamespace(graph=None, subgraphs=SimpleNamespace(nodes=None)))
     fits = Fits(Engine(), pool, None, None, None, "cpu")
     other = Entry("other", find_recipe("bag"))
-    pieces = {"bag": [], "other": [[needs_three_gigabytes], [needs_five_gigabytes]]}
+    first, second = Piece("topology", DiffusionSettings()), Piece("walk", DiffusionSettings(), products=True)
+    pieces = {"bag": [], "other": [[first], [second]]}
     with patch("subgnn.training.fits._pieces", lambda entry, _: pieces[entry.name]):
-        assert (fits.shares_work(entry), fits.shares_work(other)) == (False, True)
+        assert (fits.shares_little(entry), fits.shares_little(other)) == (True, False)
         received = []
         job = FitJob(None, "bag", entry.recipe, None, "cpu", fold=0)
         fits.prepare([entry, other], beside=[job], receive=lambda job, found: received.append((job.name, found)))

@@ -336,9 +336,9 @@ class Fits:
                     self._piece_seconds[job.piece] = found
             beside = ()
 
-    def shares_work(self, entry: Entry) -> bool:
-        """Whether fits of a candidate share work, which is done first."""
-        return any(_pieces(entry, self.pool.dataset))
+    def shares_little(self, entry: Entry) -> bool:
+        """Whether fits of a candidate share no work but statistics of subgraphs."""
+        return all(piece.is_small for stage in _pieces(entry, self.pool.dataset) for piece in stage)
 
     def shared_seconds(self, entry: Entry) -> float:
         """Seconds of the work that :meth:`prepare` did for a candidate, other than that which the graph alone needs."""

@@ -90,8 +90,9 @@ class Search:
         simple = [entry for entry in self._open() if entry.is_simple]
         networks = [entry for entry in self._open() if not entry.is_simple]
         self.on_change("work that candidates share")
-        # With little time, one that needs none of this work is the answer.
-        first = {entry.name: entry for entry in simple if not self.fits.shares_work(entry)}
+        # With little time, one that needs little of this work is the answer.
+        first = {entry.name: entry for entry in simple if self.fits.shares_little(entry)}
+        self.fits.prepare(list(first.values()))
         beside = [self.fits.job(entry, self._of(0)[0], repeat=0, fold=0) for entry in first.values()]
         self.fits.prepare(simple, beside=beside, receive=lambda job, found: self._receive(first[job.name], job, found))
         # On a GPU, the first network trains beside the others; whether it is left out is decided as if it came later.

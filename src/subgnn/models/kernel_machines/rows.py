@@ -487,6 +487,11 @@ class Piece:
         """Whether it does not depend on the subgraphs."""
         return self.view == TOPOLOGY and self.part is not None
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it takes much less time than walks or inner products."""
+        return self.view == TOPOLOGY
+
     def __call__(self, graph: Graph, nodes: Ragged) -> None:
         """Compute it; the graph is undirected."""
         if self.part is None or self.products:
