@@ -105,11 +105,11 @@ def test_downloads_hold_no_formulas(tab, pages):
 
 def test_the_pointer_shows_the_name_of_a_mark(tab, pages):
     tab.page.goto(pages["multi-class"].as_uri())
-    mark = tab.page.locator("#map svg.chart :is(circle, polygon)").last
+    mark = tab.page.locator("#calibration svg.chart :is(circle, polygon)").last
     title = mark.locator("title").text_content()
     mark.hover()
     assert tab.page.inner_text(".tip") == title
-    assert ": true clique" in title
+    assert "observed" in title
     tab.page.hover("h1")
     assert tab.page.locator(".tip").is_hidden()
 

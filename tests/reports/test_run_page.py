@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
+from sklearn.metrics import confusion_matrix
 
 from subgnn import Dataset, SubgraphSet
 from subgnn.api.train_recipe import train
@@ -18,9 +18,7 @@ from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
-from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.predictions import drawing_values
-from subgnn.reports.scores import class_charts
 from subgnn.result import RESULTS, read_result
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.training.examples import dataset, recipe
@@ -28,7 +26,7 @@ from tests.training.examples import dataset, recipe
 from .reading import Element, drawn, read
 
 TASKS = ["multi-class", "binary", "multi-label", "regression"]
-SECTIONS = ["run", "curves", "predictions", "map", "table", "subgraphs", "calibration", "reproduce"]
+SECTIONS = ["run", "curves", "predictions", "table", "subgraphs", "calibration", "reproduce"]
 SCRIPT = (files("subgnn.reports") / "templates" / "page.js").read_text(encoding="utf-8")
 
 
@@ -108,21 +106,6 @@ def test_the_table_has_every_prediction(made, task):
     assert [row[5] for row in shown] == ["yes" if a == b else "no" for a, b in zip(true, said, strict=True)]
     wrong = [row.attributes.get("class") == "wrong" for row in table.one("tbody").children]
     assert wrong == [a != b for a, b in zip(true, said, strict=True)]
-    rings = read(text).one("section", id="map").one("svg", role="img").all()
-    assert sum("wrong" in mark.attributes.get("class", "") for mark in rings) == sum(wrong)
-
-
-def test_curves_of_a_class_end_where_sklearn_says(made):
-    run, data, _ = made("binary")
-    found = evaluate_run(run, data)
-    roc, precision_recall = class_charts(found)
-    chosen = int(np.argsort(-np.bincount(found.targets.numpy()), kind="stable")[-1])
-    true, scores = found.targets.numpy() == chosen, found.probabilities()[:, chosen]
-    line = roc.lines[1]
-    assert np.trapezoid(line.ys, line.xs) == pytest.approx(roc_auc_score(true, scores))
-    xs, ys = np.array(precision_recall.lines[0].xs), np.array(precision_recall.lines[0].ys)
-    assert (np.diff(xs) * ys[1:]).sum() == pytest.approx(average_precision_score(true, scores))
-    assert f"{found.classes[chosen]}, {roc_auc_score(true, scores):.3f}" == roc.key[0].words
 
 
 @pytest.mark.parametrize("task", TASKS)

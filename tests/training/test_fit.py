@@ -35,13 +35,12 @@ def test_it_is_what_train_saves_and_leaves_no_file(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_what_goes_in_and_comes_out_can_be_sent_to_another_process(name):
-    options = {"seed": 1, "device": "cpu", "cache": False, "embed": True}
+    options = {"seed": 1, "device": "cpu", "cache": False}
     chosen, data, options = pickle.loads(pickle.dumps((RECIPES[name], dataset(), options)))
     found = pickle.loads(pickle.dumps(fit(chosen, data, **options)))
     rows = data.subgraphs.nodes.take(data.subgraphs.indices("test"))
     expected = Predictor(found.checkpoint, data.graph, tables={}).outputs(rows)
     np.testing.assert_allclose(found.outputs["test"], expected, atol=1e-5)
-    assert (found.embedded is not None) == (name == "network")
 
 
 def test_other_splits_and_only_the_outputs_that_were_asked_for():

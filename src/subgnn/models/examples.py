@@ -165,16 +165,6 @@ def outputs_of(network: Any, inputs: Source, rows: NDArray[np.int64], batch_size
         return torch.cat([torch.as_tensor(part) for part in in_batches(network, inputs, rows, batch_size)]).float()
 
 
-def vectors_of(network: Any, inputs: Source, batch_size: int = 256) -> NDArray[np.float32]:
-    """z_S of all subgraphs (n, width), in evaluation mode."""
-    import torch
-
-    network.eval()
-    with torch.no_grad():
-        parts = [torch.as_tensor(one) for one in in_batches(network.embed, inputs, np.arange(len(inputs)), batch_size)]
-    return torch.cat([one.float().cpu() for one in parts]).numpy()
-
-
 Outputs = Callable[[Any, Source, NDArray[np.int64], int], "Tensor"]
 
 

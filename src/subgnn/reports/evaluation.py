@@ -20,7 +20,6 @@ from subgnn.models.auto import mean_scores
 from subgnn.models.examples import label_unit
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
-from subgnn.reports.charts import MAX_POINTS, thin
 from subgnn.result import RunResult, read_result
 from subgnn.storage.files import parse_json
 from subgnn.task import Task, Thresholds, task_of
@@ -38,13 +37,12 @@ class Evaluation:
 
     ``split`` was scored: test or, without a test split, val; for a portfolio then :data:`FOLDS`, with the out-of-fold
     outputs of the first repeat. Real-valued targets and outputs are in standard deviations of the training targets;
-    ``in_unit`` converts them back. A baseline has neither network nor vectors; a portfolio has those of ``member``, the
-    heaviest one with channels. In an ensemble, ``records``, ``network`` and ``vectors`` are those of the first network
-    and draw of anchors, and ``outputs`` are the mean of all.
+    ``in_unit`` converts them back. A baseline has no network; that of a portfolio is of ``member``, the heaviest one
+    with channels. In an ensemble, ``records`` and ``network`` are those of the first network, and ``outputs`` are the
+    mean of all.
 
     Shapes:
         rows: (n,) subgraphs of the split.
-        mapped: (m, width), vectors for the map, of ``thin(n, MAX_POINTS)``; outputs, if the run is a portfolio.
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
         out_of_fold: calibrated probabilities of a portfolio, and their targets, of all repeats.
     """
@@ -60,7 +58,6 @@ class Evaluation:
     outputs: Tensor
     targets: Tensor
     train_targets: Tensor
-    mapped: NDArray[np.float32]
     thresholds: Thresholds
     out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None
     member: str | None
@@ -155,7 +152,7 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
 def evaluate(
     run: TrainedRun, dataset: Dataset, predictor: Predictor | None = None, *, where: str = METRICS
 ) -> Evaluation:
-    """Evaluate a run in memory; missing outputs and vectors are computed. ``where`` its epochs are from, for errors."""
+    """Evaluate a run in memory; missing outputs are computed. ``where`` its epochs are from, for errors."""
     predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
     checkpoint, subgraphs, folds = run.checkpoint, dataset.subgraphs, run.out_of_fold
     tested = subgraphs.splits is not None and len(subgraphs.indices("test")) > 0
@@ -180,12 +177,6 @@ def evaluate(
         flat = torch.from_numpy(folds[0].reshape(-1, folds[0].shape[-1]))
         probabilities = task_of(checkpoint.spec.task).probabilities(flat).numpy()
         joined = probabilities, targets[np.tile(folds[1], len(folds[0]))]
-    shown, whole = thin(len(rows), MAX_POINTS), source is predictor and run.vectors is not None
-    if run.result.is_portfolio:  # its vectors take as long as its training
-        mapped = outputs[shown].numpy()
-    else:
-        drawn = rows[shown]
-        mapped = run.vectors[drawn] if whole else predictor.embeddings(subgraphs.nodes.take(drawn))  # type: ignore[index]
     return Evaluation(
         result=run.result,
         records=[] if run.result.is_portfolio else selected_records(run.records, run.result, where),
@@ -201,7 +192,6 @@ def evaluate(
         thresholds=predictor.thresholds,
         out_of_fold=joined,
         member=predictor.member_with_channels,
-        mapped=mapped,
     )
 
 

@@ -1,7 +1,6 @@
-"""Sections of a run's page about predictions: agreement, map of the vectors, examples, calibration."""
+"""Sections of a run's page about predictions: agreement, examples, calibration."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,6 @@ _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80
 _HALF, _SCALE = 160, 100  # of the square of a drawing
 _MAX_EDGES, _MAX_CUT_EDGES = 800, 300
-_WRONG = " wrong"
-_LEVELS = 5
 
 
 def confusion_values(run: Evaluation) -> dict[str, Any]:
@@ -74,69 +71,6 @@ def prediction_values(run: Evaluation) -> dict[str, Any]:
         "total": len(run.rows),
         "wrong": sum(wrong),
     }
-
-
-def map_chart(run: Evaluation) -> Chart | None:
-    """The vectors of the subgraphs on their first two principal axes; None if they have fewer."""
-    given = run.mapped.astype(np.float64)
-    if given.ndim != 2 or len(given) < 3:
-        return None
-    left, sizes, _ = np.linalg.svd(given - given.mean(axis=0), full_matrices=False)
-    if len(sizes) < 2 or not np.isfinite(sizes).all() or sizes[0] <= 0:
-        return None
-    # The sign of an axis is arbitrary; it is fixed by the largest entry.
-    signs = np.sign(left[np.abs(left[:, :2]).argmax(axis=0), [0, 1]])
-    xs, ys = (left[:, :2] * sizes[:2] * signs).T.tolist()
-    shares = sizes[:2] ** 2 / (sizes**2).sum()
-    rows = thin(len(run.rows), MAX_POINTS)
-    targets, wrong = run.targets.numpy()[rows], np.zeros(len(rows), bool)
-    if run.task.real:
-        targets = run.in_unit(run.targets)[rows]
-        said = [f"{value:.4g}" for value in run.in_unit(run.outputs[:, 0])]
-    else:
-        correct, _, said = _predictions(run)
-        wrong = ~correct[rows]
-    group, key = _label_groups(targets, run.classes)
-    styles = dict(zip(np.unique(group).tolist(), (entry.style or Style("point") for entry in key), strict=True))
-    marks = []
-    for i, row in enumerate(rows):
-        style = styles[int(group[i])]
-        if wrong[i]:
-            style = Style(style.kind + _WRONG, style.shape)
-        title = f"{_subgraph_name(run, row)}: true {_true_label(run, row)}, predicted {cut(said[row], _LABEL)}"
-        marks.append(Mark(x=xs[i], y=ys[i], title=title, size=2.6, style=style))
-    # Rings are drawn last, so that nothing hides them.
-    marks.sort(key=lambda mark: mark.style.kind.endswith(_WRONG))
-    x_label, y_label = (f"principal axis {i + 1}, {share:.0%} of variance" for i, share in enumerate(shares.tolist()))
-    return Chart(
-        f"{len(rows):,} subgraphs of the {run.scored_on}",
-        f"Scatter plot of {len(rows)} subgraphs on two principal axes, by label.",
-        number_axes(padded_range(xs), padded_range(ys), x_label, y_label),
-        marks=marks,
-        key=[*key, *([Key("wrong", style=Style("ring" + _WRONG))] if wrong.any() else [])],
-    )
-
-
-def _label_groups(targets: NDArray[np.generic], classes: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
-    """The group that gives each subgraph its colour and shape (n,), and the key of groups that occur.
-
-    A group is a class, or the first of several labels; for real values a quintile, darker for higher ones.
-
-    Shapes:
-        targets: (n,) classes or values, or (n, classes) of 0 and 1.
-    """
-    if not classes:
-        values = np.asarray(targets, np.float64)
-        cuts = np.quantile(values, np.linspace(0, 1, _LEVELS + 1))
-        level = np.clip(np.searchsorted(cuts[1:-1], values, side="right"), 0, _LEVELS - 1)
-        words = [f"{cuts[i]:.3g} to {cuts[i + 1]:.3g}" for i in range(_LEVELS)]
-        return level.astype(np.int64), [Key(words[i], style=Style(f"q{i}")) for i in np.unique(level)]
-    first = np.asarray(targets, np.int64)
-    if first.ndim == 2:
-        first = np.where(first.any(axis=1), first.argmax(axis=1), -1)
-    named = {-1: Key("no label", style=Style("border"))}
-    named |= {i: Key(cut(name, 30), style=group_style(i)) for i, name in enumerate(classes)}
-    return first, [named[i] for i in np.unique(first).tolist()]
 
 
 def scatter_chart(run: Evaluation) -> Chart:

@@ -20,12 +20,11 @@ from subgnn.reports.predictions import (
     calibration_values,
     confusion_values,
     example_groups,
-    map_chart,
     prediction_values,
     scatter_chart,
 )
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.reports.scores import CLASS_HEADER, class_charts, class_rows, leaderboard_values, threshold_table
+from subgnn.reports.scores import CLASS_HEADER, class_rows, leaderboard_values, threshold_table
 from subgnn.result import read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
@@ -37,7 +36,7 @@ _MAX_COLUMNS = 250  # tooltips of a chart over epochs
 def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -> str:
     """The page of a finished run, which is read from its folder unless it was just trained on the dataset."""
     found = evaluate_run(run, dataset) if trained is None else evaluate(trained, dataset)
-    result, curves, drawn = found.result, _curves(found), map_chart(found)
+    result, curves = found.result, _curves(found)
     board = leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
     scores = "Predicted and true values" if found.task.real else f"Scores of each {found.task.word}"
     threshold = None  # the table of thresholds that were chosen for an aim, and notes
@@ -46,14 +45,13 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         of_aim = of_aim[0].upper() + of_aim[1:]
         threshold = {"title": of_aim, "header": header, "rows": rows, "notes": threshold_notes(report)}
     line, needs_file = command(found.recipe, result)
-    optional = {"leaderboard": board, "curves": curves, "map": drawn}
+    optional = {"leaderboard": board, "curves": curves}
     absent = {name for name, values in optional.items() if not values}
     contents = [
         ("run", "Overview"),
         ("leaderboard", "Leaderboard"),
         ("curves", "Learning curves"),
         ("predictions", "Scores by class" if found.classes else "Predictions"),
-        ("map", "Map"),
         ("table", "Predictions" if found.classes else "Table"),
         ("subgraphs", "Examples"),
         ("calibration", "Calibration"),
@@ -78,9 +76,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         confusion=confusion_values(found) if found.task.one_class else None,
         classes=class_rows(found) if found.classes else [],
         class_header=[found.task.word, *CLASS_HEADER],
-        class_charts=class_charts(found) if found.classes else [],
         num_classes=len(found.classes),
-        map=drawn,
         table_of=prediction_values(found),
         scatter=scatter_chart(found) if found.task.real else None,
         examples=example_groups(found),

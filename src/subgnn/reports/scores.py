@@ -7,35 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import (
-    average_precision_score,
-    precision_recall_curve,
-    precision_recall_fscore_support,
-    roc_auc_score,
-    roc_curve,
-)
+from sklearn.metrics import average_precision_score, precision_recall_fscore_support, roc_auc_score
 
 from subgnn.render import cut
-from subgnn.reports.charts import (
-    COLOURS,
-    Chart,
-    Key,
-    Line,
-    Mark,
-    Style,
-    group_line,
-    group_style,
-    number_axes,
-    padded_range,
-    row_axes,
-    thin,
-)
+from subgnn.reports.charts import Chart, Key, Line, Mark, Style, group_style, number_axes, padded_range, row_axes
 from subgnn.reports.evaluation import Evaluation
 from subgnn.result import Candidate, LearningCurve, RunResult, ThresholdReport
 from subgnn.task import metric_text
 
 CLASS_HEADER = ["subgraphs", "precision", "recall", "F1", "AUROC", "average precision"]
-_MAX_CLASSES, _MAX_CORNERS, _NAME = 40, 400, 40
+_MAX_CLASSES, _NAME = 40, 40
 _CHOSEN_ON = {"validation": "validation subgraphs", "out-of-fold": "out-of-fold predictions"}
 _CHOICES = {
     "ensemble": "an ensemble of candidates, weighted by greedy selection",
@@ -64,69 +45,6 @@ def class_rows(run: Evaluation) -> list[list[str]]:
         texts = ["-" if math.isnan(value) else f"{value:.3f}" for value in (precision[i], recall[i], f1[i], *areas)]
         rows.append([cut(run.classes[i], _NAME), f"{int(support[i]):,}", *texts])
     return rows
-
-
-def class_charts(run: Evaluation) -> list[Chart]:
-    """The ROC and precision-recall curves of the most frequent classes; in binary tasks, of the rarer one.
-
-    Classes that no subgraph or every subgraph has are left out; if no other is left, there are no charts.
-    """
-    true, scores = _one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
-    support = true.sum(axis=0)
-    chosen = [i for i in np.argsort(-support, kind="stable").tolist() if 0 < support[i] < len(true)]
-    limits = np.broadcast_to(np.asarray(run.thresholds if np.ndim(run.thresholds) else np.nan), support.shape)
-    if run.task.one_class and run.task.has_thresholds:  # the class that has a threshold, or the rarer one
-        chosen = [i for i in chosen if not np.isnan(limits[i])] or chosen[-1:]
-    if not chosen:
-        return []
-    roc, precision_recall, marks = [Line([0, 1], [0, 1], "even")], [], []
-    keys: list[list[Key]] = [[], []]
-    for group, i in enumerate(chosen[:COLOURS]):
-        name, mine, scored = cut(run.classes[i], _NAME), true[:, i], scores[:, i]
-        false, hits, _ = roc_curve(mine, scored)
-        precision, recall, _ = precision_recall_curve(mine, scored)
-        roc.append(_line(false, hits, group))
-        # Steps, as average precision sums them: a straight line between two points would be too optimistic.
-        precision_recall.append(_line(np.repeat(recall[::-1], 2)[:-1], np.repeat(precision[::-1], 2)[1:], group))
-        for key, area in zip(keys, (roc_auc_score, average_precision_score), strict=True):
-            key.append(Key(f"{name}, {area(mine, scored):.3f}", line=group_line(group)))
-        if not np.isnan(limits[i]) and (alerts := scored > limits[i]).any():
-            found = int(mine[alerts].sum())
-            x, y = found / int(support[i]), found / int(alerts.sum())
-            at = f"{name} at the threshold {limits[i]:.4g}: precision {y:.3f}, recall {x:.3f}"
-            marks.append(Mark(x=x, y=y, title=at, style=group_style(group), size=5))
-    at_threshold = [Key("at the threshold", style=marks[0].style)] if marks else []
-    return [
-        _curves("ROC", ("false positive rate", "true positive rate"), roc, keys[0], [Key("chance", line="even")]),
-        _curves("Precision-recall", ("recall", "precision"), precision_recall, keys[1], at_threshold, marks),
-    ]
-
-
-def _line(xs: NDArray[np.float64], ys: NDArray[np.float64], group: int) -> Line:
-    """A curve by its corners, without points on a straight line between their neighbours."""
-    straight = [(a[:-2] == a[1:-1]) & (a[1:-1] == a[2:]) for a in (xs, ys)]
-    corner = np.flatnonzero(np.concatenate([[True], ~(straight[0] | straight[1]), [True]]))
-    kept = corner[thin(len(corner), _MAX_CORNERS)]
-    return Line(xs[kept].tolist(), ys[kept].tolist(), group_line(group))
-
-
-def _curves(
-    caption: str,
-    labels: tuple[str, str],
-    lines: list[Line],
-    key: list[Key],
-    more: list[Key],
-    marks: Sequence[Mark] = (),
-) -> Chart:
-    shown = "; ".join([*(entry.words for entry in key), *(mark.title for mark in marks)])
-    return Chart(
-        f"{caption} curves and their areas",
-        f"{caption} curves, one class against the rest, with their areas: {shown}.",
-        number_axes((0, 1), (0, 1), *labels),
-        lines=lines,
-        marks=list(marks),
-        key=[*key, *more],
-    )
 
 
 def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:

@@ -35,16 +35,8 @@ from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.metrics.weighting import Weighting
-from subgnn.models.examples import (
-    Examples,
-    StreamingSource,
-    evaluate,
-    judged_outputs,
-    state_of,
-    validation_score,
-    vectors_of,
-)
-from subgnn.models.interface import Candidate, ChannelModel, Solvable, TrainingData, Vectors
+from subgnn.models.examples import Examples, StreamingSource, evaluate, judged_outputs, state_of, validation_score
+from subgnn.models.interface import Candidate, Solvable, TrainingData, Vectors
 from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
@@ -84,8 +76,7 @@ class FitResult:
     """A trained model: its recipe with all choices made, the checkpoint that predictions need, progress on validation.
 
     ``selection`` are fields of the result about candidates or members; ``vectors`` the node embeddings that the model
-    started from (N, dim). ``outputs`` are those that were asked for, by split (n, outputs); ``embedded`` is z_S of all
-    subgraphs (n, width), if it was asked for and is that of predictions.
+    started from (N, dim). ``outputs`` are those that were asked for, by split (n, outputs).
     """
 
     recipe: Recipe
@@ -95,7 +86,6 @@ class FitResult:
     vectors: Vectors = None
     selection: dict[str, Any] = field(default_factory=dict)
     outputs: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    embedded: NDArray[np.float32] | None = None
 
     @property
     def predictions(self) -> NDArray[np.float64]:
@@ -127,7 +117,6 @@ def fit(
     vectors: Vectors = None,
     join: bool = False,
     outputs: Sequence[str] = ("val", "test"),
-    embed: bool = False,
     hooks: FitHooks = NO_HOOKS,
     fabric: Fabric | None = None,
 ) -> FitResult:
@@ -137,7 +126,7 @@ def fit(
         splits: which subgraphs are to learn from (0), to choose on (1), and held out (2); by default the dataset's.
         vectors: the table of node embeddings, if it is known.
         join: solve a model that is fitted in one go again on the first two splits, after its choices are made.
-        outputs, embed: the splits to give outputs for, and whether to give vectors of all subgraphs.
+        outputs: the splits to give outputs for.
         fabric: of several ranks; by default this process alone, on ``device``.
     """
     begin = time.monotonic()
@@ -170,8 +159,6 @@ def fit(
     judged = {
         split: judged_outputs(found.network, examples, some, size)[0] for split, some in rows.items() if len(some)
     }
-    # With cross-fitted scores of a corrected baseline, vectors of training are not those of predictions.
-    alike = embed and isinstance(model, ChannelModel) and not checkpoint.parts and checkpoint.spec.members == 1
     seconds = found.progress.seconds or [ended - prepared_at]
     started_from = "" if vectors is None else vectors_hash(vectors)
     return FitResult(
@@ -187,7 +174,6 @@ def fit(
         vectors=vectors,
         selection=found.selection,
         outputs={split: one.float().cpu().numpy() for split, one in judged.items()},
-        embedded=vectors_of(found.network, examples.inputs) if alike else None,
     )
 
 

@@ -118,7 +118,7 @@ class TrainedRun:
 
     ``records`` are the epochs of all candidates, as in metrics.jsonl; ``tables`` node embeddings by their hash;
     ``outputs`` those of test, or of val if there is no test (n, outputs). ``out_of_fold`` are calibrated outputs of a
-    portfolio (repeats, n, outputs), and their subgraphs (n,); ``vectors`` is z_S of all subgraphs, if it was computed.
+    portfolio (repeats, n, outputs), and their subgraphs (n,).
     """
 
     result: RunResult
@@ -128,7 +128,6 @@ class TrainedRun:
     records: Sequence[dict[str, Any]] = ()
     outputs: NDArray[np.float32] | None = None
     out_of_fold: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
-    vectors: NDArray[np.float32] | None = None
 
 
 WritePage: TypeAlias = "Callable[[Dataset, Path, TrainedRun | None], None]"

@@ -112,7 +112,6 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         seed=options.seed,
         device=options.device,
         cache=options.cache,
-        embed=options.write_page is not None,
         hooks=FitHooks(
             options.callbacks.on_pretrain,
             options.callbacks.on_prepare,
@@ -143,7 +142,6 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
             tables={} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors},
             records=recorder.records,
             outputs=found.outputs.get("test", found.outputs.get("val")),
-            vectors=found.embedded,
         )
         options.write_page(dataset, out, trained)
     return cast("RunResult", fabric.broadcast(result))
