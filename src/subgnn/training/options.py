@@ -84,7 +84,6 @@ class TrainOptions:
         Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
     ] = None
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False
-    tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False
     cache: CacheFlag = True
 
     def __post_init__(self) -> None:

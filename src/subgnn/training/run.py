@@ -29,7 +29,7 @@ from subgnn.task import TaskName, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Fabric, Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
-from subgnn.training.logs import EventLog, Recorder, check_tensorboard
+from subgnn.training.logs import Recorder
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.run_dir import (
@@ -49,8 +49,6 @@ from subgnn.training.search import out_of_fold
 def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
     """Train a recipe and write the run's folder (:func:`subgnn.api.train_recipe.train`); all ranks get the result."""
     recipe, out, resume = options.recipe, options.out, options.resume
-    if options.tensorboard:
-        check_tensorboard()
     fabric = make_fabric(options.device, ranks)
     check_recipe(recipe, dataset.graph)
     model = model_of(recipe)
@@ -58,7 +56,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         check_ranks(options, ranks)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
-        options = replace(options, tensorboard=False, callbacks=NO_CALLBACKS)
+        options = replace(options, callbacks=NO_CALLBACKS)
     if resume and is_finished(out):
         if first:
             can_resume(options)
@@ -78,10 +76,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
             keep_dataset(dataset, out)
         if first:
             keep_subgraphs(dataset, out)
-        with EventLog(options) as events:
-            logged = replace(options, callbacks=replace(options.callbacks, on_epoch=events.log_epoch))
-            result = _train(dataset, logged, fabric, ranks) if pool is None else train_portfolio(dataset, logged, pool)
-            events.log_result(result)
+        result = _train(dataset, options, fabric, ranks) if pool is None else train_portfolio(dataset, options, pool)
     if ranks is not None:
         disconnect(fabric)
     return result

@@ -9,7 +9,6 @@ RUN/dataset.subgnn           the dataset, if it was not read from a folder or a 
 RUN/trained_on.subgnn        the subgraphs, labels and splits it was trained with, and the names of the nodes
 RUN/report.html              the page of the run
 RUN/model_card.md            the model card
-RUN/tensorboard/             event files, if requested
 RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
 RUN/.lock                    the process that writes the run; removed when it ends
 """
