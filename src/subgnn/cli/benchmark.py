@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import IdBase, JsonFlag, MemoryLimit, Settings, WorkerOptions
+from subgnn.cli.options import IdBase, JsonFlag, MemoryLimit, Settings
 from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
 from subgnn.errors import UserError
 from subgnn.lab.suites import suite_names
@@ -23,7 +22,6 @@ benchmark = typer.Typer(no_args_is_help=True, help="Compare models on several da
 
 
 @benchmark.command("run")
-@with_options(WorkerOptions)
 def run_benchmark(
     *,
     context: typer.Context,
@@ -52,7 +50,7 @@ def run_benchmark(
     gpu_processes: Annotated[
         int | None, Option(min=1, help="Networks on the GPU at a time, beside the other processes; by default 2.")
     ] = None,
-    workers: WorkerOptions,
+    processes: Annotated[int, Option(min=1, help="Runs at a time.")] = 1,
     settings: Settings = None,
     device: DeviceName = "auto",
     cache: CacheFlag = True,
@@ -71,7 +69,7 @@ def run_benchmark(
     """
     from subgnn.config.plugins import allow_plugin, is_plugin
     from subgnn.lab.suites.plan import Request
-    from subgnn.lab.suites.run import RemoteEngine, run_suite
+    from subgnn.lab.suites.run import run_suite
     from subgnn.lab.suites.spec import ModelSpec, find_suite
     from subgnn.parallel.engine import LocalEngine
 
@@ -84,13 +82,8 @@ def run_benchmark(
     for name in own:  # to name one is to allow it
         allow_plugin(name)
     found = replace(found, models=(*found.models, *(ModelSpec(name, name) for name in own)))
-    processes = workers.processes
     apart = plan or job_seconds is not None or gpu_processes is not None
-    with (
-        progress_bar() as bar,
-        workers.open(processes=processes, device=device) as remote,
-        LocalEngine(processes or 1, apart=apart, gpu_jobs=gpu_processes or 2) as here,
-    ):
+    with progress_bar() as bar, LocalEngine(processes, apart=apart, gpu_jobs=gpu_processes or 2) as engine:
         report = run_suite(
             found,
             out,
@@ -105,13 +98,13 @@ def run_benchmark(
                 id_base=id_base,
                 command=command_line(context.obj),
             ),
-            engine=here if remote is None else RemoteEngine(remote),
+            engine=engine,
             on_progress=bar.prepare,
             plan=plan,
             job_seconds=job_seconds or math.inf,
         )
     if plan:
-        _print_plan(report["plan"], processes or 1, gpu_processes or 2, json=json)
+        _print_plan(report["plan"], processes, gpu_processes or 2, json=json)
         return
     _print_report(report, out / PAGE, json)
     failed = report["failures"]

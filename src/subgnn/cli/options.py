@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -83,30 +83,14 @@ class WorkerOptions:
     processes: Annotated[int | None, Option(min=1, help="Processes; by default 1, with Ray one per core.")] = None
 
     @contextmanager
-    def open(self, *, processes: int | None = None, device: str = "cpu") -> Iterator[RayEngine | None]:
-        """Connect to Ray until the end of the block; gives None for the local engine.
-
-        Args:
-            processes: the most jobs at once.
-            device: with ``cuda``, each job takes a part of a GPU.
-        """
-        from subgnn.parallel.cluster import GPU_SHARE, open_engine
-
-        gpus, local = GPU_SHARE if device == "cuda" else 0.0, self.engine == "local"
-        with (
-            open_engine(self.engine, address=self.address, processes=processes, gpus=gpus) as opened,
-            # Ray prints messages about lost machines on stdout, which is for results.
-            redirect_stdout(sys.stdout if local else sys.stderr),
-        ):
-            yield None if local else cast("RayEngine", opened)
-
-    @contextmanager
     def workers(self) -> Iterator[LocalEngine | RayEngine]:
         """The local or Ray workers, until the end of the block."""
-        from subgnn.parallel.engine import LocalEngine
+        from subgnn.parallel.cluster import open_engine
 
-        with self.open(processes=self.processes) as remote, LocalEngine(self.processes or 1) as here:
-            yield here if remote is None else remote
+        # Ray prints messages about lost machines on stdout, which is for results.
+        messages = redirect_stdout(sys.stderr if self.engine == "ray" else sys.stdout)
+        with open_engine(self.engine, address=self.address, processes=self.processes) as engine, messages:
+            yield engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,8 +44,6 @@ from subgnn.parallel.memory import LEAST, memory_limit, share, share_of_each
 
 RETRIES = 3
 """How often a job is retried when its machine or process is lost or out of memory; after that, it has failed."""
-GPU_SHARE = 0.25
-"""The part of a GPU that a job takes when it trains on one: four jobs share a GPU."""
 _JOBS_PER_SLOT = 2  # so that a worker need not wait for its next job
 _LEAST_STORE = 200_000_000
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -59,16 +57,15 @@ _ENVIRONMENT = {
 
 
 def open_engine(
-    name: EngineName, *, address: str | None = None, processes: int | None = None, gpus: float = 0.0
+    name: EngineName, *, address: str | None = None, processes: int | None = None
 ) -> LocalEngine | RayEngine:
     """Open an engine by name, for a ``with`` block.
 
     Without the address of a Ray cluster, one is started on this machine and stopped again. The number of jobs at once
-    is by default one for ``local``, and the number of cores for ``ray``, where each job takes a part of a GPU,
-    ``gpus``.
+    is by default one for ``local``, and the number of cores for ``ray``.
     """
     if name == "ray":
-        return RayEngine(address, processes=processes, gpus=gpus)
+        return RayEngine(address, processes=processes)
     if address is not None:
         raise UserError(f"'{address}' needs Ray", where="--address", hint="add --engine ray")
     return LocalEngine(processes or 1)
@@ -82,9 +79,9 @@ class RayEngine:
     The address is ``HOST:PORT`` of the cluster's head, or ``auto``; this machine must be part of the cluster.
     """
 
-    def __init__(self, address: str | None = None, *, processes: int | None = None, gpus: float = 0.0) -> None:
+    def __init__(self, address: str | None = None, *, processes: int | None = None) -> None:
         self.ray = _import_ray(loopback=address is None)
-        self._processes, self._gpus = processes, gpus
+        self._processes = processes
         self.running: list[Any] = []
         self._owned = not self.ray.is_initialized()
         self.memory = share_of_each(processes or os.cpu_count() or 1)
@@ -103,17 +100,17 @@ class RayEngine:
             if max((node.get(name, 0.0) for node in self._machines()), default=0.0) < needed:
                 self.close()
                 what = f"{self.memory / 1e9:.1f} GB of memory for a job" if name == "memory" else name
-                hint = "start Ray with --num-cpus, --num-gpus or --memory, or choose another --device"
+                hint = "start Ray with --num-cpus or --memory"
                 raise UserError(f"the cluster has no {what}", where="--engine ray", hint=hint)
 
     def _needed(self) -> dict[str, float]:
         """The resources of a job, as Ray names those of a machine."""
-        return {"CPU": 1.0, "memory": float(self.memory)} | ({"GPU": self._gpus} if self._gpus else {})
+        return {"CPU": 1.0, "memory": float(self.memory)}
 
     @property
     def resources(self) -> dict[str, Any]:
         """The resources of a job, as options of a task or an actor."""
-        return {"num_cpus": 1, "num_gpus": self._gpus, "memory": self.memory}
+        return {"num_cpus": 1, "memory": self.memory}
 
     def _machines(self) -> list[dict[str, float]]:
         """The resources of each machine that is connected now."""

@@ -65,7 +65,7 @@ def test_the_score_is_that_of_all_predictions(ran):
     _, _, out, found = ran
     correct = {}
     for path in (out / "runs").iterdir():
-        label = json.loads((path / "outcome.json").read_text())["entries"][0]["model"]
+        label = json.loads((path / "outcome.json").read_text())["models"][0]
         right = correct.setdefault(label, {})
         with np.load(path / "answers.npz") as kept:
             for i, scores, target in zip(kept["rows"], kept["probabilities"], kept["targets"], strict=True):

@@ -38,7 +38,7 @@ def test_the_leaderboard_is_kept(ran):
         assert {file.name for file in path.iterdir()} <= {
             "outcome.json", "answers.npz", "run.json", "recipe.json", "metrics.jsonl"
         }  # fmt: skip
-        label = outcome["entries"][0]["model"]
+        label = outcome["models"][0]
         (row,) = (row for row in found["rows"] if row["model"] == label)
         assert outcome["calibration_error"] == pytest.approx(row["calibration_error"], rel=1e-4)
         if label.startswith("auto"):

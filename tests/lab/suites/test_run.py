@@ -1,8 +1,7 @@
-"""A tiny suite from end to end: what is reported, what is skipped, what fails, what is killed; and remote workers."""
+"""A tiny suite from end to end: what is reported, what is skipped, what fails, what is killed."""
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +10,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from subgnn.errors import DataError, UserError
 from subgnn.lab.suites import job as jobs
 from subgnn.lab.suites import run as runs
-from subgnn.lab.suites.run import RemoteEngine
-from subgnn.parallel.engine import Failure, LocalEngine
-from subgnn.result import read_result
 from tests.lab.suites.examples import MODELS, SMALL, folder, run, timeless, tiny
-from tests.results import result
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +31,7 @@ def test_rows_are_recomputed_from_the_answers(ran):
     for row in found["rows"]:
         micro, area = [], []
         for one, path in zip(outcomes(out), sorted(out.glob("runs/*/answers.npz")), strict=True):
-            if one["entries"][0]["model"] != row["model"]:
+            if one["models"][0] != row["model"]:
                 continue
             with np.load(path) as kept:
                 targets, said = kept["targets"], kept["probabilities"]
@@ -56,16 +51,6 @@ def test_files(ran):
         assert words in page
     for asset in ("<script src", "http://", "https://", "<link", "src="):
         assert asset not in page
-
-
-def test_a_varied_setting_is_a_row_of_its_own(ran, tmp_path):
-    data, _, _ = ran
-    settings = [{"name": "rate", "key": "training.lr", "values": ["0.005", "0.5"], "model": "SubGNN"}]
-    found = run(tiny(models=[MODELS[0]], settings=settings), data, tmp_path / "out", seeds=1)
-    base, same, other = found["rows"]
-    assert [row["model"].rpartition(" ")[2] for row in (same, other)] == ["rate=0.005", "rate=0.5"]
-    assert same["score"] == base["score"]  # it is the recipe's own rate, so that their run is one
-    assert len(outcomes(tmp_path / "out")) == 2
 
 
 def test_finished_runs_are_skipped(ran, monkeypatch):
@@ -205,47 +190,3 @@ def test_generated_data(tmp_path):
     card.write_text(json.dumps({k: v for k, v in json.loads(card.read_text()).items() if k != "version"}))
     with pytest.raises(DataError, match="a different version, or with a different seed or options; remove"):
         runs.run_suite(suite, tmp_path / "out", **given)
-
-
-def write(job, dataset):
-    """A run, in short."""
-    assert dataset.name == "cliques"
-    if job["seed"] == 1:
-        return None
-    out = Path(job["out"])
-    out.mkdir()
-    result(run=str(out), seed=job["seed"]).save(out)
-    (out / "outcome.json").write_text("{}")
-    if job["seed"] == 2:
-        raise ValueError("no")
-    return str(out)
-
-
-@pytest.fixture
-def remote_jobs(tmp_path):
-    source = str(folder(tmp_path))
-    return [
-        {"source": source, "id_base": None, "seed": seed, "out": str(tmp_path / "runs" / str(seed))}
-        for seed in range(3)
-    ]
-
-
-def test_files_of_remote_jobs_come_back(remote_jobs, tmp_path, monkeypatch):
-    read, written = [], []
-    reading, writing = runs.read_dataset, runs.atomic_write
-    monkeypatch.setattr(runs, "read_dataset", lambda path, **o: read.append(path) or reading(path, **o))
-    monkeypatch.setattr(runs, "atomic_write", lambda path, **o: written.append(path.name) or writing(path, **o))
-    left = tmp_path / "runs" / "0" / "last.safetensors"
-    left.parent.mkdir(parents=True)
-    left.touch()
-    found = [(job["seed"], result) for job, result in RemoteEngine(LocalEngine()).map(write, remote_jobs)]
-    (_, there), (_, nothing), (_, failure) = found
-    assert (nothing, failure.message) == (None, "ValueError: no")
-    assert isinstance(failure, Failure)
-    assert not Path(there).exists()
-    assert {path.name for path in (tmp_path / "runs" / "0").iterdir()} == {"run.json", "outcome.json"}
-    assert read_result(tmp_path / "runs/0") == result(run=remote_jobs[0]["out"])
-    assert not (tmp_path / "runs" / "1").exists()
-    assert not (tmp_path / "runs" / "2").exists()
-    assert read == [tmp_path / "cliques"]
-    assert written == ["run.json", "outcome.json"]

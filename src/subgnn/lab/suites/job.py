@@ -47,14 +47,14 @@ from subgnn.training.run_dir import CHECKPOINT, SUBGRAPHS
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
 _FROM_RESULT = ("method", "task", "selected_epoch", "epochs", "val", "test", "device", "versions")
-_FROM_JOB = ("key", "config", "suite", "dataset", "split", "seed", "entries", "set", "command")
+_FROM_JOB = ("key", "suite", "dataset", "split", "seed", "models", "set", "command")
 
 
-def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
+def share_job(job: dict[str, Any]) -> None:
     """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``."""
     quiet_lightning()
     with one_thread():
-        recipe, dataset = parse_recipe(job["recipe"], job["folder"]), dataset or _load(job["source"], job["id_base"])
+        recipe, dataset = parse_recipe(job["recipe"], job["folder"]), _load(job["source"], job["id_base"])
         graph = dataset.graph.undirected()
         if job["share"] == "pretrain":
             source_vectors(recipe, graph, device=job["device"])
@@ -62,22 +62,15 @@ def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
             prepare_cached(recipe, graph, dataset.subgraphs.nodes, seed=job["seed"])
 
 
-def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, Any]:
-    """Train one model and save its test predictions; an interrupted run is resumed.
-
-    Args:
-        dataset: by default it is read from ``job["source"]``.
-
-    Returns:
-        The content of outcome.json.
-    """
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Train one model, or resume it, save its test predictions, and return the content of outcome.json."""
     folder = Path(job["out"])
     quiet_lightning()
     with locked_folder(folder), one_thread(), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         _reset_peak_memory()
         begin = time.perf_counter()
-        dataset = with_split(dataset or _load(job["source"], job["id_base"]), job["split"], job["seed"])
+        dataset = with_split(_load(job["source"], job["id_base"]), job["split"], job["seed"])
         recipe = parse_recipe(job["recipe"], job["folder"])
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}

@@ -1,4 +1,4 @@
-"""Plan the jobs of a suite: one for each dataset, model, varied setting and seed that differ in content.
+"""Plan the jobs of a suite: one for each dataset, model and seed that differ in content.
 
 A run is identified by its key, the SHA-256 of its inputs: graph, subgraphs with labels and split, seed, the settings
 after all overrides, and the versions of the algorithms. So a finished run is found again under any name, and folders of
@@ -85,7 +85,7 @@ def plan_jobs(
 ) -> list[dict[str, Any]]:
     """The jobs of one dataset, seed by seed, so that all models have their first runs early.
 
-    Models, or values of a varied setting, with the same content share a job.
+    Models with the same content share a job.
 
     Args:
         source: the path of the dataset.
@@ -99,20 +99,14 @@ def plan_jobs(
         raise DataError("its labels are real numbers", where=name, hint="suites compare classifiers: give classes")
     graph = replace(graph, known_hash=graph.content_hash)
     drawn = split in ("random", "folds")
-    whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
-    chosen = {model.label: model for model in models}
-    changes = [(model.label, "", "", "") for model in models]
-    changes += [(s.model, s.name, v, f"{s.key}={v}") for s in suite.settings if s.model in chosen for v in s.values]
-    variants = []  # each model unchanged, and with each value of each setting that is varied in it
-    for label, setting, value, change in changes:
-        recipe = suite.recipe(chosen[label], name, [*request.overrides, *([change] if change else [])])
-        variants.append(({"model": label, "setting": setting, "value": value}, recipe))
-    most = {model.label: request.seeds if drawn else model.seeds or request.seeds for model in models}
+    recipes = [(model, suite.recipe(model, name, request.overrides)) for model in models]
     on_gpu = request.device == "cuda" or (request.device == "auto" and torch.cuda.is_available())
     jobs: dict[str, dict[str, Any]] = {}
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
-        for entry, recipe in (one for one in variants if seed < most[one[0]["model"]]):
+        for model, recipe in recipes:
+            if not drawn and model.seeds and seed >= model.seeds:
+                continue
             settings = recipe_key(recipe)
             if recipe.auto.candidates:  # their settings instead of the names of their recipes
                 candidates = {label: recipe_key(one) for label, one in portfolio(recipe, ()).items()}
@@ -120,13 +114,12 @@ def plan_jobs(
                 settings["auto"] = {**settings["auto"], **own}
             seen = seen_hash(graph, recipe.prepare)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
-            key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
+            key = json_digest(same | {"subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:
-                jobs[key]["entries"].append(entry)
+                jobs[key]["models"].append(model.label)
                 continue
             jobs[key] = {
                 "key": key,
-                "config": json_digest({**same, "subgraphs": whole.content_hash}),
                 "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
                 "suite": suite.name,
                 "dataset": name,
@@ -134,7 +127,7 @@ def plan_jobs(
                 "source": str(source),
                 "split": split,
                 "seed": seed,
-                "entries": [entry],
+                "models": [model.label],
                 "set": list(request.overrides),
                 # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
                 "recipe": replace(recipe, note="", published={}).plain(),

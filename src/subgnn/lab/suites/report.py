@@ -150,7 +150,7 @@ def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
         for name, kept in ((OUTCOME, found), (FAILURE, failed)):
             if (path / name).is_file():
                 content = read_json(path / name, _REPLACE)
-                if not isinstance(content, dict) or not {"dataset", "seed", "entries", "config"} <= set(content):
+                if not isinstance(content, dict) or not {"dataset", "seed", "models"} <= set(content):
                     raise DataError("this file was not written by a suite", where=str(path / name), hint=_REPLACE)
                 kept.append({**content, "folder": path})
                 break

@@ -4,18 +4,17 @@ DIR/suite.json        the content of the suite
 DIR/data/NAME         generated datasets
 DIR/runs/NAME         one folder per run (:mod:`subgnn.lab.suites.job`), named by content
 DIR/results.csv       a line for each finished or failed run, added as it ends (:mod:`subgnn.lab.suites.table`)
-DIR/paired.csv        models compared subgraph by subgraph (:mod:`subgnn.lab.suites.paired`)
+DIR/paired.csv        models compared subgraph by subgraph (:mod:`subgnn.lab.suites.comparison`)
 DIR/report.html       the page (:mod:`subgnn.lab.suites.page`)
 """
 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
@@ -30,13 +29,12 @@ from subgnn.lab.suites.table import PACKAGED, TABLE, append_rows, read_tables, t
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import find_model
-from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never
+from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.render import write_page
-from subgnn.result import RESULTS, read_result
 from subgnn.storage.cache import cache_limit
-from subgnn.storage.files import atomic_write, json_digest, read_json, temporary_folder, write_json
+from subgnn.storage.files import json_digest, read_json, write_json
 
 Function = Callable[..., Any]
 DATA = "data"
@@ -161,7 +159,7 @@ def _map(
     """Run jobs and yield them with their results; the message of one that fails is written into its run's folder."""
     for done, (job, result) in enumerate(engine.map(call, jobs, seconds=seconds), 1):
         if isinstance(result, Failure) and call is run_job:
-            kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
+            kept = {name: job[name] for name in ("key", "dataset", "seed", "models", "set", "split")}
             write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
         on_progress(what, done, len(jobs))
         yield job, result
@@ -194,7 +192,7 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
 
 
 def _finished(job: Mapping[str, Any]) -> bool:
-    """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker.
+    """Whether a job's run is finished; if so, add the job's models to it, and remove leftovers of a killed worker.
 
     A run that was copied from another suite takes the name that the dataset has in this one.
     """
@@ -202,8 +200,8 @@ def _finished(job: Mapping[str, Any]) -> bool:
     if not (folder / OUTCOME).is_file():
         return False
     outcome = read_json(folder / OUTCOME, _REPLACE)
-    entries = outcome["entries"] + [entry for entry in job["entries"] if entry not in outcome["entries"]]
-    renamed = {**outcome, "entries": entries, "dataset": job["dataset"]}
+    models = [*dict.fromkeys([*outcome["models"], *job["models"]])]
+    renamed = {**outcome, "models": models, "dataset": job["dataset"]}
     if renamed != outcome:
         write_json(renamed, folder / OUTCOME)
     drop_weights(folder)
@@ -265,69 +263,3 @@ def _content(suite: Suite) -> dict[str, Any]:
     """The content of suite.json."""
     found: dict[str, Any] = json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"}))
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _RemoteJob:
-    function: Function
-    job: dict[str, Any]
-    dataset: Shared[Dataset]
-
-
-class RemoteEngine:
-    """An engine for :func:`run_suite` whose workers cannot read this machine's files.
-
-    A dataset is read here and sent once; a run is written to a temporary folder of the worker's machine, and its files,
-    some kilobytes, are written to the run's folder here. ``outcome.json``, which marks a finished run, is written last.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._datasets: dict[tuple[str, int | None], Shared[Dataset]] = {}
-        self.share = engine.share
-
-    @property
-    def slots(self) -> int:
-        """The number of jobs that run at once."""
-        return self._engine.slots
-
-    @property
-    def running(self) -> Sequence[Any]:
-        """The jobs that run now."""
-        return [remote.job for remote in self._engine.running]
-
-    def map(
-        self, function: Function, jobs: Sequence[Any], *, stop: Stop = never, seconds: float = math.inf
-    ) -> Iterator[tuple[Any, Any | Failure]]:
-        """Yield each job with its result or failure, in the order in which they end, when its files are written."""
-        remotely = [_RemoteJob(function, job, self._dataset(job)) for job in jobs]
-        for remote, found in self._engine.map(_run_remotely, remotely, stop=stop, seconds=seconds):
-            if isinstance(found, Failure):
-                yield remote.job, found
-                continue
-            result, files = found
-            folder = Path(remote.job["out"])
-            for name in sorted(files, key=lambda name: name == OUTCOME):
-                folder.mkdir(parents=True, exist_ok=True)
-                with atomic_write(folder / name, overwrite=True) as temporary:
-                    temporary.write_bytes(files[name])
-            if files:  # of an earlier attempt here that was interrupted
-                drop_weights(folder)
-            yield remote.job, result
-
-    def _dataset(self, job: dict[str, Any]) -> Shared[Dataset]:
-        key = job["source"], job["id_base"]
-        if key not in self._datasets:
-            self._datasets[key] = self.share(read_dataset(Path(job["source"]), id_base=job["id_base"]))
-        return self._datasets[key]
-
-
-def _run_remotely(remote: _RemoteJob) -> tuple[Any, dict[str, bytes]]:
-    """Run a job in a worker; returns its result, and the files that it wrote, by name."""
-    with temporary_folder("subgnn-remote") as parent:
-        folder = parent / "run"
-        result = remote.function({**remote.job, "out": str(folder)}, remote.dataset.get())
-        if (folder / RESULTS).is_file():
-            # The result names the folder of the run, which will be the one here.
-            replace(read_result(folder), run=remote.job["out"]).save(folder)
-        return result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}

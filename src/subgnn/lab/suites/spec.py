@@ -1,4 +1,4 @@
-"""Suite files: title, protocol, datasets, models, settings to vary, and published numbers with their source.
+"""Suite files: title, protocol, datasets, models, and published numbers with their source.
 
 .. code-block:: toml
 
@@ -103,16 +103,6 @@ class ModelSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingSpec:
-    """A setting to vary, as ``--set`` names it."""
-
-    name: str
-    key: str
-    values: tuple[str, ...]
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
 class Suite:
     """A suite; paths of recipes are relative to ``folder``, and all models are compared with those of ``compare``."""
 
@@ -123,7 +113,6 @@ class Suite:
     note: str = ""
     protocol: Protocol = field(default_factory=Protocol)
     compare: tuple[str, ...] = ()
-    settings: tuple[SettingSpec, ...] = ()
     folder: str = ""
 
     def like(self, dataset: str) -> str:
@@ -185,7 +174,6 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
         *((f"unknown generator '{d.generate}'", d.generate, list(GENERATORS)) for d in suite.datasets),
         *((f"'{d.name}' has the folder of '{d.folder_of}'", d.folder_of, datasets) for d in suite.datasets),
         *((f"compare: unknown model '{label}'", label, labels) for label in suite.compare),
-        *((f"unknown model '{setting.model}'", setting.model, labels) for setting in suite.settings),
     ):
         if name and name not in known:
             raise UserError(what, where=where, hint=choices(name, known))

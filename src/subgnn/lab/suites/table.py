@@ -55,13 +55,9 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
             "memory_mb": run["peak_memory_mb"],
             "gpu_memory_mb": run["peak_gpu_memory_mb"],
         }
-    found = []
-    for entry in run["entries"]:
-        label = entry["model"]
-        shared = variants.get(label, "")
-        changes = [*run["set"], *([f"{entry['setting']}={entry['value']}"] if entry["setting"] else [])]
-        found.append({**about, "model": shared or label, "variant": label if shared else "", "set": " ".join(changes)})
-    return found
+    about["set"] = " ".join(run["set"])
+    shared = [(label, variants.get(label, "")) for label in run["models"]]
+    return [{**about, "model": of or label, "variant": label if of else ""} for label, of in shared]
 
 
 def append_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
