@@ -228,13 +228,6 @@ def parquet(folder: Path) -> Path:
     return folder / "x.parquet"
 
 
-def npz(folder: Path) -> Path:
-    from scipy import sparse
-
-    sparse.save_npz(folder / "x.npz", sparse.coo_array(([1.0, 1.0], ([0, 1], [1, 2])), shape=(3, 3)).tocsr())
-    return folder / "x.npz"
-
-
 def pyg(folder: Path) -> Path:
     from torch_geometric.data import Data
 
@@ -276,7 +269,7 @@ GRAPHML = (
 )
 NODES_AND_EDGES = {"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b"}]}
 NODE_LINK = json.dumps({"directed": False, "multigraph": False, "graph": {}, **NODES_AND_EDGES})
-MTX = "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1.0\n2 3 0.5\n"
+
 CARD = samples.CARD.replace("}", ', "num_nodes": 5, "id_base": 0, "task": "binary", "directed": false}')
 MEMBERS = "subgraph,node,label,split\ns,a,x,train\nt,b,y,val\nu,c,x,test\n"
 
@@ -304,8 +297,6 @@ KINDS: dict[str, Kind] = {
     "attributes.csv": Kind(file("n.csv", ATTRIBUTES, **{"e.csv": CSV}), attributes),
     "graph.graphml": Kind(file("x.graphml", GRAPHML), convert),
     "graph.json": Kind(file("x.json", NODE_LINK), convert),
-    "graph.mtx": Kind(file("x.mtx", MTX), convert),
-    "graph.npz": Kind(npz, convert, mutations.inside_zip),
     "graph.pt": Kind(pyg, convert, mutations.inside_zip),
     "embeddings.safetensors": Kind(make_vectors, embeddings, mutations.inside_header, signed=True),
     "embeddings.npy": Kind(file("v.npy", npy(vectors())), embeddings, mutations.binary),

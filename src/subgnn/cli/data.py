@@ -210,7 +210,7 @@ def convert_dataset(
         Argument(
             metavar="SRC",
             help="A dataset folder or bundle, or a graph: a table of edges (CSV, TSV, Parquet, Excel, JSON lines), "
-            ".graphml .json .pt .npz .mtx",
+            ".graphml .json .pt",
         ),
     ],
     out: Annotated[Path, Option(metavar="DST", help="The folder or bundle to write.")],
@@ -222,9 +222,6 @@ def convert_dataset(
     tables: TableOptions,
     id_base: IdBase = None,
     gzip: GzipFlag = False,
-    croissant: Annotated[
-        bool, Option("--croissant", help="Describe the files of the folder in croissant.json, for other tools.")
-    ] = False,
     memory: Annotated[
         str, Option(metavar="SIZE", help="Memory to write a bundle from a folder; at least 10MB.")
     ] = "2GB",
@@ -260,7 +257,7 @@ def convert_dataset(
             subgraphs=subgraphs,
             nodes=tables.nodes,
             reading=reading,
-            writing=WriteOptions(to, gzip, force, croissant, size, bar.prepare),
+            writing=WriteOptions(to, gzip, force, size, bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if dataset.unlabelled is not None:

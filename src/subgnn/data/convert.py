@@ -8,7 +8,6 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE, SUFFIX, read_bundle, write_bundle
-from subgnn.data.formats.croissant import write_croissant
 from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
 from subgnn.data.formats.format import ReadOptions
@@ -28,14 +27,12 @@ class WriteOptions:
 
     Args:
         to: by default a folder becomes a bundle, everything else a folder, and a destination ``*.subgnn`` is a bundle.
-        croissant: describe the files of a folder in croissant.json.
         memory: bytes to work in where a folder becomes a bundle; its edge list may be larger.
     """
 
     to: Layout | None = None
     compress: bool = False
     overwrite: bool = False
-    croissant: bool = False
     memory: int = MEMORY
     on_progress: OnProgress = ignore
 
@@ -51,12 +48,7 @@ def convert(
 ) -> tuple[Dataset, Layout]:
     """Write a dataset, or a graph with ``subgraphs`` and a table of ``nodes``, as a folder or a bundle."""
     writing = writing or WriteOptions()
-    layout = writing.to
-    if layout is None:
-        to_folder = destination.suffix != SUFFIX and (writing.croissant or not source.is_dir())
-        layout = "folder" if to_folder else "bundle"
-    if writing.croissant and layout == "bundle":
-        raise DataError("only the files of a folder are described", where="--croissant", hint="write a folder")
+    layout = writing.to or ("bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder")
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
     if FOLDER.accepts(source) or BUNDLE.accepts(source):
@@ -84,8 +76,6 @@ def convert(
         write_bundle(dataset, destination, overwrite=writing.overwrite)
     else:
         write_folder(dataset, destination, compress=writing.compress, overwrite=writing.overwrite)
-        if writing.croissant:
-            write_croissant(dataset, destination)
     return dataset, layout
 
 

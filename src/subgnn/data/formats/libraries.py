@@ -1,4 +1,4 @@
-"""Graphs and datasets of other libraries, as objects and as files: networkx, PyTorch Geometric, scipy.
+"""Graphs of other libraries: of networkx and PyTorch Geometric as objects and files, sparse matrices of scipy.
 
 A library is imported only where it is used; an object is recognised by its attributes. Nothing is unpickled.
 """
@@ -20,7 +20,6 @@ from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
 from subgnn.data.graph import Graph, Repeated
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.values import plausible_nodes
 from subgnn.errors import DataError, MissingExtra, extra_package
 from subgnn.parallel.progress import ignore
 from subgnn.storage.files import parse_json
@@ -73,18 +72,6 @@ def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str
         return title
     on_note(f"the attribute '{title}' is not used: it is not a finite number at every edge")
     return None
-
-
-def has_weights(matrix: sp.sparray | sp.spmatrix, on_note: Callable[[str], None]) -> bool:
-    """Whether the values of a matrix are weights, that is finite numbers other than 0 and 1; a note says so."""
-    import scipy.sparse as sp
-
-    values = sp.coo_array(matrix).data
-    if values.dtype.kind not in "fiu" or np.isin(values, (0, 1)).all():
-        return False
-    finite = bool(np.isfinite(values).all())
-    on_note("edge weights from the values of the matrix" if finite else "the values of the matrix are not all finite")
-    return finite
 
 
 def to_networkx(graph: Graph) -> nx.Graph[int]:
@@ -175,7 +162,7 @@ def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Gr
     readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph], Callable[[Any], object]], ...] = (
         (("adjacency", "is_multigraph"), from_networkx, lambda graph: networkx_weight(graph, ignore)),
         (("edge_index", "num_nodes"), from_pyg, lambda data: None),
-        (("tocoo", "nnz"), from_scipy, lambda matrix: has_weights(matrix, ignore)),
+        (("tocoo", "nnz"), from_scipy, lambda matrix: not np.isin(matrix.tocoo().data, (0, 1)).all()),
     )
     if isinstance(value, Graph):
         return value
@@ -242,31 +229,6 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
     return from_pyg(data, directed=options.directed, repeated=options.repeated)
 
 
-def _matrix(path: Path, options: ReadOptions) -> Graph:
-    from scipy import io, sparse
-
-    if path.suffix == ".npz":
-        check_unpacked(path)
-        matrix = sparse.load_npz(path)
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)  # compiled code trusts the rows of a file
-    else:
-        # The reader runs past the end of a text that lacks a last line end or holds a NUL, and takes 0.5x for 0.5.
-        text = path.read_bytes() + b"\n"
-        numbers = b"".join(line for line in text.split(b"\n") if not line.startswith(b"%"))
-        if numbers.translate(None, b"0123456789+-.eE \t\r"):
-            raise ValueError("it has a value that is not a number")
-        matrix = io.mmread(BytesIO(text))
-    most = plausible_nodes(matrix.nnz if hasattr(matrix, "nnz") else matrix.size)
-    if max(matrix.shape) > most:
-        what = f"a matrix of shape {matrix.shape} with few entries"
-        raise DataError(what, hint=f"at most {most:,} rows for this many; number the nodes without large gaps")
-    if options.repeated is not None:
-        raise DataError("a matrix has each edge once", where="--repeated", hint="leave it out")
-    weighted = options.columns.weight is not None or has_weights(matrix, options.on_note)
-    return from_scipy(matrix, directed=options.directed, weighted=weighted)
-
-
 def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, ReadOptions], Graph]:
     """A reader whose errors, whatever they are, name the file; pickled objects are refused."""
 
@@ -290,5 +252,4 @@ def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, Read
 GRAPH_FILES = (
     FileFormat("graph of networkx", (".graphml", ".graphml.gz", ".json"), read_graph=_checked(_networkx_file)),
     FileFormat("PyG Data", (".pt",), read_graph=_checked(_pyg)),
-    FileFormat("sparse matrix", (".npz", ".mtx"), read_graph=_checked(_matrix)),
 )

@@ -315,7 +315,7 @@ def _read_parquet(path: Path) -> Table:
 
 
 def check_unpacked(path: Path) -> None:
-    """Refuse a zip, as .xlsx, .npz and .pt are, whose parts unpack to more than a file of its size may."""
+    """Refuse a zip, as .xlsx and .pt are, whose parts unpack to more than a file of its size may."""
     if not zipfile.is_zipfile(path):
         return
     limit = unpacked_limit(path.stat().st_size)
@@ -402,6 +402,9 @@ def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | 
     import pyarrow as pa
     from pyarrow import csv
 
+    if begin.startswith(b"%%MatrixMarket"):
+        hint = "read it with scipy.io.mmread, and pass the matrix to subgnn.from_scipy"
+        raise DataError("this is a matrix, not a table", where=str(path), hint=hint)
     encoding = encoding or ("utf-16" if begin[:2] in _UTF16 else "utf-8-sig")
     lines = begin.decode(encoding, "replace").splitlines(keepends=True)
     if len(begin) == _SAMPLE and len(lines) > 1:
