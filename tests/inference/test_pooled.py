@@ -1,16 +1,19 @@
 """Outputs from the workers of an engine, which are those of one process, byte for byte."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from subgnn.api.train_recipe import train
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
+from subgnn.errors import UserError
 from subgnn.inference import pooled as pieces
 from subgnn.inference.open import open_run
 from subgnn.inference.pooled import pooled
 from subgnn.models.recipes import find_recipe
-from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.engine import Failure, Held, LocalEngine
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -43,9 +46,25 @@ def test_vectors_come_from_the_workers_too(folder, monkeypatch):
     monkeypatch.setattr(pieces, "BATCH", 8)
     opened = open_run(folder / "enrichment")
     nodes = opened.subgraphs.nodes
-    with LocalEngine(2) as engine, pooled(opened.predictor, engine) as predictor:
+    with LocalEngine(2) as engine:
+        predictor = pooled(opened.predictor, engine)
         assert predictor.fitted is not opened.predictor.fitted
         for name in ("outputs", "embeddings"):
             np.testing.assert_array_equal(getattr(predictor, name)(nodes), getattr(opened.predictor, name)(nodes))
-    with pooled(opened.predictor, None) as same, pooled(opened.predictor, LocalEngine()) as too:
-        assert same is too is opened.predictor
+    assert pooled(opened.predictor, None) is pooled(opened.predictor, LocalEngine()) is opened.predictor
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "message"),
+    [
+        (Failure("it was killed"), UserError, "workers: it was killed; use fewer processes"),
+        (Failure.of(UserError("no", where="here")), UserError, "here: no"),
+        (Failure.of(KeyError("x")), RuntimeError, "KeyError: 'x'"),
+    ],
+)
+def test_a_failure_of_a_worker_is_raised(folder, monkeypatch, failure, error, message):
+    monkeypatch.setattr(pieces, "BATCH", 8)
+    opened = open_run(folder / "enrichment")
+    engine = SimpleNamespace(slots=2, share=Held, map=lambda _, jobs: [(job, failure) for job in jobs])
+    with pytest.raises(error, match=message):
+        pooled(opened.predictor, engine).outputs(opened.subgraphs.nodes)

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 
 from subgnn.errors import UserError
 from subgnn.parallel.engine import Failure, LocalEngine
@@ -93,31 +92,6 @@ def test_workers_are_forked_from_one_process_unless_it_has_threads(tmp_path, mon
         found = [result for _, result in engine.map(loaded, ["preloaded_here"] * 3)]
     # The second thread of a worker waits for the end of its parent.
     assert found == [(not starts_a_thread, 2, True)] * 3
-
-
-def opened(folder):
-    """Opens a source, which leaves a file; answers with its process and a tensor, fails at 5, and dies at -1."""
-    Path(folder, str(os.getpid())).touch()
-
-    def answer(job):
-        if job == -1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return os.getpid(), torch.full((2,), 10 // (5 - job))
-
-    return answer
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_pool_opens_once_in_each_worker_and_answers_in_order(tmp_path, processes):
-    with LocalEngine(processes) as engine, engine.pool(opened, str(tmp_path)) as pool:
-        found = [*pool.map([4, 3, 0, 7, 3]), *pool.map([0])]
-        assert [answer.tolist() for _, answer in found] == [[x, x] for x in (10, 5, 2, -5, 5, 2)]
-        assert {str(pid) for pid, _ in found} == {path.name for path in tmp_path.iterdir()}
-        with pytest.raises((RuntimeError, ZeroDivisionError), match="division"):
-            list(pool.map([4, 5]))
-        if processes == 2:
-            with pytest.raises(UserError, match=r"workers: the worker process was killed .*; use fewer processes"):
-                list(pool.map([-1, 4]))
 
 
 @pytest.mark.slow

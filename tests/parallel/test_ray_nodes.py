@@ -94,30 +94,6 @@ def test_jobs(engine, tmp_path, monkeypatch):
     assert engine.slots == 2
 
 
-def open_shared(shared):
-    """What an actor opens: it answers with its process and the job added to a shared number, and dies once at 3."""
-
-    def answer(job):
-        value, died = job
-        if value == 3 and not died.exists():
-            died.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        if value < 0:
-            raise UserError("no", where="here")
-        return os.getpid(), int(shared.get()[0]) + value
-
-    return answer
-
-
-def test_actors_open_once_and_answer_in_order_after_a_loss(engine, tmp_path):
-    with engine.pool(open_shared, engine.share(np.array([100]))) as pool:
-        found = list(pool.map([(value, tmp_path / "died") for value in range(6)]))
-        assert [answer for _, answer in found] == [100, 101, 102, 103, 104, 105]
-        assert (tmp_path / "died").exists()
-        with pytest.raises(UserError, match="here: no"):
-            list(pool.map([(-1, tmp_path)]))
-
-
 def test_a_process_that_is_connected_stays_so(cluster):
     started, engine = cluster
     RayEngine(started.address).close()

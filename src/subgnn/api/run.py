@@ -123,8 +123,8 @@ class Run:
             sort=sort,
             members=members,
         )
-        with pooled(self.predictor, engine) as predictor:
-            return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), options))
+        predictor = pooled(self.predictor, engine)
+        return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), options))
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""

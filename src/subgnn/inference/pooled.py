@@ -4,12 +4,11 @@ Subgraphs are divided into pieces that are multiples of a batch, so that outputs
 byte. The workers get the checkpoint and the graph from here: they need no file of the run.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,68 +16,74 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.place_graph import place_graph
 from subgnn.embeddings.sources import Tables
+from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH, FittedModel, LoadContext
 from subgnn.models.registry import open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.parallel.cluster import RayEngine
-from subgnn.parallel.engine import LocalEngine, Pool, Shared
+from subgnn.parallel.engine import Failure, LocalEngine, Shared
 from subgnn.ragged import Ragged
 
 _PIECES_A_SLOT = 4  # so that one slow piece delays the end little
 
-Piece = tuple[Literal["outputs", "vectors"], Ragged]
+What = Literal["outputs", "vectors"]
 Floats = NDArray[np.float32]
 
 
-@contextmanager
-def pooled(
-    predictor: Predictor, engine: LocalEngine | RayEngine | None, *, bundle: Path | None = None
-) -> Iterator[Predictor]:
+def pooled(predictor: Predictor, engine: LocalEngine | RayEngine | None, *, bundle: Path | None = None) -> Predictor:
     """A predictor whose outputs and vectors come from the engine's workers; without an engine, the predictor itself.
 
     Args:
         bundle: the file that the graph was read from, unchanged, which each worker then maps into memory.
     """
     if engine is None or engine.slots == 1:
-        yield predictor
-        return
+        return predictor
     graph = place_graph(engine, predictor.graph, source=bundle)
-    source = _Source(graph, engine.share((predictor.checkpoint, dict(predictor.tables))))
-    with engine.pool(_open, source) as pool:
-        found = copy(predictor)
-        found.fitted = _PooledModel(pool, predictor.fitted, engine.slots)
-        yield found
+    source = _Source(uuid4().hex, graph, engine.share((predictor.checkpoint, dict(predictor.tables))))
+    found = copy(predictor)
+    found.fitted = _PooledModel(engine, source, predictor.fitted)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Source:
     """What a worker opens: a checkpoint that was checked here, with the node embeddings that it starts from."""
 
+    key: str
     graph: Shared[Graph]
     model: Shared[tuple[Checkpoint, Tables]]
 
 
-def _open(source: _Source) -> Callable[[Piece], Floats]:
-    """Open the model in a worker, and return the function that answers a piece."""
-    import torch
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    number: int
+    source: _Source
+    what: What
+    nodes: Ragged
 
-    torch.set_num_threads(1)
-    checkpoint, tables = source.model.get()
-    fitted = open_checkpoint(checkpoint, source.graph.get(), LoadContext("cpu", tables, cache=True))
 
-    def answer(piece: Piece) -> Floats:
-        what, nodes = piece
-        return fitted.outputs(nodes) if what == "outputs" else fitted.vectors(nodes)
+_opened: dict[str, FittedModel] = {}  # by the key of its source: what this worker has opened, at most one model
 
-    return answer
+
+def _answer(piece: _Piece) -> Floats:
+    source = piece.source
+    if source.key not in _opened:
+        import torch
+
+        torch.set_num_threads(1)
+        checkpoint, tables = source.model.get()
+        _opened.clear()
+        _opened[source.key] = open_checkpoint(checkpoint, source.graph.get(), LoadContext("cpu", tables, cache=True))
+    fitted = _opened[source.key]
+    return fitted.outputs(piece.nodes) if piece.what == "outputs" else fitted.vectors(piece.nodes)
 
 
 class _PooledModel(FittedModel):
-    """A fitted model in each worker of a pool; ``here`` is the same in this process."""
+    """A fitted model in each worker of an engine; ``here`` is the same in this process."""
 
-    def __init__(self, pool: Pool, here: FittedModel, slots: int) -> None:
-        self._pool, self._here, self._slots = pool, here, slots
+    def __init__(self, engine: LocalEngine | RayEngine, source: _Source, here: FittedModel) -> None:
+        self._engine, self._source, self._here = engine, source, here
         self.thresholds = here.thresholds
 
     def outputs(self, subgraphs: Ragged) -> Floats:
@@ -87,10 +92,19 @@ class _PooledModel(FittedModel):
     def vectors(self, subgraphs: Ragged) -> Floats:
         return self._answer("vectors", subgraphs)
 
-    def _answer(self, what: Literal["outputs", "vectors"], subgraphs: Ragged) -> Floats:
+    def _answer(self, what: What, subgraphs: Ragged) -> Floats:
         count = len(subgraphs)
-        size = BATCH * max(1, -(-count // (_PIECES_A_SLOT * self._slots * BATCH)))
+        size = BATCH * max(1, -(-count // (_PIECES_A_SLOT * self._engine.slots * BATCH)))
         if count <= size:
             return getattr(self._here, what)(subgraphs)  # type: ignore[no-any-return]
         rows = [np.arange(begin, min(begin + size, count)) for begin in range(0, count, size)]
-        return np.concatenate(list(self._pool.map([(what, subgraphs.take(part)) for part in rows])))
+        pieces = [_Piece(i, self._source, what, subgraphs.take(part)) for i, part in enumerate(rows)]
+        found: dict[int, Floats] = {}
+        for piece, answer in self._engine.map(_answer, pieces):
+            if isinstance(answer, Failure):
+                if answer.error is None and not answer.details:  # a lost worker, which is no bug
+                    hint = "use fewer processes, so that each has more memory"
+                    raise UserError(answer.message, where="workers", hint=hint)
+                answer.throw()
+            found[piece.number] = answer
+        return np.concatenate([found[i] for i in range(len(rows))])

@@ -240,8 +240,8 @@ def write_predictions(
 
     same = run.is_dir() and opened.result.edges_until is None and opened.match is None
     bundle = dataset_path(run, opened.result, files.data) if same else None
-    with pooled(opened.predictor, engine, bundle=bundle) as predictor:
-        files.write(form or "tsv", prediction_table(predictor, query, options, on_answers=on_answers))
+    predictor = pooled(opened.predictor, engine, bundle=bundle)
+    files.write(form or "tsv", prediction_table(predictor, query, options, on_answers=on_answers))
     if drift is not None and (line := drift.line(unknown=int(query.matched.dropped.sum()))):
         files.reading.on_note(line)
     if options.coverage is not None and (note := coverage_note(opened.predictor)):

@@ -16,7 +16,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from secrets import token_hex
@@ -31,12 +31,10 @@ from subgnn.parallel.engine import (
     Held,
     Job,
     LocalEngine,
-    Pool,
     Result,
     Stop,
     Value,
     attempt,
-    in_order,
     never,
     one_thread,
 )
@@ -107,18 +105,9 @@ class RayEngine:
         """The resources of a job, as Ray names those of a machine."""
         return {"CPU": 1.0, "memory": float(self.memory)}
 
-    @property
-    def resources(self) -> dict[str, Any]:
-        """The resources of a job, as options of a task or an actor."""
-        return {"num_cpus": 1, "memory": self.memory}
-
     def _machines(self) -> list[dict[str, float]]:
         """The resources of each machine that is connected now."""
         return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-
-    def _fitting(self, resources: dict[str, float]) -> int:
-        """How many jobs fit into resources."""
-        return int(min(resources.get(name, 0.0) // needed for name, needed in self._needed().items()))
 
     def _start(self) -> None:
         token = _private_token()
@@ -162,9 +151,9 @@ class RayEngine:
     @property
     def slots(self) -> int:
         """The number of jobs that the cluster can run at once now."""
-        return max(1, self._at_most(sum(map(self._fitting, self._machines()))))
-
-    def _at_most(self, slots: int) -> int:
+        needed = self._needed().items()
+        machines = (min(machine.get(name, 0.0) // count for name, count in needed) for machine in self._machines())
+        slots = max(1, int(sum(machines)))
         return slots if self._processes is None else min(slots, self._processes)
 
     def share(self, value: Value) -> Placed[Value]:
@@ -185,7 +174,8 @@ class RayEngine:
         the cluster, so no more are given than run at once.
         """
         ray, limited = self.ray, stop is not never or seconds < math.inf
-        remote = ray.remote(_run).options(**self.resources, max_retries=RETRIES, name=function.__name__)
+        needed: dict[str, Any] = {"num_cpus": 1, "memory": self.memory}
+        remote = ray.remote(_run).options(**needed, max_retries=RETRIES, name=function.__name__)
         waiting = list(reversed(jobs))
         given: dict[Any, tuple[Job, float]] = {}  # by reference, with the time
         try:
@@ -219,21 +209,9 @@ class RayEngine:
             return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
         if isinstance(error, errors.OutOfMemoryError):
             hint = "start Ray with fewer cores a machine (--num-cpus), so that each job has more memory"
-            return Failure(f"the job's machine ran out of memory {RETRIES + 1} times; {hint}", str(error))
+            return Failure(f"the job's machine ran out of memory {RETRIES + 1} times; {hint}")
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return Failure(f"the job was lost on the cluster {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error))
-
-    @contextmanager
-    def pool(self, open_source: Callable[[Value], Callable[[Any], Any]], source: Value) -> Iterator[Pool]:
-        """Actors that each call ``open_source`` once, and answer jobs with the function that it returns.
-
-        There are as many as the cluster has room for when the first jobs are given, and they end with the block.
-        """
-        pool = _RayPool(self, open_source, source)
-        try:
-            yield pool
-        finally:
-            pool.close()
+        return Failure(f"the job was lost on the cluster {RETRIES + 1} times: {' '.join(lines[0].split())}")
 
     def close(self) -> None:
         """Leave the cluster; stop the Ray that was started here."""
@@ -245,62 +223,6 @@ class RayEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _RayPool:
-    """Actors of a Ray cluster, which are started for the first jobs."""
-
-    def __init__(self, engine: RayEngine, open_source: Callable[[Any], Callable[[Any], Any]], source: Any) -> None:
-        self._engine, self._open, self._source = engine, open_source, source
-        self._actors: list[Any] = []
-
-    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
-        """Yield the result of each job, in the order of the jobs; a failure is raised."""
-        if jobs and not self._actors:
-            # An actor without room would keep its jobs waiting.
-            free = self._engine._at_most(self._engine._fitting(self._engine.ray.available_resources()))
-            self._start(max(1, min(len(jobs), free)))
-        return in_order(self._results(jobs))
-
-    def _start(self, count: int) -> None:
-        packed, values = _pack(self._source)
-        options: dict[str, Any] = {"max_restarts": RETRIES, "max_task_retries": RETRIES}
-        start = self._engine.ray.remote(_Answerer).options(**self._engine.resources, **options)
-        memory = self._engine.memory
-        self._actors += [start.remote(self._open, packed, memory, *values) for _ in range(count)]
-
-    def _results(self, jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """The number of each job, and its result or failure, in the order in which they end."""
-        from ray.util import ActorPool
-
-        pool = ActorPool(self._actors)
-        try:
-            yield from pool.map_unordered(lambda actor, job: actor.answer.remote(job), list(enumerate(jobs)))
-        except self._engine.ray.exceptions.RayError as error:
-            found = self._engine.failure(error)
-            yield -1, found if isinstance(error, self._engine.ray.exceptions.RayTaskError) else Failure(found.message)
-
-    def close(self) -> None:
-        """End the actors."""
-        while self._actors:
-            with suppress(Exception):
-                self._engine.ray.kill(self._actors.pop())
-
-
-class _Answerer:
-    """An actor: what it has opened, and the memory that it may use."""
-
-    def __init__(self, open_source: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> None:
-        self._memory = memory
-        with one_thread(), memory_limit(self._memory):
-            self._opened = attempt(open_source, _unpack(packed, values))
-
-    def answer(self, job: tuple[int, Any]) -> tuple[int, Any]:
-        """The number of a job, and its result."""
-        if isinstance(self._opened, Failure):
-            return job[0], self._opened
-        with one_thread(), memory_limit(self._memory):
-            return job[0], attempt(self._opened, job[1])
 
 
 @dataclass(frozen=True, slots=True)

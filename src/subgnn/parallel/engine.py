@@ -2,8 +2,7 @@
 
 A job is data that can be pickled; the function is one that a worker can import. Jobs are independent, so an engine may
 run them in any order and anywhere. A job that raises, or whose worker is killed, gives a :class:`Failure`; the others
-continue. A value that many jobs use is given to :meth:`Engine.share` first. Where workers first have to open something
-large, such as a model, a pool (:meth:`LocalEngine.pool`) opens it once in each.
+continue. A value that many jobs use is given to :meth:`Engine.share` first.
 
 :class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
 cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
@@ -100,13 +99,6 @@ class Shared(Protocol[Value_co]):
 
     def get(self) -> Value_co:
         """The value; called in a worker."""
-
-
-class Pool(Protocol):
-    """Workers that have opened something, and answer jobs with it."""
-
-    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
-        """Yield the result of each job, in the order of the jobs; a failure is raised."""
 
 
 class Engine(Protocol):
@@ -217,11 +209,6 @@ class LocalEngine:
         """Yield each job with its result or failure, in the order in which they end."""
         return self._map(function, jobs, stop, seconds) if self.has_workers else self._map_here(function, jobs, stop)
 
-    @contextmanager
-    def pool(self, open_source: Callable[[Value], Callable[[Any], Any]], source: Value) -> Iterator[Pool]:
-        """Workers that each call ``open_source`` once, and answer jobs with the function that it returns."""
-        yield _LocalPool(self, open_source, source)
-
     def _map_here(
         self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop
     ) -> Iterator[tuple[Job, Result | Failure]]:
@@ -233,7 +220,7 @@ class LocalEngine:
             self.running = []
 
     def _map(
-        self, function: Callable[[Job], Result] | _LocalPool, jobs: Sequence[Job], stop: Stop, seconds: float
+        self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop, seconds: float
     ) -> Iterator[tuple[Job, Result | Failure]]:
         waiting = {on_gpu: [job for job in reversed(jobs) if _on_gpu(job) is on_gpu] for on_gpu in (False, True)}
         busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
@@ -244,10 +231,7 @@ class LocalEngine:
                     for _ in range(min(free, len(waiting[on_gpu]))):
                         worker, job = self._worker(), waiting[on_gpu].pop()
                         busy[worker.pipe] = worker, job, time.monotonic()
-                        if isinstance(function, _LocalPool):
-                            worker.send(*function.message(worker, job))
-                        else:
-                            worker.send(function, job)
+                        worker.send(function, job)
                 self.running = [job for _, job, _ in busy.values()]
                 looks = stop is not never or seconds < math.inf
                 for pipe in wait(list(busy), LOOK_SECONDS if looks else None):
@@ -294,42 +278,6 @@ class LocalEngine:
         self.close()
 
 
-class _LocalPool:
-    """The workers of a local engine, each with its own copy of what the first job of this pool opened there."""
-
-    def __init__(self, engine: LocalEngine, open_source: Callable[[Any], Callable[[Any], Any]], source: Any) -> None:
-        self._engine, self._open, self._source = engine, open_source, source
-        self._answer: Callable[[Any], Any] | None = None  # in this process, if there is no other
-
-    def map(self, jobs: Sequence[Any]) -> Iterator[Any]:
-        """Yield the result of each job, in the order of the jobs; a failure is raised."""
-        if not self._engine.has_workers:
-            self._answer = self._answer or self._open(self._source)
-            return map(self._answer, jobs)
-        results = self._engine._map(self, list(enumerate(jobs)), never, math.inf)
-        return in_order((number, result) for (number, _), result in results)
-
-    def message(self, worker: _Worker, job: Any) -> tuple[Callable[[Any], Any], Any]:
-        """The function and the job to send to a worker; the first opens the source."""
-        if worker.holds is self:
-            return _answer_opened, job[1]
-        worker.holds = self
-        return _open_and_answer, (self._open, self._source, job[1])
-
-
-_opened: list[Callable[[Any], Any]] = []  # what a worker has opened for a pool: nothing, or one
-
-
-def _open_and_answer(message: tuple[Callable[[Any], Callable[[Any], Any]], Any, Any]) -> Any:
-    open_source, source, job = message
-    _opened[:] = [open_source(source)]
-    return _answer_opened(job)
-
-
-def _answer_opened(job: Any) -> Any:
-    return _opened[0](job)
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Compute with one thread until the end of the block, so that sums are added in one order wherever a job runs."""
@@ -348,29 +296,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before[1])
 
 
-def in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    """Yield results by their numbers, which are 0, 1 and so on in any order.
-
-    A failure is raised at once; one without a traceback is a lost worker, which is no bug.
-    """
-    early: dict[int, Any] = {}
-    due = 0
-    for number, result in results:
-        if isinstance(result, Failure):
-            if result.error is None and not result.details:
-                hint = "use fewer processes, so that each has more memory"
-                raise UserError(result.message, where="workers", hint=hint)
-            result.throw()
-        early[number] = result
-        while due in early:
-            yield early.pop(due)
-            due += 1
-
-
 class _Worker:
-    """A child process that runs one job after another; ``holds`` is the pool whose source it has opened."""
-
-    holds: _LocalPool | None = None
+    """A child process that runs one job after another."""
 
     def __init__(self, memory: int, environment: dict[str, str], template: _Template | None = None) -> None:
         self.pipe, theirs = Pipe()
