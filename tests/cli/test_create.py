@@ -83,14 +83,13 @@ def test_ppi_bp_replaces_a_folder_if_forced_and_prints_counts_and_sources(ppi, t
     assert read_dataset(out).name == "ppi-bp"
 
 
-def test_ppi_bp_as_json_with_labels_and_settings(ppi, tmp_path):
+def test_ppi_bp_as_json_with_settings(ppi, tmp_path):
     found = call(*ppi, "--out", tmp_path / "a", "--json", "--seed", 3, "--set", "min-genes=4").json
     assert (found["name"], found["num_nodes"], found["num_subgraphs"], found["seed"]) == ("ppi-bp", 52, 10, 3)
     assert (found["task"], found["settings"]["min_genes"]) == ("binary", 4)
     assert found["counts"]["labels"] == {"metabolism": 5, "transport": 5}
-    labels = ("--label", "one=GO:0008152,GO:0006810", "--label", "two=GO:0007165")
-    counts = call(*ppi, *labels, "--set", "fractions=0.5,0.3,0.2", "--out", tmp_path / "b", "--json").json["counts"]
-    assert (counts["labels"], counts["splits"]) == ({"one": 10}, {"train": 5, "val": 3, "test": 2})
+    counts = call(*ppi, "--set", "fractions=0.6,0.2,0.2", "--out", tmp_path / "b", "--json").json["counts"]
+    assert counts["splits"] == {"train": 6, "val": 2, "test": 2}
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,6 @@ KINDS: dict[str, Kind] = {
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),
     "ontology.obo": Kind(ppi("go.obo"), lambda p: repr(read_obo(p).ancestors())),
     "gene2go.tsv": Kind(ppi("gene2go.tsv"), lambda p: repr(read_annotations(p, ()))),
-    "annotations.gaf": Kind(ppi("human.gaf"), lambda p: repr(read_annotations(p, ()))),
     "interactome.csv": Kind(ppi("network.csv"), lambda p: repr(read_interactome(p))),
     "gene symbols.tsv": Kind(ppi("symbols.tsv"), lambda p: repr(read_gene_symbols(p))),
     "phenotype.hpoa": Kind(hpo("phenotype.hpoa"), lambda p: repr(read_hpo(p.parent))),

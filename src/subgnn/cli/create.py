@@ -109,7 +109,7 @@ class Sources:
 
     interactome: Annotated[Path | None, _source("ppi-bp: CSV of pairs of NCBI Gene ids.")] = None
     go: Annotated[Path | None, _source("ppi-bp: the Gene Ontology in OBO.")] = None
-    annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
+    annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go.")] = None
     gene_symbols: Annotated[Path | None, _source("ppi-bp: GeneID and Symbol; ids of other genes are dropped.")] = None
     orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
     source: Annotated[
@@ -124,10 +124,6 @@ def build_dataset(
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
     out: OutFolder,
     sources: Sources,
-    labels: Annotated[
-        list[str] | None,
-        Option("--label", metavar="NAME=ROOT", help="A label and its GO or Orphanet terms; may be repeated."),
-    ] = None,
     settings: KeyValues = None,
     seed: Annotated[int, Option(help="Seed for all draws; the same seed gives the same files.")] = 0,
     gzip: GzipFlag = False,
@@ -151,7 +147,7 @@ def build_dataset(
     refuse_existing(out, overwrite=force)
     with progress_bar() as bar:
         on_step = partial(bar.step, f"building {name}")
-        built = build(name, files, options=options, labels=labels or (), seed=seed, on_step=on_step)
+        built = build(name, files, options=options, seed=seed, on_step=on_step)
         on_step("writing")
         built.write(out, compress=gzip, overwrite=force)
     card, counts = built.dataset.card, built.dataset.card["counts"]

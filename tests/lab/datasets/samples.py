@@ -32,15 +32,6 @@ def gene2go(rows: Iterable[tuple[int, str, str]], *, qualifier: str = "involved_
     return header + "".join(f"9606\t{g}\t{t}\t{e}\t{qualifier}\ta process\t-\tProcess\n" for g, t, e in rows)
 
 
-def gaf(rows: Iterable[tuple[int, str, str]]) -> str:
-    """The same annotations as GAF 2.2, genes by the symbols of :func:`symbols`."""
-    lines = (
-        f"UniProtKB\tP{g}\tGENE{g}\tinvolved_in\t{t}\tPMID:1\t{e}\t\tP\ta name\t\tprotein\ttaxon:9606\t20220701\tGO\t\t"
-        for g, t, e in rows
-    )
-    return "!gaf-version: 2.2\n!generated-by: GOC\n" + "".join(line + "\n" for line in lines)
-
-
 def symbols(genes: Iterable[int]) -> str:
     """A table of gene ids and symbols."""
     return "GeneID\tSymbol\n" + "".join(f"{g}\tGENE{g}\n" for g in genes)
@@ -64,7 +55,6 @@ def write_ppi(folder: Path) -> Path:
         "network.csv": "Gene 1,Gene 2\n" + "".join(f"{a},{b}\n" for a, b in [*pairs, *extra]),
         "go.obo": obo(terms),
         "gene2go.tsv": gene2go(ppi_rows()),
-        "human.gaf": gaf(ppi_rows()),
         "symbols.tsv": symbols([*genes, 7, 8]),
     }
     return write_files(folder, files)

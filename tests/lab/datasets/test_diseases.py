@@ -1,6 +1,7 @@
 """Rare diseases: labels, groups, the split by group, simulated patients, and the two datasets."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ from hypothesis import strategies as st
 
 from subgnn.data.describe import check
 from subgnn.errors import DataError
-from subgnn.lab.datasets.build import BuiltDataset, build
-from subgnn.lab.datasets.hpo import Disease, HpoRelease, PhenotypeGraphSettings, build_phenotype_graph
+from subgnn.lab.datasets.build import BUILDERS, BuiltDataset, build
+from subgnn.lab.datasets.hpo import Disease, HpoRelease, build_phenotype_graph
 from subgnn.lab.datasets.obo import Ontology, Term
 from subgnn.lab.datasets.rare_diseases import (
-    DiseaseSettings,
     Disorder,
     LabelledDisease,
     Orphanet,
+    RareDiseaseSettings,
     disorder_codes,
     disorder_groups,
     label_diseases,
@@ -64,11 +65,11 @@ RELEASE = HpoRelease(
     (),
     {},
 )
-GRAPH = build_phenotype_graph(RELEASE, PhenotypeGraphSettings())
-TWO = DiseaseSettings(labels={"A": ("10",), "B": ("20",)}, multi_label=True)
+GRAPH = build_phenotype_graph(RELEASE)
+TWO = RareDiseaseSettings({"A": "10", "B": "20"}, multi_label=True)
 
 
-def found(settings: DiseaseSettings = TWO) -> dict[str, LabelledDisease]:
+def found(settings: RareDiseaseSettings = TWO) -> dict[str, LabelledDisease]:
     return {disease.id: disease for disease in label_diseases(RELEASE, ORPHANET, GRAPH, settings)[0]}
 
 
@@ -80,7 +81,7 @@ def test_labels_come_from_the_classification_and_the_mappings() -> None:
         "ORPHA:2": ("A",),
         "ORPHA:6": ("B",),
     }
-    single = DiseaseSettings(labels=TWO.labels, multi_label=False)
+    single = RareDiseaseSettings(TWO.labels, multi_label=False)
     assert set(found(single)) == {"OMIM:101", "ORPHA:2", "ORPHA:6"}
     assert label_diseases(RELEASE, ORPHANET, GRAPH, TWO)[1] == {
         "diseases not mapped to a disorder": 3,  # narrower than 103; 109 and 11 are a heading
@@ -92,7 +93,7 @@ def test_labels_come_from_the_classification_and_the_mappings() -> None:
 
 
 def test_forms_of_a_disorder_are_one_group() -> None:
-    codes = disorder_codes(ORPHANET, ("E", "BTNT"))
+    codes = disorder_codes(ORPHANET)
     assert codes["OMIM:102"] == ("1", "3")
     assert "OMIM:109" not in codes
     # 2 is a form of 1, and OMIM:102 stands for 1 and 3.
@@ -153,19 +154,16 @@ def test_a_build_is_a_dataset_that_reads_back(sources: dict[str, Path], tmp_path
     assert all(len(found) == 1 for found in by_group.values())
 
 
-def test_neuro_is_multi_label(sources: dict[str, Path]) -> None:
-    subgraphs = build("hpo-neuro", sources, labels=["Energy=79200", "All=79200,ORPHA:309005"]).dataset.subgraphs
+def test_neuro_is_multi_label(sources: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = {"Epilepsy": "79200", "Ataxia": "309005", "Movement": "309005"}
+    builder = BUILDERS["hpo-neuro"]
+    monkeypatch.setitem(BUILDERS, "hpo-neuro", replace(builder, settings=replace(builder.settings, labels=roots)))
+    subgraphs = build("hpo-neuro", sources).dataset.subgraphs
     assert subgraphs.task == "multi-label"
-    assert subgraphs.label_counts()["All"] == len(subgraphs) > subgraphs.label_counts()["Energy"]
+    counts = subgraphs.label_counts()
+    assert counts["Ataxia"] == counts["Movement"] == len(subgraphs) - counts["Epilepsy"]
 
 
 def test_a_build_without_any_disease_says_so(sources: dict[str, Path]) -> None:
     with pytest.raises(DataError, match=r"no disease is left; dropped: .*too few phenotypes"):
         metab(sources, min_phenotypes=9)
-
-
-def test_other_mappings_and_sizes() -> None:
-    wide = DiseaseSettings(labels=TWO.labels, multi_label=True, mappings=("E", "NTBT"), min_phenotypes=2)
-    assert found(wide)["OMIM:103"].labels == ("A",)
-    assert found(wide)["OMIM:102"].labels == ("B",)
-    assert "ORPHA:3" in found(wide)

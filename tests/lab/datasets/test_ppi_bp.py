@@ -40,22 +40,15 @@ def test_a_smaller_component_goes_and_a_first_line_of_ids_is_an_edge(tmp_path: P
     assert found.dropped["genes outside the largest component"] == 2
 
 
-def test_gene2go_and_gaf_say_the_same(folder: Path) -> None:
-    ids = read_annotations(folder / "gene2go.tsv", ("IEA",))
-    names = read_annotations(folder / "human.gaf", ("IEA",))
-    assert (ids.key, names.key) == ("ncbi_gene_id", "symbol")
-    assert {t: {f"GENE{g}" for g in genes} for t, genes in ids.genes.items()} == names.genes
-
-
 def test_annotations_that_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "gene2go"
     text = gene2go([(1, "GO:1", "IDA"), (2, "GO:1", "IEA"), (3, "GO:1", "ND")])
     text += "9606\t4\tGO:1\tIDA\tNOT involved_in\tx\t-\tProcess\n9606\t5\tGO:1\tIDA\tenables\tx\t-\tFunction\n"
     text += "10090\t6\tGO:1\tIDA\tinvolved_in\tx\t-\tProcess\n"
     path.write_text(text)
-    found = read_annotations(path, ("IEA", "ND"))
-    assert found.genes == {"GO:1": {"1"}}
-    assert found.dropped == {"other species": 1, "other aspect": 1, "negated": 1, "weak evidence": 2}
+    genes, dropped = read_annotations(path, ("IEA", "ND"))
+    assert genes == {"GO:1": {"1"}}
+    assert dropped == {"other species": 1, "other aspect": 1, "negated": 1, "weak evidence": 2}
 
 
 def built(folder: Path, annotations: str = "gene2go.tsv", *, seed: int = 0, **changes: Any) -> BuiltDataset:
@@ -149,11 +142,3 @@ def test_symbols_of_other_species_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "gene_info"
     path.write_text("#tax_id\tGeneID\tSymbol\n9606\t1\tA1BG\n10090\t2\tMouse\n")
     assert read_gene_symbols(path) == {"1": "A1BG"}
-
-
-def test_a_negated_gaf_row_does_not_count(folder: Path) -> None:
-    path = folder / "human.gaf"
-    path.write_text(path.read_text().replace("GENE100\tinvolved_in", "GENE100\tNOT|involved_in"))
-    found = read_annotations(path, ())
-    assert found.dropped["negated"] == 1
-    assert "GENE100" not in found.genes["GO:0000010"]

@@ -1,16 +1,17 @@
 """Build real datasets from the files that their sources publish."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from subgnn.config.files import parse_options
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
-from subgnn.lab.datasets.builder import Builder, Files, OnStep, read_settings
+from subgnn.lab.datasets.builder import Builder, Files, OnStep
 from subgnn.lab.datasets.ppi_bp import PPI_BP
 from subgnn.lab.datasets.public_sets import PUBLIC_SETS
 from subgnn.lab.datasets.rare_diseases import HPO_METAB, HPO_NEURO
@@ -34,20 +35,13 @@ class BuiltDataset:
 
 
 def build(
-    name: str,
-    files: Files,
-    *,
-    options: Mapping[str, Any] | None = None,
-    labels: Sequence[str] = (),
-    seed: int = 0,
-    on_step: OnStep = ignore,
+    name: str, files: Files, *, options: Mapping[str, Any] | None = None, seed: int = 0, on_step: OnStep = ignore
 ) -> BuiltDataset:
     """Build a real dataset, with a card that states sources, licences, settings and counts.
 
     Args:
         files: the source files, by their key in the builder.
         options: settings that are changed, as values or as text.
-        labels: ``NAME=ROOT``, instead of the builder's labels.
     """
     if name not in BUILDERS:
         raise DataError(f"unknown dataset '{name}'", where="name", hint=choices(name, BUILDERS))
@@ -61,7 +55,7 @@ def build(
         if key not in files and key not in builder.optional:
             what = f"{flags[key]} is missing: {source.what}"
             raise DataError(what, where=name, hint=f"it is published at {source.published}")
-    settings = read_settings(builder.settings, options or {}, labels, name)
+    settings = replace(builder.settings, **parse_options({"": type(builder.settings)}, options or {}, name)[""])
     split_sizes(len(SPLITS), settings.fractions)  # refuses shares that do not sum to 1
     draft = builder.build(files, settings, seed, on_step)
     graph, subgraphs = draft.graph, draft.subgraphs

@@ -1,4 +1,4 @@
-"""Parts of every builder of a real dataset: its declaration, its result, its settings, and reading sources.
+"""Parts of every builder of a real dataset: its declaration, its result, and reading sources.
 
 A builder is a function from source files and settings to a :class:`Draft`, and a :class:`Builder` that declares it;
 :mod:`~subgnn.lab.datasets.build` reads options, calls the function and writes the card.
@@ -10,12 +10,12 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from subgnn.config.files import parse_options, read_toml
+from subgnn.config.files import read_toml
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -84,37 +84,6 @@ class Builder:
     def sources(self) -> dict[str, Source]:
         """The sources by key, as sources.toml has them."""
         return {key: Source(**source) for key, source in _SOURCES[self.name].items()}
-
-
-def read_settings(default: Any, options: Mapping[str, Any], labels: Sequence[str], where: str) -> Any:
-    """Settings with some options changed, in the dataclass itself or in one of its fields that is one.
-
-    Args:
-        labels: ``NAME=ROOT`` or ``NAME=ROOT,ROOT``, for the field ``labels`` of a dataclass that has one; an Orphanet
-            entry is its code, with or without ``ORPHA:``.
-
-    Example:
-        >>> from subgnn.lab.datasets.build import BUILDERS
-        >>> labels = ["Lipid=ORPHA:309005", "Rest=1,2"]
-        >>> read_settings(BUILDERS["hpo-metab"].settings, {}, labels, "hpo-metab").diseases.labels
-        {'Lipid': ('309005',), 'Rest': ('1', '2')}
-    """
-    parts = {"": default} | {f.name: part for f in fields(default) if is_dataclass(part := getattr(default, f.name))}
-    values = parse_options({name: type(part) for name, part in parts.items()}, options, where)
-    if labels:
-        owner = next((name for name, part in parts.items() if hasattr(part, "labels")), None)
-        if owner is None:
-            raise DataError("labels are given", where=where, hint="its labels are fixed")
-        given = values[owner]["labels"] = {}
-        for pair in labels:
-            name, _, text = pair.partition("=")
-            roots = tuple(root.strip().removeprefix("ORPHA:") for root in text.split(",") if root.strip())
-            if not name.strip() or not roots or "-" in name or name.strip() in given:
-                hint = "NAME=ROOT or NAME=ROOT,ROOT is accepted, each name once and without '-', which joins labels"
-                raise DataError(f"{excerpt(pair)} is not a label", where="labels", hint=hint)
-            given[name.strip()] = roots
-    top = values.pop("")
-    return replace(default, **top, **{name: replace(parts[name], **given) for name, given in values.items()})
 
 
 def is_dropped(counts: dict[str, int], reasons: Mapping[str, bool]) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
-from subgnn.config.files import Count
 from subgnn.data.formats.text import find_file
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
@@ -23,6 +22,7 @@ from subgnn.errors import DataError, MissingExtra
 from subgnn.lab.datasets.builder import is_dropped, read_columns
 from subgnn.lab.datasets.obo import Ontology, read_obo
 
+ROOT = "HP:0000118"  # of all phenotypes
 TERMS, PHENOTYPES, GENES = "hp.obo", "phenotype.hpoa", "phenotype_to_genes.txt"
 EXCLUDED = "HP:0040285"
 _NEW_COLUMNS = "; releases since 2023 have it"
@@ -115,56 +115,39 @@ def is_never(frequency: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class PhenotypeGraphSettings:
-    """Nodes and edge rule of the graph of phenotypes.
-
-    Args:
-        root: live terms under it, by is_a, and itself are the nodes; an annotation with the root itself is ignored.
-        min_shared_genes: causal genes that two phenotypes have in common.
-        ontology_edges: join parents and children as well.
-    """
-
-    root: str = "HP:0000118"
-    min_shared_genes: Count = 2
-    ontology_edges: bool = True
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PhenotypeGraph:
-    """The graph, the node of each phenotype (the root has none), and the parents of each node."""
+    """The graph, and the node of each phenotype; the root has none, so that an annotation with it is ignored."""
 
     graph: Graph
     nodes: dict[str, int]
-    parents: list[tuple[int, ...]]
 
     def places(self, phenotypes: frozenset[str]) -> frozenset[int]:
         """The nodes of those phenotypes that are in the graph."""
         return frozenset(self.nodes[p] for p in phenotypes if p in self.nodes)
 
 
-def build_phenotype_graph(release: HpoRelease, settings: PhenotypeGraphSettings) -> PhenotypeGraph:
-    """Join phenotypes that share causal genes, and parents with children.
+def build_phenotype_graph(release: HpoRelease, min_shared_genes: int = 2) -> PhenotypeGraph:
+    """Join phenotypes that share causal genes, and parents with children: live terms under the root, by is_a.
 
     A gene belongs to a phenotype where a disease that it causes is annotated with that phenotype directly.
     """
-    ontology, root = release.ontology, settings.root
-    if root not in ontology.terms:
-        raise DataError(f"no term {root}", where="root", hint="HP:0000118 is the root of all phenotypes")
+    ontology = release.ontology
+    if ROOT not in ontology.terms:
+        raise DataError(f"it has no term {ROOT}", where=TERMS, hint="this is the root of all phenotypes")
     above = ontology.ancestors(part_of=False)
-    terms = sorted(term for term, found in above.items() if root in found)
+    terms = sorted(term for term, found in above.items() if ROOT in found)
     nodes = {term: node for node, term in enumerate(terms)}
-    parents = [tuple(nodes[p] for p in ontology.parents(term, part_of=False) if p in nodes) for term in terms]
-    del nodes[root]
-    keys = _shared_genes(release, nodes, settings.min_shared_genes, len(terms))
-    if settings.ontology_edges:
-        pairs = np.array([(n, p) for n, above in enumerate(parents) for p in above], np.int64).reshape(-1, 2)
-        keys = np.concatenate([keys, pairs.min(axis=1) * len(terms) + pairs.max(axis=1)])
+    parents = [(nodes[t], nodes[p]) for t in terms for p in ontology.parents(t, part_of=False) if p in nodes]
+    del nodes[ROOT]
+    pairs = np.array(parents, np.int64).reshape(-1, 2)
+    related = pairs.min(axis=1) * len(terms) + pairs.max(axis=1)
+    keys = np.concatenate([related, _shared_genes(release, nodes, min_shared_genes, len(terms))])
     tails, heads = np.divmod(np.unique(keys), len(terms))
     names = NodeNames(
         {"hpo_id": Strings.of(terms), "name": Strings.of(ontology.terms[t].name for t in terms)}, primary="name"
     )
-    return PhenotypeGraph(Graph.from_edges(tails, heads, num_nodes=len(terms), names=names), nodes, parents)
+    return PhenotypeGraph(Graph.from_edges(tails, heads, num_nodes=len(terms), names=names), nodes)
 
 
 def _shared_genes(release: HpoRelease, nodes: dict[str, int], least: int, size: int) -> NDArray[np.int64]:

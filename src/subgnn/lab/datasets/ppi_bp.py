@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,73 +126,28 @@ def _read_pairs(path: Path, known: Collection[str] | None) -> tuple[NDArray[np.i
     return np.array(sorted(pairs), np.int64).reshape(-1, 2), dropped
 
 
-class _Layout(NamedTuple):
-    """Places of the columns of a table of annotations; ``key`` is how it names genes."""
+def read_annotations(path: Path, excluded_evidence: Collection[str]) -> tuple[dict[str, set[str]], dict[str, int]]:
+    """The human genes directly annotated with each biological process, by term, and counts of dropped rows, by reason.
 
-    title: str
-    key: Literal["ncbi_gene_id", "symbol"]
-    comment: str
-    width: int
-    gene: int
-    term: int
-    evidence: int
-    qualifier: int
-    aspect: int
-    process: str
-    taxon: int
-
-
-_GENE2GO_HEADER = ["tax_id", "GeneID", "GO_ID", "Evidence"]
-_GENE2GO = _Layout("gene2go has 8", "ncbi_gene_id", "#", 8, 1, 2, 3, 4, 7, "Process", 0)
-_GAF = _Layout("GAF 2 has 15 or more", "symbol", "!", 15, 2, 4, 6, 3, 8, "P", 12)
-_LAYOUTS = "accepted: NCBI gene2go (8 columns headed #tax_id) or GAF 2 (15 columns or more, headed !gaf-version)"
-
-
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    """Genes by term; ``key`` is how genes are named, and ``dropped`` counts rows left out, by reason."""
-
-    genes: dict[str, set[str]]
-    key: Literal["ncbi_gene_id", "symbol"]
-    dropped: dict[str, int]
-
-
-def read_annotations(path: Path, excluded_evidence: Collection[str]) -> Annotations:
-    """Read the human genes directly annotated with each biological process, from NCBI gene2go or GAF 2.
-
-    The layout is recognised by the first line: gene2go begins with ``#tax_id``, GAF with ``!``. gene2go names a gene by
-    its NCBI Gene id, GAF by a symbol. Annotations of other species, of other aspects than biological process, negated
-    ones and those with excluded evidence are skipped.
+    The file is NCBI's gene2go, which names genes by their NCBI Gene ids. Annotations of other species, of other aspects
+    than biological process, negated ones and those with excluded evidence are dropped.
     """
     genes: dict[str, set[str]] = {}
-    dropped = {"other species": 0, "other aspect": 0, "negated": 0, "weak evidence": 0}
-    layout: _Layout | None = None
-    for number, line in source_lines(path):
-        if layout is None:
-            layout = _GAF if line.startswith("!") else _GENE2GO
-            if layout is _GENE2GO and line.lstrip("#").split("\t")[:4] != _GENE2GO_HEADER:
-                raise DataError(f"unknown layout: {excerpt(line)}", where=f"{path}:{number}", hint=_LAYOUTS)
-        if line.startswith(layout.comment):
-            continue
-        row = line.split("\t")
-        if len(row) < layout.width:
-            raise DataError(f"{len(row)} columns", where=f"{path}:{number}", hint=layout.title)
-        if row[layout.taxon].split("|")[0].removeprefix("taxon:") != HUMAN:
-            dropped["other species"] += 1
-        elif row[layout.aspect] != layout.process:
-            dropped["other aspect"] += 1
-        elif "NOT" in row[layout.qualifier].split("|")[0].split():
-            dropped["negated"] += 1
-        elif row[layout.evidence] in excluded_evidence:
-            dropped["weak evidence"] += 1
-        else:
-            genes.setdefault(row[layout.term], set()).add(row[layout.gene])
-    if layout is None:
-        raise DataError("the file is empty", where=str(path), hint=_LAYOUTS)
+    dropped: dict[str, int] = {}
+    wanted = ("tax_id", "GeneID", "GO_ID", "Evidence", "Qualifier", "Category")
+    for row in read_columns(path, wanted, hint="; NCBI's gene2go is accepted"):
+        reasons = {
+            "other species": row["tax_id"] != HUMAN,
+            "other aspect": row["Category"] != "Process",
+            "negated": "NOT" in row["Qualifier"].split(),
+            "weak evidence": row["Evidence"] in excluded_evidence,
+        }
+        if not is_dropped(dropped, reasons):
+            genes.setdefault(row["GO_ID"], set()).add(row["GeneID"])
     if not genes:
         what = f"no annotation of species {HUMAN} is left ({sum(dropped.values()):,} rows dropped)"
-        raise DataError(what, where=str(path), hint=_LAYOUTS)
-    return Annotations(genes, layout.key, dropped)
+        raise DataError(what, where=str(path), hint="NCBI's gene2go is accepted")
+    return genes, dropped
 
 
 class _GeneSet(NamedTuple):
@@ -209,17 +164,10 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
     on_step("reading the Gene Ontology")
     ontology = read_obo(files["go"])
     on_step("reading annotations")
-    annotated = read_annotations(files["annotations"], settings.excluded_evidence)
+    annotations, left_out = read_annotations(files["annotations"], settings.excluded_evidence)
     on_step("choosing gene sets")
-    if annotated.key == "symbol" and symbols is None:
-        hint = "pass the gene symbols as well, or annotations in gene2go columns"
-        what = "GAF names genes by symbol, the interactome by id"
-        raise DataError(what, where=str(files["annotations"]), hint=hint)
-    by_symbol = symbols if annotated.key == "symbol" and symbols is not None else {}
-    places: dict[str, int] = {}  # the node of each gene, by the name that the annotations use
-    for node, gene in enumerate(network.genes):
-        places.setdefault(by_symbol.get(gene, gene), node)
-    candidates, dropped = _candidates(annotated, ontology, places, settings)
+    places = {gene: node for node, gene in enumerate(network.genes)}
+    candidates, dropped = _candidates(annotations, ontology, places, settings)
     kept = _drop_overlapping(candidates, settings.max_overlap)
     dropped["overlap with a larger set"] = len(candidates) - len(kept)
     if not kept:
@@ -235,13 +183,13 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
         "Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
         "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ."
     )
-    dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped}
+    dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in left_out.items()}, **dropped}
     titles = [ontology.terms[s.term].name for s in kept]
     return Draft(network.graph, subgraphs, note, dropped, titles, versions={"go": ontology.version})
 
 
 def _candidates(
-    annotated: Annotations, ontology: Ontology, places: dict[str, int], settings: PpiBpSettings
+    annotations: Mapping[str, set[str]], ontology: Ontology, places: dict[str, int], settings: PpiBpSettings
 ) -> tuple[list[_GeneSet], dict[str, int]]:
     """Gene sets of the right size under exactly one label."""
     for root in (root for roots in settings.labels.values() for root in roots):
@@ -250,7 +198,7 @@ def _candidates(
     merged, above = ontology.merged(), ontology.ancestors()
     sets: dict[str, set[int]] = {}
     found, dropped = [], dict[str, int]()
-    for given, genes in annotated.genes.items():
+    for given, genes in annotations.items():
         term = merged.get(given, given)
         if not is_dropped(dropped, {"terms not in the ontology": term not in above}):
             sets.setdefault(term, set()).update(places[gene] for gene in genes if gene in places)

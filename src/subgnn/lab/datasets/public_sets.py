@@ -28,7 +28,7 @@ from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import Builder, Draft, Files, Fractions, OnStep, is_dropped, json_files, source_lines
-from subgnn.lab.datasets.hpo import PhenotypeGraphSettings, build_phenotype_graph, read_hpo
+from subgnn.lab.datasets.hpo import build_phenotype_graph, read_hpo
 from subgnn.lab.datasets.rare_diseases import labelled_group_split
 from subgnn.rng import stream
 from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
@@ -284,7 +284,7 @@ def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step:
     """Phenotypes of published patients, with those that were looked for and not found; the disease."""
     on_step("reading the Human Phenotype Ontology")
     release = read_hpo(files.get("hpo"))
-    graph = build_phenotype_graph(release, PhenotypeGraphSettings())
+    graph = build_phenotype_graph(release)
     on_step("reading patients")
     merged = release.ontology.merged()
 

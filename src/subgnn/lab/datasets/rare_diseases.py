@@ -6,10 +6,10 @@ type, its parents in the classification, and the OMIM entries it is mapped to wi
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -20,7 +20,7 @@ from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import ARCHIVES, Builder, Draft, Files, Fractions, OnStep, is_dropped, json_files
-from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
+from subgnn.lab.datasets.hpo import HpoRelease, PhenotypeGraph, build_phenotype_graph, read_hpo
 from subgnn.rng import stream
 from subgnn.storage.files import parse_json
 
@@ -145,25 +145,26 @@ _NEUROLOGICAL = {
 }
 
 
+_MAPPINGS = ("E", "BTNT")  # how an OMIM entry relates to the Orphanet entries whose labels it takes
+
+
 @dataclass(frozen=True, slots=True)
-class DiseaseSettings:
-    """Which diseases become subgraphs, and what their labels are.
+class RareDiseaseSettings:
+    """Which diseases become subgraphs, what their labels are, and the edges of the graph.
 
     Args:
         labels: the Orphanet entries whose descendants have each label.
         multi_label: keep all labels of a disease; otherwise one with several is dropped.
-        mappings: how an OMIM entry may relate to the Orphanet entries whose labels it takes.
         min_phenotypes: phenotypes of a disease that are in the graph.
+        min_shared_genes: causal genes that two phenotypes with an edge have in common.
+        fractions: of train, val and test; all forms of a disorder are in one part.
     """
 
-    labels: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, str]
     multi_label: bool
-    mappings: tuple[str, ...] = ("E", "BTNT")
     min_phenotypes: Count = 3
-
-    def __post_init__(self) -> None:
-        if len(self.labels) < 2:
-            raise DataError(f"{len(self.labels)} labels", where="labels", hint="at least 2 are needed")
+    min_shared_genes: Count = 2
+    fractions: Fractions = (0.8, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class LabelledDisease:
 
 
 def label_diseases(
-    release: HpoRelease, orphanet: Orphanet, graph: PhenotypeGraph, settings: DiseaseSettings
+    release: HpoRelease, orphanet: Orphanet, graph: PhenotypeGraph, settings: RareDiseaseSettings
 ) -> tuple[list[LabelledDisease], dict[str, int]]:
     """Diseases with enough phenotypes and a label, in the order of their ids, and how many were dropped, by reason.
 
@@ -186,8 +187,8 @@ def label_diseases(
     classification (categories and clinical groups) are not disorders and give no labels. Of diseases with equal
     phenotypes the first is kept.
     """
-    below = {label: set().union(*map(orphanet.below, roots)) for label, roots in settings.labels.items()}
-    codes = disorder_codes(orphanet, settings.mappings)
+    below = {label: orphanet.below(root) for label, root in settings.labels.items()}
+    codes = disorder_codes(orphanet)
     groups = disorder_groups(orphanet, codes)
     seen: set[frozenset[int]] = set()
     found, dropped = [], dict[str, int]()
@@ -207,11 +208,11 @@ def label_diseases(
     return found, dropped
 
 
-def disorder_codes(orphanet: Orphanet, mappings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def disorder_codes(orphanet: Orphanet) -> dict[str, tuple[str, ...]]:
     """The disorders that each ORPHA or OMIM id of an annotated disease stands for."""
     codes: dict[str, list[str]] = {}
     for code, disorder in orphanet.disorders.items():
-        mapped = [f"OMIM:{reference}" for reference, relation in disorder.omim if relation in mappings]
+        mapped = [f"OMIM:{reference}" for reference, relation in disorder.omim if relation in _MAPPINGS]
         for id_ in [] if disorder.is_heading else [f"ORPHA:{code}", *mapped]:
             codes.setdefault(id_, []).append(code)
     return {id_: tuple(sorted(found)) for id_, found in codes.items()}
@@ -234,16 +235,6 @@ def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) ->
     return {code: known[first[group[place[code]]]] for code in known}
 
 
-@dataclass(frozen=True, slots=True)
-class RareDiseaseSettings:
-    """The graph, the diseases and their split; by ``group``, all forms of a disorder are in one part."""
-
-    diseases: DiseaseSettings
-    graph: PhenotypeGraphSettings = field(default_factory=PhenotypeGraphSettings)
-    split_by: Literal["group", "disease"] = "group"
-    fractions: Fractions = (0.8, 0.1, 0.1)
-
-
 def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, seed: int, on_step: OnStep) -> Draft:
     """Build HPO-METAB or HPO-NEURO."""
     on_step("reading the Human Phenotype Ontology")
@@ -251,29 +242,27 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
     on_step("reading Orphanet's classification")
     orphanet = read_orphapackets(files["orphapacket"])
     on_step("joining phenotypes")
-    graph = build_phenotype_graph(release, settings.graph)
+    graph = build_phenotype_graph(release, settings.min_shared_genes)
     on_step("choosing diseases")
-    diseases, dropped = label_diseases(release, orphanet, graph, settings.diseases)
+    diseases, dropped = label_diseases(release, orphanet, graph, settings)
     if not diseases:
         raise DataError("no disease is left", where=str(files["orphapacket"]), hint=f"dropped: {dropped}")
-    units = [d.group if settings.split_by == "group" else d.id for d in diseases]
+    groups, multi_label = [d.group for d in diseases], settings.multi_label
     rng = stream(seed, f"build/{name}/split")
-    splits = labelled_group_split(units, [d.labels for d in diseases], settings.fractions, rng)
-    multi_label = settings.diseases.multi_label
+    splits = labelled_group_split(groups, [d.labels for d in diseases], settings.fractions, rng)
     subgraphs = SubgraphSet.from_lists(
         [sorted(d.nodes) for d in diseases],
         num_nodes=graph.graph.num_nodes,
         labels=[d.labels if multi_label else d.labels[0] for d in diseases],
         splits=splits,
         names=[d.id for d in diseases],
-        groups=[d.group for d in diseases],
+        groups=groups,
         task="multi-label" if multi_label else None,
     )
     note = (
-        f"Nodes are phenotypes, edges join those that share at least {settings.graph.min_shared_genes} causal genes"
-        f"{' or are parent and child' if settings.graph.ontology_edges else ''}, "
-        "a subgraph is the phenotypes of a rare disease, its label the "
-        f"Orphanet class. Split by {settings.split_by}. Not the paper's own file: releases differ."
+        f"Nodes are phenotypes, edges join those that share at least {settings.min_shared_genes} causal genes or "
+        "are parent and child, a subgraph is the phenotypes of a rare disease, its label the Orphanet class. All forms "
+        "of a disorder are in one split. Not the paper's own file: releases differ."
     )
     return Draft(
         graph.graph,
@@ -326,11 +315,7 @@ def labelled_group_split(
     return [SPLITS[chosen[number[group]]] for group in groups]
 
 
-def _builder(name: str, roots: dict[str, str], *, multi_label: bool) -> Builder:
-    diseases = DiseaseSettings({label: (root,) for label, root in roots.items()}, multi_label=multi_label)
-    build = partial(build_rare_diseases, name)
-    return Builder(name, RareDiseaseSettings(diseases), build, optional=("hpo",))
-
-
-HPO_METAB = _builder("hpo-metab", _METABOLIC, multi_label=False)
-HPO_NEURO = _builder("hpo-neuro", _NEUROLOGICAL, multi_label=True)
+HPO_METAB, HPO_NEURO = (
+    Builder(name, RareDiseaseSettings(labels, multi_label), partial(build_rare_diseases, name), optional=("hpo",))
+    for name, labels, multi_label in (("hpo-metab", _METABOLIC, False), ("hpo-neuro", _NEUROLOGICAL, True))
+)
