@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, Graph, Ragged, UserError, write_folder
-from subgnn.api.train_recipe import train
+from subgnn import DataError, Ragged, UserError
 from subgnn.inference.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import EXPORT, open_run
@@ -19,7 +18,7 @@ from subgnn.models.recipes import find_recipe
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.training.run_dir import CHECKPOINT
 from tests.inference.explained import named_run
-from tests.training.examples import dataset, recipe
+from tests.training.examples import recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
 
@@ -104,22 +103,6 @@ def test_a_network_without_the_baseline_it_corrects_is_refused(change, correctin
     said = "is incomplete or malformed|is missing, wrong or not needed|has a different task"
     with pytest.raises(DataError, match=said):
         open_run(rewritten(correcting, tmp_path / "wrong", change))
-
-
-@pytest.mark.parametrize("follows", [True, False])
-def test_orientations_travel_where_hops_follow_them(follows, tmp_path):
-    settings = recipe(1)
-    plain = dataset()
-    tails, heads, _ = plain.graph.edges()
-    data = replace(plain, graph=Graph.from_edges(tails, heads, directed=True))
-    write_folder(data, tmp_path / "data")
-    settings = replace(settings, prepare=replace(settings.prepare, directed=follows))
-    train(data, settings, tmp_path / "run", device="cpu", source=str(tmp_path / "data"), cache=False, report=False)
-    export_run(tmp_path / "run", tmp_path / "it", with_graph=True)
-    same(tmp_path / "run", tmp_path / "it")
-    assert (open_run(tmp_path / "it").predictor.graph.oriented is not None) == follows
-    export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
-    same(tmp_path / "run", tmp_path / "again")
 
 
 def test_embeddings_of_a_file_travel_with_it(tmp_path):

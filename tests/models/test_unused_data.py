@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from subgnn import DataWarning, Graph, train
-from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.recipes import find_recipe, unused_data, unused_line
 from subgnn.models.registry import MODELS
@@ -38,8 +37,7 @@ def rich(*, weights: bool = True, directed: bool = True, features: bool = True) 
         ([], [DIRECTION, "node features"]),
         (["embeddings.features=beside"], [DIRECTION]),
         (["embeddings.source=gin"], [DIRECTION]),
-        (["embeddings.features=instead", "prepare.directed=true"], []),
-        (["embeddings.features=instead", "prepare.directed=true", "model.layers=0"], [DIRECTION]),
+        (["embeddings.features=instead"], [DIRECTION]),
     ],
 )
 def test_settings_that_use_more(settings, told):
@@ -53,7 +51,7 @@ def test_the_verbs_say_it(tmp_path):
     small = [word for s in ("training.epochs=1", "embeddings.dim=4", "prepare.patch_length=5") for word in ("--set", s)]
     line = unused_line(find_recipe("subgnn"), rich())
     assert line.startswith("not used by recipe subgnn: edge weights (")
-    assert "direction of edges (--set prepare.directed=true; recipes that use it: auto, diffusion-directed)" in line
+    assert "direction of edges (recipes that use it: auto, diffusion-directed)" in line
     assert "node features (--set embeddings.features=beside; recipes that use them: auto, " in line
     run = call("train", tmp_path / "data", "--recipe", "subgnn", "--out", tmp_path / "run", "--device", "cpu", *small)
     assert run.out.splitlines()[1] == line
@@ -79,10 +77,6 @@ def test_one_line_says_what_would_use_it():
     assert "--set" not in unused_line(find_recipe("bag"), rich())
     only_bag = unused_line(find_recipe("auto", ['auto.only=["bag"]']), rich(features=False))
     assert "edge weights (recipes that use them: diffusion, " in only_bag  # and not the recipe itself
-    shape = find_recipe("subgnn", ["prepare.directed=true"])
-    shape = replace(shape, channels=(ChannelSettings("structure", "border", 3),))
-    assert unused_data(shape, rich(weights=False, features=False)) == [DIRECTION]
-    assert "--set" not in unused_line(shape, rich(weights=False, features=False))  # no setting would change that
 
 
 def test_settings_without_effect_are_named():

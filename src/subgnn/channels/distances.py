@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
-from subgnn.channels.stored_hops import Way, hops_from
-from subgnn.config.settings import PrepareSettings
+from subgnn.channels.stored_hops import hops_from
 from subgnn.data.graph import Graph
 from subgnn.errors import MemoryLimitError
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
@@ -47,9 +46,8 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
     table = min(TABLE_AT_ONCE, share(0.05) // 4)
     most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
-    _, backward = both_ways(work.graph, work.settings)
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
-        hops = hops_from(work, backward, sources[part], nodes)
+        hops = hops_from(work, sources[part], nodes)
         distance[:, part], reached[:, part] = reduce_table(hops, slots, components.offsets)
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     layers = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
@@ -127,10 +125,6 @@ def distances_to(
 
 def _near(work: Work, nodes: Ragged, anchors: Ragged) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Hops of all pairs as far as their surroundings determine them, and which pairs remain open."""
-    if work.settings.directed and work.graph.oriented is not None:
-        # Nodes that are near without orientations may be far with them.
-        count = int((nodes.lengths * anchors.lengths).sum())
-        return np.full(count, UNBOUNDED, np.int32), np.ones(count, np.bool_)
     if work.settings.own_hops == "bounded":
         return near_hops(*work.graph.csr, nodes, anchors, cutoff=HOP_CUTOFF, cap=HOP_EDGES)
     cutoff = 2 if len(work.graph.neighbors) < _LARGE else UNBOUNDED
@@ -143,8 +137,7 @@ def _far(work: Work, pairs: list[_Pairs]) -> tuple[NDArray[np.int64], NDArray[np
     if work.settings.own_hops == "bounded":
         # An upper bound: the shortest detour by a landmark.
         ends, places = np.unique(np.concatenate([nodes, anchors]), return_inverse=True)
-        both = (*work.graph.csr, *work.graph.csr)
-        table = frozen(hops_from(work, both, landmark_nodes(work.graph, LANDMARKS), ends), np.int32)
+        table = frozen(hops_from(work, landmark_nodes(work.graph, LANDMARKS), ends), np.int32)
         hops = bounds.copy()
         _least_detour(len(hops), table, *(frozen(side, np.int64) for side in np.split(places.reshape(-1), 2)), hops)
         joined = hops != UNBOUNDED
@@ -166,10 +159,7 @@ def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64],
 
 def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) -> NDArray[np.int32]:
     """Hops of pairs by searches across the graph, one from each distinct node of the end that has fewer."""
-    way, back = both_ways(work.graph, work.settings)
-    near, far = nodes, anchors
-    if len(np.unique(anchors)) < len(np.unique(nodes)):
-        near, far, way = anchors, nodes, back
+    near, far = (anchors, nodes) if len(np.unique(anchors)) < len(np.unique(nodes)) else (nodes, anchors)
     order = np.argsort(near, kind="stable")
     sources, first = np.unique(near[order], return_index=True)
     rows = np.append(first, len(order)).astype(np.int64)
@@ -180,7 +170,7 @@ def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) ->
     for part in work.pieces(len(sources), step=step, most=most, what="hops to far own anchors"):
         here = slice(int(rows[part.start]), int(rows[part.stop]))
         targets = Ragged(far[order[here]], rows[part.start : part.stop + 1] - here.start)
-        hops[order[here]] = pair_distances(*way[:2], sources[part], targets, reverse=way[2:]).values
+        hops[order[here]] = pair_distances(*work.graph.csr, sources[part], targets).values
     return hops
 
 
@@ -193,14 +183,6 @@ def searches_at_once(graph: Graph) -> int:
         hint = "raise --memory, lower --processes, or drop the position and neighborhood channels"
         raise MemoryLimitError(what, where="--memory", hint=hint)
     return workers(marks, int(numba.get_num_threads()))
-
-
-def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
-    """Out- and in-edges from a component to an anchor, and back; the same unless hops follow orientations."""
-    if not settings.directed or graph.oriented is None:
-        return (*graph.csr, *graph.csr), (*graph.csr, *graph.csr)
-    along, against = graph.oriented.csr, graph.oriented.reverse().csr
-    return (*along, *against), (*against, *along)
 
 
 @lru_cache(maxsize=2)

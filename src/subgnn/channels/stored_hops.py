@@ -22,46 +22,41 @@ from subgnn.parallel.memory import share, workers
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
-Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]
-"""The edges that a search follows, and the same edges from their other ends: offsets and neighbors of each."""
-
 LARGE = 5_000_000
 """The fewest entries of a graph's rows for which searches are stored; on smaller graphs they take under a second."""
 BLOCK = 64
 _STORED = Format("subgnn-hops", "file of hops", "measuring subgraphs of a large graph writes one", "remove it")
 
 
-def hops_from(work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+def hops_from(work: Work, sources: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
     """Hops (T, S) from each source to each node, -1 where there is no path."""
     if not (work.cache and len(work.graph.neighbors) >= LARGE and cache_limit() > 0):
-        return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
+        return hop_distances(*work.graph.csr, sources, nodes).T
     room = BYTES_A_NODE * work.graph.num_nodes + WORD * work.graph.num_nodes
     fits = room <= share(0.5)
 
     def of_word(begin: int) -> NDArray[np.int32]:
-        return _hops_of_word(work, way, sources[begin : begin + WORD], nodes, fits=fits)
+        return _hops_of_word(work, sources[begin : begin + WORD], nodes, fits=fits)
 
     with ThreadPoolExecutor(workers(room, int(numba.get_num_threads()))) as pool:
         return np.concatenate(list(pool.map(of_word, range(0, len(sources), WORD))), axis=1)
 
 
-def _hops_of_word(work: Work, way: Way, sources: Array, nodes: Array, *, fits: bool) -> NDArray[np.int32]:
+def _hops_of_word(work: Work, sources: Array, nodes: Array, *, fits: bool) -> NDArray[np.int32]:
     """Hops (T, S) from at most 64 sources: from the cache folder, or by a search that is kept there if it fits."""
-    # The file is a function of the edges that are followed and of the sources, in their order.
-    oriented = None if way[1] is work.graph.neighbors else work.graph.oriented
-    seen = f"undirected {work.graph.content_hash}" if oriented is None else f"backward {oriented.content_hash}"
-    key = hashlib.sha256(seen.encode() + np.ascontiguousarray(sources, "<i4").tobytes())
+    # The file is a function of the edges and of the sources, in their order.
+    key = hashlib.sha256(work.graph.content_hash.encode() + np.ascontiguousarray(sources, "<i4").tobytes())
     path = cache_path("hops", key.hexdigest())
     found = lookup(path, lambda: _read(path, work.graph.num_nodes, nodes, len(sources)))
     if found is None and fits:
-        table = hops_to_all(*way[:2], sources, reverse=way[2:])
+        table = hops_to_all(*work.graph.csr, sources)
         # An empty table says that some paths are too long for a byte.
         kept = np.empty((0, len(sources)), np.uint8) if table is None else table
         sums = [zlib.crc32(kept[begin : begin + BLOCK].data) for begin in range(0, len(kept), BLOCK)]
         store(path, encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED))
         found = None if table is None else _as_hops(table[nodes])
     if found is None or len(found) < len(nodes):
-        return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
+        return hop_distances(*work.graph.csr, sources, nodes).T
     return found
 
 

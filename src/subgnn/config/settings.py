@@ -40,7 +40,6 @@ class PrepareSettings:
     walk_length: Size = 10
     beta: Probability = 0.65
     own_hops: Literal["exact", "bounded"] = "exact"
-    directed: bool = False
     border_anchors: Literal["drawn", "heaviest"] = "drawn"
 
 

@@ -40,8 +40,6 @@ def export_run(
         "versions": versions(),
     }
     graph = predictor.graph
-    if any(one.spec.prepare.directed for one in checkpoint.each()) and graph.oriented is not None:
-        graph = graph.oriented  # the undirected graph follows from it, but not the other way round
     alone = Dataset(opened.result.dataset, graph, SubgraphSet.from_lists([], num_nodes=graph.num_nodes))
     kind = "graph" if with_graph else "matchable"
     of_graph, about[kind] = pack_dataset(alone if with_graph else matchable(alone))

@@ -36,7 +36,6 @@ from subgnn.models.interface import TrainingData
 from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.registry import check_edges, model_of, move_checkpoint, set_up_model
 from subgnn.models.spec import Checkpoint
-from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.result import Alerts, RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, read_arrays
@@ -156,7 +155,7 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
     new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
     match = NodeMatch.of(own, new)
     spec = checkpoint.spec
-    if (seen_hash(match.graph, spec.prepare), match.graph.names_hash) != (spec.graph_hash, spec.names_hash):
+    if (match.graph.content_hash, match.graph.names_hash) != (spec.graph_hash, spec.names_hash):
         try:
             checkpoint, tables = move_checkpoint(checkpoint, match, tables)
         except (*WRONG, RuntimeError) as error:
@@ -220,7 +219,7 @@ def _read_export(path: Path) -> tuple[Checkpoint, RunResult, Dataset, Arrays]:
         raise broken(_NOUN, error, where=where, again=EXPORT.again) from None
     result = parse_result(about, where, EXPORT.again)
     checkpoint = unpack(_under(arrays, "checkpoint."), packed, where=where, noun=_NOUN, again=EXPORT.again)
-    if kind == "graph" and seen_hash(own.graph.undirected(), checkpoint.spec.prepare) != checkpoint.spec.graph_hash:
+    if kind == "graph" and own.graph.undirected().content_hash != checkpoint.spec.graph_hash:
         raise DataError("its graph is not the one the run was trained on", where=where, hint=EXPORT.again)
     return checkpoint, result, own, arrays
 

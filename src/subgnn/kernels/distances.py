@@ -1,8 +1,8 @@
 """Hop distances by breadth-first search from many sources at once, 64 sources per machine word.
 
 Bit ``s`` of ``seen[v]`` says that source ``s`` has reached node ``v``; bit ``s`` of ``front[v]`` that it did so at the
-last level. One pass over the edges then advances 64 searches. A level is pushed along out-edges of the few active
-nodes, or pulled along in-edges of the nodes that some source has still to reach, whichever touches fewer edges.
+last level. One pass over the edges then advances 64 searches. A level is pushed along the edges of the few active
+nodes, or pulled by the nodes that some source has still to reach, whichever touches fewer edges.
 
 Memory is 32 bytes a node and thread, and one int32 for each wanted pair: never N x N.
 """
@@ -40,28 +40,27 @@ def _start(n: int, sources: Array) -> tuple[Search, Array, np.uint64, int]:
 
 
 @compiled
-def _advance(graph: Csr, reverse: Csr, full: np.uint64, search: Search, queue: Array, count: int) -> int:
+def _advance(graph: Csr, full: np.uint64, search: Search, queue: Array, count: int) -> int:
     """Advance by one level: fill ``front`` and ``queue`` with the newly reached nodes, and return their number."""
-    out_offsets, out_neighbors = graph
-    in_offsets, in_neighbors = reverse
+    offsets, neighbors = graph
     seen, front, reached = search
     n = len(seen)
     push_cost = 0
     for i in range(count):
-        push_cost += out_offsets[queue[i] + 1] - out_offsets[queue[i]]
+        push_cost += offsets[queue[i] + 1] - offsets[queue[i]]
     pull_cost = n
     if push_cost * _PUSH_ADVANTAGE > n:
         for v in range(n):
             if seen[v] != full:
-                pull_cost += in_offsets[v + 1] - in_offsets[v]
+                pull_cost += offsets[v + 1] - offsets[v]
     found = 0
     if push_cost * _PUSH_ADVANTAGE <= pull_cost:
         # Newly reached nodes go behind the active ones in the same queue: there is room for both.
         for i in range(count):
             v = queue[i]
             bits = front[v]
-            for e in range(out_offsets[v], out_offsets[v + 1]):
-                u = out_neighbors[e]
+            for e in range(offsets[v], offsets[v + 1]):
+                u = neighbors[e]
                 new = bits & ~seen[u]
                 if new != 0:
                     if reached[u] == 0:
@@ -73,8 +72,8 @@ def _advance(graph: Csr, reverse: Csr, full: np.uint64, search: Search, queue: A
             missing = full & ~seen[u]
             if missing != 0:
                 new = np.uint64(0)
-                for e in range(in_offsets[u], in_offsets[u + 1]):
-                    new |= front[in_neighbors[e]]
+                for e in range(offsets[u], offsets[u + 1]):
+                    new |= front[neighbors[e]]
                     if new & missing == missing:
                         break
                 new &= missing
@@ -95,7 +94,7 @@ def _advance(graph: Csr, reverse: Csr, full: np.uint64, search: Search, queue: A
 
 @compiled_parallel
 def _hop_distances(
-    begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Array, max_depth: int, out: Array
+    begin: int, end: int, graph: Csr, sources: Array, targets: Array, max_depth: int, out: Array
 ) -> None:
     search, queue, full, count = _start(len(graph[0]) - 1, sources[begin:end])
     front = search[1]
@@ -112,11 +111,11 @@ def _hop_distances(
         if open_pairs == 0 or count == 0 or depth >= max_depth:
             break
         depth += 1
-        count = _advance(graph, reverse, full, search, queue, count)
+        count = _advance(graph, full, search, queue, count)
 
 
 @compiled_parallel
-def _pair_distances(begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Sets, out: Array) -> None:
+def _pair_distances(begin: int, end: int, graph: Csr, sources: Array, targets: Sets, out: Array) -> None:
     values, rows = targets
     search, queue, full, count = _start(len(graph[0]) - 1, sources[begin:end])
     front = search[1]
@@ -139,7 +138,7 @@ def _pair_distances(begin: int, end: int, graph: Csr, reverse: Csr, sources: Arr
         if pending == 0 or count == 0:
             break
         depth += 1
-        count = _advance(graph, reverse, full, search, queue, count)
+        count = _advance(graph, full, search, queue, count)
 
 
 def _word_bounds(num_sources: int) -> Array:
@@ -147,43 +146,33 @@ def _word_bounds(num_sources: int) -> Array:
     return even_bounds(num_sources, -(-num_sources // WORD)) if num_sources else frozen([0], np.int64)
 
 
-def hop_distances(
-    offsets: Array, neighbors: Array, sources: Array, targets: Array | None = None, *, reverse: Csr | None = None
-) -> Array:
-    """Hops (S, T) from every source to every target, by default all nodes; -1 where there is no path.
-
-    For a directed graph, the rows are those of out-edges, and ``reverse`` has those of in-edges.
-    """
+def hop_distances(offsets: Array, neighbors: Array, sources: Array, targets: Array | None = None) -> Array:
+    """Hops (S, T) from every source to every target, by default all nodes; -1 where there is no path."""
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)
     out = np.full((len(wanted), len(sources)), UNREACHED, np.int32)
-    backward = graph if reverse is None else csr(*reverse)
     if out.size:
-        _hop_distances(_word_bounds(len(sources)), graph, backward, sources, wanted, _NO_LIMIT, out)
+        _hop_distances(_word_bounds(len(sources)), graph, sources, wanted, _NO_LIMIT, out)
     return out.T
 
 
-def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Csr | None = None) -> Array | None:
+def hops_to_all(offsets: Array, neighbors: Array, sources: Array) -> Array | None:
     """Hop distance (N, S) from every source to every node, one byte each; None if one exceeds :data:`DEEPEST`."""
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     every = frozen(np.arange(len(offsets) - 1, dtype=np.int32), np.int32)
     out = np.full((len(every), len(sources)), NO_PATH, np.uint8)
-    backward = graph if reverse is None else csr(*reverse)
     # A node further away has one at this distance on its path.
-    _hop_distances(_word_bounds(len(sources)), graph, backward, sources, every, DEEPEST + 1, out)
+    _hop_distances(_word_bounds(len(sources)), graph, sources, every, DEEPEST + 1, out)
     deeper = ((out[begin : begin + _ROWS] == DEEPEST + 1).any() for begin in range(0, len(out), _ROWS))
     return None if any(deeper) else out
 
 
-def pair_distances(
-    offsets: Array, neighbors: Array, sources: Array, targets: Ragged, *, reverse: Csr | None = None
-) -> Ragged:
+def pair_distances(offsets: Array, neighbors: Array, sources: Array, targets: Ragged) -> Ragged:
     """Hops from each source to its own row of targets, laid out as they are; -1 where there is no path."""
     sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
     out = np.full(len(targets.values), UNREACHED, np.int32)
-    backward = graph if reverse is None else csr(*reverse)
     if out.size:
-        _pair_distances(_word_bounds(len(sources)), graph, backward, sources, sets(targets), out)
+        _pair_distances(_word_bounds(len(sources)), graph, sources, sets(targets), out)
     return Ragged(out, targets.offsets)
 
 

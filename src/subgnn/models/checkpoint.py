@@ -31,7 +31,6 @@ from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import baseline_of, find_model, model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, settings_of
-from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import TASKS, TaskName, task_of
@@ -214,9 +213,8 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
 
     ``where`` is what the checkpoint was read from, and ``again`` what to do about one that does not fit.
     """
-    seen = seen_hash(graph, checkpoint.spec.prepare)
-    if seen != checkpoint.spec.graph_hash:
-        hashes = f"hash {seen[:12]}, expected {checkpoint.spec.graph_hash[:12]}"
+    if graph.content_hash != checkpoint.spec.graph_hash:
+        hashes = f"hash {graph.content_hash[:12]}, expected {checkpoint.spec.graph_hash[:12]}"
         what = f"this is not the graph that the run was trained on ({hashes})"
         raise DataError(what, where="graph", hint=_OF_RUN)
     if graph.names_hash != checkpoint.spec.names_hash:

@@ -28,7 +28,6 @@ from subgnn.models.interface import (
     TrainingData,
 )
 from subgnn.models.spec import BASELINE, Checkpoint
-from subgnn.prepare.measure import seen_hash
 
 
 class Models(UserDict[str, Any]):
@@ -157,7 +156,7 @@ def move_checkpoint(checkpoint: Checkpoint, match: NodeMatch, tables: Tables) ->
         moved = model.moved(replace(one, parts=parts), match, tables.get(spec.vectors_hash))
         new_spec = replace(
             moved.spec,
-            graph_hash=seen_hash(match.graph, spec.prepare),
+            graph_hash=match.graph.content_hash,
             names_hash=match.graph.names_hash,
             vectors_hash=hashes.get(spec.vectors_hash, ""),
             novelty=None if spec.novelty is None else spec.novelty.moved(match),

@@ -28,7 +28,6 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.thresholds import Decision
 from subgnn.models.novelty import Novelty
-from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 from subgnn.task import TaskName, task_of
 
@@ -94,7 +93,7 @@ class ModelSpec:
             seed=seed,
             task=subgraphs.task,
             classes=subgraphs.classes,
-            graph_hash=seen_hash(graph, recipe.prepare),
+            graph_hash=graph.content_hash,
             names_hash=graph.names_hash,
             members=recipe.training.members,
             standards=standards,

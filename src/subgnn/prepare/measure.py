@@ -117,13 +117,6 @@ class Prepared:
         return np.unique(np.concatenate([nodes.values, *(one.touched for one in anchors)]))
 
 
-def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
-    """The hash of the graph that is measured: the directed one if hops follow orientations."""
-    if settings.directed and graph.oriented is not None:
-        return graph.oriented.content_hash
-    return graph.content_hash
-
-
 def prepare(
     graph: Graph, subgraphs: Ragged, plan: Plan, *, cache: bool = False, on_progress: OnProgress = ignore
 ) -> Prepared:
@@ -162,7 +155,7 @@ def measure(
             by_channel.append(found)
         _check_measured(work, by_channel[-1], len(components.nodes))
     inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
-    return Prepared(frame, seen_hash(graph, settings), components, inputs)
+    return Prepared(frame, graph.content_hash, components, inputs)
 
 
 def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> None:
@@ -217,7 +210,7 @@ def prepare_cached(
 
     if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
-    graph_hash = seen_hash(graph, plan.settings)
+    graph_hash = graph.content_hash
     key = content_key(graph_hash, subgraphs, plan)
     path = cache_path("prepared", hashlib.sha256(key.encode()).hexdigest())
 

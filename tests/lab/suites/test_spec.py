@@ -1,11 +1,9 @@
 """Suite files: those of the package are sound, and mistakes in one's own are told."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from subgnn import Graph
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.lab.datasets.catalog import CATALOG
@@ -118,22 +116,6 @@ def test_recipes_beside_ones_own_suite(tmp_path):
     suite = find_suite(str(tmp_path / "suite.toml"))
     assert (suite.name, suite.protocol.seeds, suite.protocol.split) == ("suite", 10, "random")
     assert suite.recipe(suite.models[0], "a").name == "mine"
-
-
-@pytest.mark.parametrize("follows", [True, False])
-def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
-    plain, suite = cliques(), tiny()
-    tails, heads, _ = plain.graph.edges()
-    request = Request(1, overrides=(f"prepare.directed={str(follows).lower()}",))
-
-    def keys(graph):
-        data = replace(plain, graph=graph)
-        jobs = plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=request)
-        return [job["key"] for job in jobs]
-
-    there = Graph.from_edges(tails, heads, directed=True)
-    assert (keys(there) == keys(there.reverse())) == (not follows)
-    assert (keys(there) == keys(plain.graph)) == (not follows)
 
 
 def test_a_key_is_another_for_other_settings():

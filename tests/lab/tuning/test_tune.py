@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn.api.train_recipe import train
-from subgnn.config.settings import PrepareSettings
+from subgnn.config.settings import ChannelSettings
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.lab.tuning import tune as tuning
 from subgnn.lab.tuning.search_space import parse_space, space_names
@@ -178,9 +178,9 @@ def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):
 
 def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
     few = parse_space({"channels": {"position": {"num_anchors": {"low": 1, "high": 2}}}}, "few", name="few")
-    directed = replace(recipe(1), prepare=PrepareSettings(directed=True, own_hops="bounded"))
+    unknown = replace(recipe(1), channels=(ChannelSettings("position", "border", 3, similarity="warping"),))
     for given, options, words in (
-        (directed, {}, r"prepare\.directed with prepare\.own_hops=bounded"),
+        (unknown, {}, "the channel position/border does not support the similarity 'warping'"),
         (recipe(1), {"trials": 0}, "trials is 0"),
         (recipe(1), {"folds": 1}, "folds is 1; accepted: 2 or more"),
         (replace(recipe(1), channels=()), {"space": few}, "search space few: nothing in it can be changed"),

@@ -24,7 +24,6 @@ from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.models.recipes import portfolio
 from subgnn.models.registry import trainable_model_of
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
-from subgnn.prepare.measure import seen_hash
 from subgnn.storage.files import json_digest
 from subgnn.task import task_of
 
@@ -112,8 +111,7 @@ def plan_jobs(
                 candidates = {label: recipe_key(one) for label, one in portfolio(recipe, ()).items()}
                 own = {"only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
                 settings["auto"] = {**settings["auto"], **own}
-            seen = seen_hash(graph, recipe.prepare)
-            same = {"graph": seen, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
+            same = {"graph": graph.content_hash, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
             key = json_digest(same | {"subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:
                 jobs[key]["models"].append(model.label)

@@ -93,7 +93,7 @@ def tune(
     _check(dataset, recipe)
     name = study or f"{dataset.name}/{recipe.name}/{space.name}"
     inputs = {
-        "graph": dataset.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
+        "graph": dataset.graph.content_hash,
         "subgraphs": pool.given.subgraphs.content_hash,
         "recipe": json_digest(recipe_key(recipe)),
         "space": json_digest({key: repr(one) for key, one in space.dimensions.items()}),

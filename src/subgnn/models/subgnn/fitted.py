@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.channels.channel import moved_anchors
-from subgnn.channels.table import check_channels, similarity_of
+from subgnn.channels.table import check_channels
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
@@ -199,7 +199,7 @@ class SubGNNModel(ChannelModel):
     needs_edges = False
     trains_on_many_devices = True
     on_new_graph = "anchors stay, similarities are measured anew; a new node has the mean of its neighbours' vectors"
-    switches = MappingProxyType({"direction": "prepare.directed=true", "features": "embeddings.features=beside"})
+    switches = MappingProxyType({"features": "embeddings.features=beside"})
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         graph, subgraphs = data.graph, data.subgraphs
@@ -299,9 +299,6 @@ class SubGNNModel(ChannelModel):
         check_channels(recipe.channels, recipe.prepare)
         if recipe.embeddings.features != "none":
             require_features(graph)
-        if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
-            hint = "bounds hold only for undirected hops; set prepare.own_hops=exact or prepare.directed=false"
-            raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
 
     def check_inputs(self, recipe: Recipe) -> None:
         """Refuse a network whose output is the same for all subgraphs."""
@@ -312,8 +309,4 @@ class SubGNNModel(ChannelModel):
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """As for any model; and the direction of edges, if hops are measured along it, and features."""
-        prepare, channels = recipe.prepare, recipe.channels if recipe.model.layers else ()
-        hops = any(similarity_of(c, prepare).searches for c in channels)
-        direct = {"direction": prepare.directed and hops, "features": recipe.embeddings.features != "none"}
-        return super().uses(recipe) | {name for name, used in direct.items() if used}
+        return super().uses(recipe) | ({"features"} if recipe.embeddings.features != "none" else set())
