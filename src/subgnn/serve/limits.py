@@ -84,6 +84,11 @@ class Deadline:
         """Seconds, at least 0."""
         return max(0.0, self.until - time.monotonic())
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the work any more."""
+        return self.cancelled.is_set() or not self.remaining
+
 
 CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
@@ -91,7 +96,7 @@ CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 def check_deadline() -> None:
     """Raise :class:`DeadlinePassed` if nobody waits for the current work any more."""
     deadline = CURRENT.get()
-    if deadline is not None and (deadline.cancelled.is_set() or not deadline.remaining):
+    if deadline is not None and deadline.is_over:
         raise DeadlinePassed
 
 

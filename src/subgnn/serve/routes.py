@@ -53,30 +53,18 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-class _ParsedRequest(Request):
-    """A request whose body has been read and checked."""
-
-    raw: bytes
-    parsed: BaseModel
-
-    async def body(self) -> bytes:
-        return self.raw
-
-    async def json(self) -> Any:
-        """The checked body, which FastAPI takes as it is."""
-        return self.parsed
-
-
 class BodyRoute(APIRoute):
-    """A route whose endpoint takes its body as the argument ``body``.
+    """A route whose endpoint takes a request, a run and a ``body``, and answers by itself.
 
-    FastAPI parses bodies in the event loop, which blocks other requests; here large bodies are parsed in a thread.
+    FastAPI would parse bodies in the event loop, which blocks other requests; here large bodies are parsed in a thread.
+    Resolving dependencies would take as long as everything else that a request needs in the event loop.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Parse the body, then continue as FastAPI does."""
+        """Parse the body and call the endpoint; requests without a body are refused as FastAPI does."""
         handle = super().get_route_handler()
-        model = get_type_hints(self.endpoint).get("body")
+        endpoint: Callable[..., Coroutine[Any, Any, Response]] = self.endpoint
+        model = get_type_hints(endpoint).get("body")
         if model is None:
             return handle
 
@@ -86,15 +74,13 @@ class BodyRoute(APIRoute):
                 return await handle(request)
             if not _JSON_TYPE.match(request.headers.get("content-type", "")):
                 raise Refusal(422, "the body is not declared as JSON", hint="send content-type: application/json")
+            run = await find_run(request, request.path_params["run"])
             if len(raw) <= SMALL_BODY:
-                parsed = parse_body(model, raw)
-            else:
-                # A new deadline: a lane cancels the deadline of its work when that is done.
-                deadline = Deadline(request.scope["deadline"].until)
-                parsed = await state_of(request).lanes.parse.run(lambda: parse_body(model, raw), deadline)
-            again = _ParsedRequest(request.scope, request.receive)
-            again.raw, again.parsed = raw, parsed
-            return await handle(again)
+                return await endpoint(request, run, parse_body(model, raw))
+            # A new deadline: a lane cancels the deadline of its work when that is done.
+            deadline = Deadline(request.scope["deadline"].until)
+            parsed = await state_of(request).lanes.parse.run(lambda: parse_body(model, raw), deadline)
+            return await endpoint(request, run, parsed)
 
         return parse_first
 
@@ -179,7 +165,9 @@ def state_of(request: Request) -> AppState:
     return state
 
 
-def find_run(request: Request, run: Annotated[str, Path(description="Name of a run.", max_length=100)]) -> ServedRun:
+async def find_run(
+    request: Request, run: Annotated[str, Path(description="Name of a run.", max_length=100)]
+) -> ServedRun:
     """The run of that name, or 404."""
     runs = state_of(request).runs
     if run not in runs:

@@ -200,11 +200,9 @@ class ServedRun:
         subgraphs: Ragged,
         dropped: Sequence[Sequence[str]],
         options: PredictOptions,
-        scores: NDArray[np.float32] | None = None,
     ) -> dict[str, Any]:
         """Labels and probabilities, or values; ``given`` are the nodes as they were written, for records."""
-        spec = self.predictor.spec
-        scores = self.predictor.probabilities(subgraphs) if scores is None else scores
+        spec, scores = self.predictor.spec, self.predictor.probabilities(subgraphs)
         if self.drift is not None:
             self.drift.add(subgraphs, scores)
         found = Predictions.of(self.predictor, subgraphs, scores, set_limits(self.predictor, options))

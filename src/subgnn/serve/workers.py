@@ -13,14 +13,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numba
 import numpy as np
 import torch
 
-from subgnn.errors import UserError
 from subgnn.inference.options import PredictOptions
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, check_deadline, encode
@@ -32,12 +31,6 @@ T = TypeVar("T")
 SWITCH_SECONDS = 0.001
 """Time after which a thread that computes in Python yields to another one; Python's 5 ms would delay requests."""
 _MAX_BATCH = 64  # subgraphs that are predicted together
-
-
-def out_of_time(seconds: float) -> Refusal:
-    """503: the work took longer than a request may."""
-    hint = "ask about fewer or smaller subgraphs at a time"
-    return Refusal(503, f"no answer within {seconds:g} seconds", hint=hint, retry=5)
 
 
 class Lane:
@@ -52,9 +45,35 @@ class Lane:
 
     async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
         """Do the work in one of the threads; 503 if the queue is full or the deadline passes."""
+        self.enter()
+        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+        context.run(CURRENT.set, deadline)
+
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the event loop has ended before the work
+                loop.call_soon_threadsafe(self.leave)
+
+        def begun() -> T:
+            check_deadline()
+            return work()
+
+        future = self.submit(lambda: context.run(begun))
+        future.add_done_callback(done)
+        return await self.answer(asyncio.wrap_future(future), deadline)
+
+    def enter(self) -> None:
+        """Count one more request that waits or is processed; 503 if the queue is full."""
         if self._inside >= self.workers + self._limits.waiting:
             self._refused.inc()
             raise Refusal(503, "too many requests are waiting", hint="try again later", retry=1)
+        self._count(1)
+
+    def leave(self) -> None:
+        """Count one less."""
+        self._count(-1)
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Do the work when a thread is free."""
         if self._pool is None:  # an application that is started again has new threads
 
             def use_one_core() -> None:
@@ -63,26 +82,21 @@ class Lane:
 
             name = f"subgnn-{self.name}"
             self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=use_one_core)
-        self._count(1)
-        context = contextvars.copy_context()
-        context.run(CURRENT.set, deadline)
-        begin, loop = time.monotonic(), asyncio.get_running_loop()
+        begin = time.monotonic()
 
         def job() -> T:
-            check_deadline()
             self._waited.observe(time.monotonic() - begin)
             return work()
 
-        def done(_: object) -> None:
-            with suppress(RuntimeError):  # the event loop has ended before the work
-                loop.call_soon_threadsafe(self._count, -1)
+        return self._pool.submit(job)
 
-        future = self._pool.submit(context.run, job)
-        future.add_done_callback(done)
+    async def answer(self, coming: asyncio.Future[T], deadline: Deadline) -> T:
+        """What work gives; 503 if the deadline passes before."""
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), deadline.remaining)
+            return await asyncio.wait_for(coming, deadline.remaining)
         except (TimeoutError, DeadlinePassed):
-            raise out_of_time(self._limits.seconds) from None
+            hint, seconds = "ask about fewer or smaller subgraphs at a time", self._limits.seconds
+            raise Refusal(503, f"no answer within {seconds:g} seconds", hint=hint, retry=5) from None
         finally:
             deadline.cancelled.set()
 
@@ -114,7 +128,7 @@ class Lanes:
             lane.close()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, options and its answer."""
 
@@ -122,20 +136,25 @@ class _Waiting:
     nodes: int
     drop: bool
     options: PredictOptions
-    answer: Future[bytes] = field(default_factory=Future)
+    deadline: Deadline
+    answer: asyncio.Future[bytes]
+
+
+_Settled = list[tuple[_Waiting, bytes | Exception]]
 
 
 class PredictionBatcher:
     """Answers small requests for predictions that arrive at the same time together.
 
-    Most of the cost of a prediction does not depend on the number of subgraphs: 16 of them take twice the time of one.
-    So a free thread takes all small requests that wait. A single request is answered at once.
+    Much of the cost of a prediction does not depend on the number of subgraphs, so a free thread takes all small
+    requests that wait. A single request is answered at once.
     """
 
     def __init__(self, run: ServedRun, limits: Limits) -> None:
         self._run, self._limits = run, limits
         self._queue: deque[_Waiting] = deque()
         self._lock = threading.Lock()
+        self._coming = False  # a job that has not begun will take what waits
 
     async def predict(
         self,
@@ -148,66 +167,88 @@ class PredictionBatcher:
         options: PredictOptions | None = None,
     ) -> bytes:
         """The answer to one request."""
-        waiting = _Waiting(rows, nodes, drop, options or PredictOptions())
-        self._queue.append(waiting)
+        loop = asyncio.get_running_loop()
+        lane.enter()
         try:
-            # Each request submits one job, and a job answers the longest-waiting requests, so none is left over.
-            await lane.run(self._answer_some, deadline)
-            return await asyncio.wait_for(asyncio.wrap_future(waiting.answer), deadline.remaining)
-        except (TimeoutError, DeadlinePassed):
-            raise out_of_time(self._limits.seconds) from None
+            waiting = _Waiting(rows, nodes, drop, options or PredictOptions(), deadline, loop.create_future())
+            self._queue.append(waiting)
+            self._submit(lane, loop)
+            return await lane.answer(waiting.answer, deadline)
         finally:
-            waiting.answer.cancel()
+            lane.leave()
 
-    def _answer_some(self) -> None:
-        """Answer the longest-waiting requests, together no larger than a quick request; cancelled ones are dropped."""
+    def _submit(self, lane: Lane, loop: asyncio.AbstractEventLoop) -> None:
+        """Have a thread of the lane take what waits."""
+        with self._lock:
+            if self._coming or not self._queue:
+                return
+            self._coming = True
+        lane.submit(lambda: self._answer_some(lane, loop))
+
+    def _answer_some(self, lane: Lane, loop: asyncio.AbstractEventLoop) -> None:
+        """Answer the longest-waiting requests, together no larger than a quick request; those given up are dropped."""
         batch: list[_Waiting] = []
+        settled: _Settled = []
         nodes = subgraphs = 0
         with self._lock:
+            self._coming = False
             while self._queue:
                 first = self._queue[0]
                 full = nodes + first.nodes > self._limits.quick_nodes or subgraphs + len(first.rows) > _MAX_BATCH
                 if batch and full:
                     break
                 self._queue.popleft()
-                if first.answer.set_running_or_notify_cancel():
+                if first.deadline.is_over:
+                    settled.append((first, DeadlinePassed()))
+                else:
                     batch.append(first)
                     nodes, subgraphs = nodes + first.nodes, subgraphs + len(first.rows)
-        # The request that submitted this job may be cancelled; the others are not.
-        token = CURRENT.set(Deadline.after(self._limits.seconds))
-        try:
-            self._answer_each(batch)
-        finally:
-            CURRENT.reset(token)
+        with suppress(RuntimeError):  # the event loop has ended before the work
+            if self._queue:
+                loop.call_soon_threadsafe(self._submit, lane, loop)
+            # A request may be given up while others of its batch wait for their answers.
+            token = CURRENT.set(Deadline.after(self._limits.seconds))
+            try:
+                settled += self._answers(batch)
+            finally:
+                CURRENT.reset(token)
+                loop.call_soon_threadsafe(_settle, settled)
 
-    def _answer_each(self, batch: list[_Waiting]) -> None:
+    def _answers(self, batch: list[_Waiting]) -> _Settled:
         """Answer requests together or, if that fails, one by one, so that one failure does not spoil the others."""
         try:
-            self._answer(batch)
+            return self._answer(batch)
         except Exception as error:
-            left = [waiting for waiting in batch if not waiting.answer.done()]
             if len(batch) == 1:
-                left[0].answer.set_exception(error)
-                return
-            for waiting in left:
-                self._answer_each([waiting])
+                return [(batch[0], error)]
+            return [found for waiting in batch for found in self._answers([waiting])]
 
-    def _answer(self, batch: list[_Waiting]) -> None:
-        answered: list[tuple[_Waiting, Ragged, list[list[str]]]] = []
+    def _answer(self, batch: list[_Waiting]) -> _Settled:
+        settled: _Settled = []
+        groups: dict[PredictOptions, list[tuple[_Waiting, Ragged, list[list[str]]]]] = {}
         for waiting in batch:
             try:
-                answered.append((waiting, *subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)))
+                own = waiting, *subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)
+                groups.setdefault(waiting.options, []).append(own)
             except Refusal as refusal:
-                waiting.answer.set_exception(refusal)
-        if not answered:
-            return
-        values = np.concatenate([rows.values for _, rows, _ in answered])
-        lengths = np.concatenate([rows.lengths for _, rows, _ in answered])
-        scores = self._run.predictor.probabilities(Ragged.from_lengths(values, lengths))
-        ends = np.cumsum([len(rows) for _, rows, _ in answered])
-        for (waiting, rows, dropped), end in zip(answered, ends.tolist(), strict=True):
-            try:
-                mine = self._run.predict(waiting.rows, rows, dropped, waiting.options, scores[end - len(rows) : end])
-                waiting.answer.set_result(encode(mine))
-            except UserError as error:  # of its options
-                waiting.answer.set_exception(error)
+                settled.append((waiting, refusal))
+        for options, group in groups.items():
+            values = np.concatenate([rows.values for _, rows, _ in group])
+            rows = Ragged.from_lengths(values, np.concatenate([rows.lengths for _, rows, _ in group]))
+            given = [nodes for waiting, _, _ in group for nodes in waiting.rows]
+            found = self._run.predict(given, rows, [one for _, _, dropped in group for one in dropped], options)
+            predictions = iter(found["predictions"])
+            for waiting, _, dropped in group:
+                own_ones = [next(predictions) for _ in dropped]
+                settled.append((waiting, encode(found | {"predictions": own_ones, "dropped": dropped})))
+        return settled
+
+
+def _settle(settled: _Settled) -> None:
+    """Hand out answers, in the event loop, to the requests that still wait."""
+    for waiting, found in settled:
+        if not waiting.answer.done():
+            if isinstance(found, bytes):
+                waiting.answer.set_result(found)
+            else:
+                waiting.answer.set_exception(found)
