@@ -50,7 +50,9 @@ CASES = {
     ),
     "ppi_bp": Case("alsentzer2020_ppi_bp", "ppi_bp", {"cpu": 2, "cuda": 30}, first=1, settings=_PATIENT),
     "subgnn": Case("subgnn", "glass_density", {"cpu": 20, "cuda": 30}, settings=_PATIENT),
-    "surroundings": Case("surroundings", "ppi_bp", {"cpu": 10, "cuda": 40}, settings=(*_PATIENT, "training.members=1")),
+    "surroundings": Case(
+        "surroundings", "ppi_bp_rebuilt", {"cpu": 10, "cuda": 40}, settings=(*_PATIENT, "training.members=1")
+    ),
     "gc": Case(
         "gc",
         "hpo_neuro_rebuilt",
@@ -87,7 +89,7 @@ def dataset_of(case: Case, folder: Path | None) -> Any:
         from subgnn.data.synthetic import generate
 
         return generate("density", seed=0, num_subgraphs=400)
-    if case.dataset == "ppi_bp":
+    if case.dataset.startswith("ppi_bp"):
         return ppi_like()
     return ppi_like(nodes=18_387, edges=1_368_801, subgraphs=2_851)
 

@@ -3,8 +3,9 @@
     python benchmarks/gpu_kernels.py [density] [ppi_bp] [surroundings] [--data DIR] [--seeds 3] [--profile]
 
 The first two compare the LSTM over walks by cuDNN with Triton's kernels (:mod:`subgnn.kernels.lstm_gpu`); the third
-compares ways to compute the gradient of picked rows (:func:`subgnn.models.subgnn.layer.weighted_bag`). Inputs of the
-first tables are those of the first step of training and those after training. ``--data`` is as in epoch.py.
+compares ways to compute the gradient of picked rows: torch's, a dense product, and :mod:`subgnn.kernels.bags_gpu`.
+Inputs of the first tables are those of the first step of training and those after training. A step is timed as a
+captured graph that is replayed, without the host. ``--data`` is as in epoch.py.
 """
 
 import argparse
@@ -29,7 +30,8 @@ from torch.nn.utils.rnn import PackedSequence
 from epoch import CASES, dataset_of
 from subgnn.api.train_recipe import train
 from subgnn.models.recipes import find_recipe
-from subgnn.models.subgnn import layer, patch_encoder
+from subgnn.models.subgnn import layer, model, patch_encoder
+from subgnn.training import steps
 from subgnn.training.options import Callbacks
 
 DEVICE = "cuda"
@@ -38,29 +40,73 @@ GRID = [(16, 8, "ieee"), *((walks, warps, "tf32x3") for walks in (16, 32) for wa
 FIRST = 8  # epochs that load kernels and capture steps
 
 
-SPREADS = {"torch": 0, "dense": layer.DENSE_NUMBERS}  # the largest dense matrix
+class _Dense(torch.autograd.Function):
+    """:func:`subgnn.models.subgnn.layer.weighted_bag`, with a gradient by a dense matrix of weights."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(own, weights)
+        ctx.rows = len(table)
+        return torch.nn.functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        own, weights = ctx.saved_tensors
+        dense = weights.new_zeros(len(own), ctx.rows).scatter_add_(1, own, weights)
+        return None, dense.T @ grads[0], None
+
+
+def _dense(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+    learned = torch.is_grad_enabled() and table.requires_grad
+    return _Dense.apply(own, table, weights) if learned else _BAGS[0](own, table, weights)
+
+
+_BAGS = layer.weighted_bag, layer._is_added_up
+SPREADS: dict[str, Any] = {
+    "dense": None,
+    "torch": None,
+    **{" ".join(map(str, launch)): launch for launch in itertools.product((16, 32), (32,), (4,), ("ieee", "tf32x3"))},
+    "16 16 2 ieee": (16, 16, 2, "ieee"),
+    "16 64 4 ieee": (16, 64, 4, "ieee"),
+}
 
 
 def _choose(variant: str, names: dict[str, Any]) -> None:
-    if names is SPREADS:
-        layer.DENSE_NUMBERS = SPREADS[variant]
-    else:
+    if names is LAUNCHES:
         patch_encoder.LAUNCH = LAUNCHES[variant]
+        return
+    layer.weighted_bag = _dense if variant == "dense" else _BAGS[0]
+    layer._is_added_up = _BAGS[1] if SPREADS[variant] else lambda _: False
+    if SPREADS[variant]:
+        from subgnn.kernels import bags_gpu
+
+        bags_gpu.LAUNCH = SPREADS[variant]
 
 
-def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tuple[float, list[float]]:
-    """Milliseconds of an epoch with its validation, and the losses of all epochs."""
+def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tuple[float, list[float], float]:
+    """Milliseconds of an epoch with its validation, the losses of all epochs, and microseconds of a replayed step."""
     case = CASES[name]
     epochs = FIRST + case.epochs[DEVICE] if DEVICE == "cuda" else 2
     recipe = find_recipe(case.recipe, [*case.settings, f"training.epochs={epochs}"])
     ends: list[float] = []
     losses: list[float] = []
+    captured: list[Any] = []
+    step_us = float("nan")
+    capture = steps.GraphedSteps._capture
+
+    def keep(*given: Any) -> Any:
+        captured.append(capture(*given))
+        return captured[-1]
+
     profiler: Any = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) if profile else None
 
     def after(record: dict[str, Any]) -> None:
+        nonlocal step_us
         _wait()
         ends.append(time.perf_counter())
         losses.append(record["train_loss"])
+        if len(ends) == epochs and captured:
+            step_us = 1e3 * _replayed_ms(captured[0].graph)
         if profiler is not None and len(ends) == epochs - 4:
             profiler.__enter__()
         if profiler is not None and len(ends) == epochs - 1:
@@ -72,9 +118,11 @@ def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tup
 
     with tempfile.TemporaryDirectory() as folder:
         out, callbacks = Path(folder) / "run", Callbacks(on_epoch=after)
+        steps.GraphedSteps._capture = keep
         train(dataset, recipe, out, device=DEVICE, seed=seed, report=False, callbacks=callbacks)
+        steps.GraphedSteps._capture = capture
     times = [b - a for a, b in itertools.pairwise(ends)]
-    return 1e3 * median(times[min(FIRST, len(times) - 1) :]), losses
+    return 1e3 * median(times[min(FIRST, len(times) - 1) :]), losses, step_us
 
 
 def _wait() -> None:
@@ -89,17 +137,19 @@ def compare(name: str, dataset: Any, names: dict[str, Any], *, seeds: int, profi
         for variant in names:
             try:
                 _choose(variant, names)
-                ms, losses = train_once(name, dataset, seed)
+                ms, losses, step = train_once(name, dataset, seed)
             except Exception:
                 print(f"{name}, {variant}, seed {seed}: {traceback.format_exc(limit=4)}", flush=True)
                 continue
             taken[variant].append(ms)
             shown = [f"{i + 1}: {losses[i]:.7f}" for i in (0, 1, 2, 4, 9, 19, len(losses) - 1) if i < len(losses)]
             base = median(taken[next(iter(names))] or [ms])
+            seen = sum(len(dataset.subgraphs.indices(split)) for split in ("train", "val"))
             print(f"{name}, seed {seed}, {variant}: {ms:.2f} ms, {base / median(taken[variant]):.2f} times the speed;")
+            print(f"    {step:.1f} us a replayed step; {1e3 * seen / ms:,.0f} subgraphs a second;")
             print(f"    losses of epochs {', '.join(shown)}", flush=True)
     for variant in names if profile else ():
-        if variant not in ("ieee", "atomics", "dense", "sorted"):
+        if variant in ("cuDNN", "tf32x3", "dense", "16 32 4 ieee"):
             print(f"profile of {name}, {variant}")
             _choose(variant, names)
             train_once(name, dataset, 0, profile=True)
@@ -118,6 +168,10 @@ def captured_ms(step: Callable[[], Any]) -> float:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
         step()
+    return _replayed_ms(graph)
+
+
+def _replayed_ms(graph: Any) -> float:
     seconds = []
     for _ in range(30):
         begin = time.perf_counter()
@@ -211,33 +265,46 @@ def _errors_of_lstm(what: str, lstm: Any, table: Tensor, walks: Any) -> None:
 
 
 def check_spread(name: str, dataset: Any) -> None:
-    """Errors and milliseconds of the gradient of picked rows, on the first batch."""
-    seen: list[Any] = []
-    bag = layer.weighted_bag
+    """Errors and microseconds of the gradients of picked rows, on the first batch."""
+    seen: dict[str, tuple[Any, ...]] = {}
+    plain = model.plain_bag
 
     def spy(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
-        if not seen and torch.is_grad_enabled():
-            seen.extend([own.clone(), table.detach().clone().requires_grad_(), weights.clone()])
-        return bag(own, table, weights)
+        if torch.is_grad_enabled():
+            seen.setdefault("own anchors", (own.clone(), table.detach().clone().requires_grad_(), weights.clone()))
+        return _BAGS[0](own, table, weights)
 
-    layer.weighted_bag = spy
+    def spy_plain(places: Tensor, starts: Tensor, table: Tensor, mode: str) -> Tensor:
+        if torch.is_grad_enabled():
+            seen.setdefault(
+                "components", (places.clone(), starts.clone(), table.detach().clone().requires_grad_(), mode)
+            )
+        return plain(places, starts, table, mode)
+
     _choose("torch", SPREADS)
+    layer.weighted_bag, model.plain_bag = spy, spy_plain
     train_once(name, dataset, 0)
-    layer.weighted_bag = bag
-    own, table, weights = seen
-    rows = torch.randn(len(own), table.shape[1], generator=torch.Generator().manual_seed(0)).to(DEVICE)
-    print(f"{name}: picks {tuple(own.shape)} of {tuple(table.shape)}")
-    picked = (weights[:, :, None].double() * rows[:, None, :].double()).flatten(0, 1).cpu()
-    exact = torch.zeros(table.shape, dtype=torch.float64).index_add_(0, own.flatten().cpu(), picked)
+    layer.weighted_bag, model.plain_bag = _BAGS[0], plain
+    _check_gradient(f"{name}, own anchors", seen["own anchors"], lambda *given: layer.weighted_bag(*given))
+    _check_gradient(f"{name}, components", seen["components"], plain)
+
+
+def _check_gradient(what: str, given: tuple[Any, ...], bag: Callable[..., Tensor]) -> None:
+    table = next(one for one in given if isinstance(one, Tensor) and one.requires_grad)
+    _choose("torch", SPREADS)
+    sums = bag(*given)
+    rows = torch.linspace(-9, 9, sums.numel(), device=DEVICE).cos().view_as(sums)
+    print(f"{what}: picks {tuple(given[0].shape)} of {tuple(table.shape)}")
     found, base = {}, 0.0
+
+    def step() -> None:
+        table.grad = None
+        bag(*given).backward(rows)
+
     for variant in SPREADS:
-        _choose(variant, SPREADS)
-
-        def step() -> None:
-            table.grad = None
-            bag(own, table, weights).backward(rows)
-
         try:
+            _choose(variant, SPREADS)
+            step()
             ms = captured_ms(step)
             step()
         except Exception as error:
@@ -246,7 +313,12 @@ def check_spread(name: str, dataset: Any) -> None:
         base = base or ms
         found[variant] = {"gradient": table.grad}
         print(f"    {variant}: {1e3 * ms:.1f} us with the sum, {base / ms:.2f} times the speed", flush=True)
-    tabulate(name, {"gradient": exact}, found)
+    _choose("torch", SPREADS)
+    exact = [one.detach().cpu() if isinstance(one, Tensor) else one for one in given]
+    exact = [one.double() if isinstance(one, Tensor) and one.is_floating_point() else one for one in exact]
+    double = next(one.requires_grad_() for one in exact if isinstance(one, Tensor) and one.shape == table.shape)
+    bag(*exact).backward(rows.cpu().double())
+    tabulate(what, {"gradient": double.grad}, found)
 
 
 def main() -> None:
@@ -263,7 +335,7 @@ def main() -> None:
     if options.one:
         (name,) = options.cases
         dataset = dataset_of(CASES[name], options.data)
-        names = SPREADS if name == "surroundings" else LAUNCHES
+        names: dict[str, Any] = SPREADS if name == "surroundings" else LAUNCHES
         try:
             (check_spread if name == "surroundings" else check_lstm)(name, dataset)
         except Exception:
