@@ -74,8 +74,6 @@ def run_benchmark(
     from subgnn.parallel.engine import LocalEngine
 
     found = find_suite(suite)
-    if split is not None:
-        found = replace(found, protocol=replace(found.protocol, split=split))
     labels = [model.label for model in found.models]
     wanted = _names(models or [], labels)
     own = [name for name in wanted if is_plugin(name) and name not in labels]
@@ -93,6 +91,7 @@ def run_benchmark(
             request=Request(
                 seeds=seeds or found.protocol.seeds,
                 overrides=tuple(settings or ()),
+                split=split or "",
                 device=device,
                 cache=cache,
                 id_base=id_base,

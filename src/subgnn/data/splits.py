@@ -30,11 +30,6 @@ FRACTIONS = (0.5, 0.25, 0.25)
 _NAMED, _BINS, _TINY = 5, 10, 1e-9
 
 
-def exchange_val_and_test(subgraphs: SubgraphSet) -> SubgraphSet:
-    """The subgraphs, which must have a split, with val and test exchanged."""
-    return replace(subgraphs, splits=np.array([0, 2, 1], np.int8)[np.asarray(subgraphs.splits)])
-
-
 def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
     """The subgraphs with a split by its name: that of the file (``stored``), or as used by published numbers.
 
@@ -44,7 +39,7 @@ def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
         raise DataError(f"the split is '{name}'", where="--split", hint=choices(name, NAMED_SPLITS))
     if name == "stored" or len(subgraphs.indices("val")) >= len(subgraphs.indices("test")):
         return subgraphs
-    return exchange_val_and_test(subgraphs)
+    return replace(subgraphs, splits=np.array([0, 2, 1], np.int8)[np.asarray(subgraphs.splits)])
 
 
 def split_subgraphs(

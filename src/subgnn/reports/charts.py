@@ -16,7 +16,7 @@ MAX_POINTS = 1000  # the most points of a line or a scatter plot; more are thinn
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
 _LETTER = 7.4  # width of a character of a tick
 _SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")
-COLOURS = 8  # colours of groups: c0 to c7 for areas and s0 to s7 for lines in the style sheet
+COLOURS = 8  # colours of groups: c0 to c7 in the style sheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +190,6 @@ class Chart:
 def group_style(group: int) -> Style:
     """Shape and colour of the marks of a group; six shapes and eight colours."""
     return Style(f"c{group % COLOURS} edge-mark", _SHAPES[group % len(_SHAPES)])
-
-
-def group_line(group: int) -> str:
-    """Colour and dashes of the line of a group."""
-    return f"s{group % COLOURS}"
 
 
 def padded_range(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]:

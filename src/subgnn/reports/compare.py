@@ -1,4 +1,4 @@
-"""Compare runs: their scores with intervals, their curves, and the settings in which they differ."""
+"""Compare runs: their scores with intervals, and the settings in which they differ."""
 
 import math
 import os
@@ -11,27 +11,12 @@ from urllib.parse import quote
 from subgnn.config.settings import Recipe
 from subgnn.errors import DataError
 from subgnn.render import cut, render, write_page
-from subgnn.reports.charts import (
-    COLOURS,
-    MAX_POINTS,
-    Chart,
-    Key,
-    Line,
-    Mark,
-    Style,
-    group_line,
-    group_style,
-    number_axes,
-    padded_range,
-    row_axes,
-    thin,
-)
-from subgnn.reports.evaluation import read_records, selected_records
+from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, padded_range, row_axes
 from subgnn.reports.reproduce import setting_text
 from subgnn.reports.run_page import date_text, score_text
 from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.task import metric_name
-from subgnn.training.run_dir import METRICS, PAGE, find_runs, read_run_recipe
+from subgnn.training.run_dir import PAGE, find_runs, read_run_recipe
 
 _MAX_COMPARED = 40
 _NAME, _VALUE, _DAY = 24, 60, len("2025-03-01")
@@ -125,13 +110,11 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
     """Write the page that compares runs; it links to their own pages by relative paths."""
     groups, shown = by_dataset(runs), runs[:_MAX_COMPARED]
     pages = [os.path.relpath(run.path / PAGE, out.parent) if (run.path / PAGE).is_file() else "" for run in runs]
-    curves = [chart for (name, _), some in groups.items() for chart in curve_charts(name, some)]
-    contents = [("runs", "Runs"), ("scores", "Scores"), ("curves", "Curves"), ("settings", "Settings")]
     page = render(
         "compare.html",
         title=title,
         lead=f"{len(runs)} runs side by side.",
-        contents=[pair for pair in contents if curves or pair[0] != "curves"],
+        contents=[("runs", "Runs"), ("scores", "Scores"), ("settings", "Settings")],
         header=HEADER,
         rows=[
             ("./" + quote(Path(page).as_posix()) if page else "", run.cells())
@@ -141,8 +124,6 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
             score_chart(name, some, [run for run in runs if run.metric == metric])
             for (name, metric), some in groups.items()
         ],
-        curves=curves,
-        most_lines=COLOURS,
         names=[run.name for run in shown],
         settings=differing_settings(shown),
         left_out=len(runs) - len(shown),
@@ -173,37 +154,6 @@ def score_chart(dataset: str, runs: Sequence[ComparedRun], same_metric: Sequence
             Key("95 % interval", line="whisker"),
         ],
     )
-
-
-def curve_charts(dataset: str, runs: Sequence[ComparedRun]) -> list[Chart]:
-    """Validation score and loss over epochs, one line per run with more than one epoch."""
-    known = []
-    for run in runs:
-        try:
-            where = run.path / METRICS
-            every = [] if run.result.is_portfolio else read_records(where)
-            records = selected_records(every, run.result, str(where)) if every else []
-        except DataError:
-            records = []
-        if len(records) > 1:
-            known.append((run, [records[i] for i in thin(len(records), MAX_POINTS)]))
-    if not known:
-        return []
-    charts, last = [], max(records[-1]["epoch"] for _, records in known[:COLOURS])
-    for name in (runs[0].metric, "loss"):
-        word, lines, entries = metric_name(name), [], []
-        for group, (run, records) in enumerate(known[:COLOURS]):
-            values = [_number(record.get(f"val_{name}")) for record in records]
-            ys = [math.nan if value is None else value for value in values]
-            lines.append(Line([record["epoch"] for record in records], ys, group_line(group)))
-            entries.append(Key(cut(run.name, _NAME), line=group_line(group)))
-        heights = [y for line in lines for y in line.ys]
-        if any(map(math.isfinite, heights)):
-            caption = f"{dataset}: validation {word}"
-            names = ", ".join(run.name for run, _ in known[:COLOURS])
-            axes = number_axes((0, max(last, 1)), padded_range(heights), "epoch", word.split()[-1])
-            charts.append(Chart(caption, f"{caption} over epochs, of {names}.", axes, lines=lines, key=entries))
-    return charts
 
 
 def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:

@@ -19,7 +19,6 @@ from subgnn.reports.charts import (
     Line,
     Mark,
     Style,
-    group_line,
     group_style,
     number_axes,
     padded_range,
@@ -118,7 +117,7 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
     for where, probabilities, targets in sources:
         predicted, correct = run.task.confidences(probabilities, targets)
         bins, error = calibration(predicted, correct)
-        name, style, line = run.recipe.name, group_style(0), group_line(0)
+        name, style, line = run.recipe.name, group_style(0), "first"
         marks = []
         for b in bins:
             title = f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}"

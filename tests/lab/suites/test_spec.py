@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from subgnn.config.settings import Recipe
@@ -61,10 +62,14 @@ def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):
     specs = [next(d for d in suite.datasets if d.name == name) for name in names]
     assert _locate(suite, {names[0]: tmp_path}, names, tmp_path) == [(spec, tmp_path) for spec in specs]
     bag = [model for model in suite.models if model.label == "bag"]
-    (a,), (b,) = (plan_jobs(suite, d, tmp_path, cliques(), models=bag, request=Request(1)) for d in specs)
+    data = cliques()
+    data = replace(data, subgraphs=replace(data.subgraphs, splits=np.repeat([0, 1, 2], [15, 5, 10]).astype(np.int8)))
+    (a,), (b,) = (plan_jobs(suite, d, tmp_path, data, models=bag, request=Request(1)) for d in specs)
     assert a["key"] != b["key"]
-    assert (a["split"], b["split"]) == ("stored", "swapped")
-    given, swapped = cliques().subgraphs, with_split(cliques(), "swapped", 0).subgraphs
+    assert (a["split"], b["split"]) == ("stored", "published")
+    (folds,) = plan_jobs(suite, specs[1], tmp_path, data, models=bag, request=Request(1, split="folds"))
+    assert folds["split"] == "folds"
+    given, swapped = data.subgraphs, with_split(data, "published", 0).subgraphs
     for ours, theirs in (("train", "train"), ("val", "test"), ("test", "val")):
         assert swapped.indices(ours).tolist() == given.indices(theirs).tolist()
     assert suite.recipe(suite.models[0], "ppi-bp-published") == suite.recipe(suite.models[0], "ppi-bp")
@@ -79,7 +84,6 @@ def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):
         ({"compare": ["bags"]}, "compare: unknown model 'bags'; accepted: SubGNN, bag, avg; did you mean 'bag'"),
         ({"models": []}, "there is no model"),
         ({"datasets": [{"name": "b", "folder_of": "c"}]}, "'b' has the folder of 'c'; accepted: b"),
-        ({"datasets": [{"name": "b", "swap": True}]}, "'b' swaps val and test of a random split; leave swap out"),
         *(
             ({"datasets": [{"name": name, "generate": "density"}]}, "a dataset has the name")  # it names a folder
             for name in ("../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb")

@@ -16,7 +16,7 @@ import torch
 
 from subgnn.config.settings import recipe_key
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import Method, draw_folds, exchange_val_and_test, named_split, split_subgraphs
+from subgnn.data.splits import Method, draw_folds, named_split, split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
@@ -38,10 +38,11 @@ _ALGORITHMS = {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "tr
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of all runs of a suite."""
+    """Options of all runs of a suite; ``split`` is that of all datasets, by default as the suite says."""
 
     seeds: int
     overrides: tuple[str, ...] = ()
+    split: str = ""
     device: str = "auto"
     cache: bool = True
     id_base: int | None = None
@@ -49,12 +50,12 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset with a split: ``random``, ``folds``, ``stored``, ``published``, or ``swapped``, val and test exchanged.
+    """A dataset with a split: ``random``, ``folds``, ``stored`` or ``published`` (:func:`~subgnn.data.splits.named_split`).
 
     Subgraphs with equal nodes, and those of one group, are in one part of a random split (50/25/25 by seed) and in one
     fold. With ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10,
     the validation split the fold after it, and all other folds are the training split, so that ten runs predict every
-    subgraph once. ``published`` exchanges val and test where val is the smaller.
+    subgraph once.
     """
     subgraphs = dataset.subgraphs
     subgraphs.require_labels(dataset.name)
@@ -74,8 +75,6 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     if subgraphs.splits is None:
         hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no splits", where=dataset.name, hint=hint)
-    if split == "swapped":
-        return replace(dataset, subgraphs=exchange_val_and_test(subgraphs))
     return replace(dataset, subgraphs=named_split(subgraphs, split))
 
 
@@ -93,7 +92,7 @@ def plan_jobs(
     Returns:
         Plain dictionaries, as :func:`~subgnn.lab.suites.job.run_job` takes them.
     """
-    name, split, graph = spec.name, suite.split(spec), dataset.graph.undirected()
+    name, split, graph = spec.name, request.split or spec.split or suite.protocol.split, dataset.graph.undirected()
     if task_of(dataset.subgraphs.task).real:
         raise DataError("its labels are real numbers", where=name, hint="suites compare classifiers: give classes")
     graph = replace(graph, known_hash=graph.content_hash)

@@ -56,7 +56,6 @@ class DatasetSpec:
         like: the dataset whose recipes and published numbers apply; by default itself.
         folder_of: the dataset whose folder it is read from, if none is given under its name.
         split: of its runs, instead of the protocol's.
-        swap: exchange the splits val and test of the folder.
     """
 
     name: str
@@ -66,7 +65,6 @@ class DatasetSpec:
     like: str = ""
     folder_of: str = ""
     split: Literal["", "random", "stored", "published", "folds"] = ""
-    swap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +117,6 @@ class Suite:
         """The dataset whose recipes and published numbers apply to a dataset."""
         return next((spec.like for spec in self.datasets if spec.name == dataset and spec.like), dataset)
 
-    def split(self, dataset: DatasetSpec) -> str:
-        """The split of a dataset's runs: its own or the protocol's, or the stored one with val and test exchanged."""
-        split = dataset.split or self.protocol.split
-        return "swapped" if dataset.swap and split == "stored" else split
-
     def recipe(self, model: ModelSpec, dataset: str, overrides: Sequence[str] = ()) -> Recipe:
         """The settings of a model on a dataset; overrides follow those of the model."""
         if is_plugin(model.recipe):
@@ -166,10 +159,6 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
         if not _NAME.fullmatch(dataset.name):  # it is the name of a folder, and comes before the = of --data
             hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"
             raise UserError(f"a dataset has the name {excerpt(dataset.name)}", where=where, hint=hint)
-        split = dataset.split or suite.protocol.split
-        if dataset.swap and split != "stored":
-            what = f"'{dataset.name}' swaps val and test of a {split} split"
-            raise UserError(what, where=where, hint="leave swap out, or set split = 'stored'")
     for what, name, known in (
         *((f"unknown generator '{d.generate}'", d.generate, list(GENERATORS)) for d in suite.datasets),
         *((f"'{d.name}' has the folder of '{d.folder_of}'", d.folder_of, datasets) for d in suite.datasets),
