@@ -1,5 +1,6 @@
 """Suite files: those of the package are sound, and mistakes in one's own are told."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np

@@ -50,7 +50,7 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset with a split: ``random``, ``folds``, ``stored`` or ``published`` (:func:`~subgnn.data.splits.named_split`).
+    """A dataset with a split: ``random``, ``folds``, or one of :data:`~subgnn.data.splits.NAMED_SPLITS`.
 
     Subgraphs with equal nodes, and those of one group, are in one part of a random split (50/25/25 by seed) and in one
     fold. With ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10,
