@@ -32,9 +32,9 @@ def test_a_generated_folder_is_shown_beside_the_paper(tmp_path):
 
 def test_generate_as_json_and_over_an_existing_folder(tmp_path):
     command = ("data", "generate", "density", *SMALL, "--out", tmp_path / "d")
-    found = call(*command, "--bins", 2, "--set", "max_density=0.6", "--json", "--gzip").json
-    assert (found["num_subgraphs"], found["label_counts"]) == (24, {"0": 12, "1": 12})
-    assert (found["settings"]["max_density"], found["settings"]["max_depth"]) == (0.6, 3)
+    found = call(*command, "--bins", 2, "--json", "--gzip").json
+    assert (found["num_subgraphs"], found["label_counts"]) == (24, {"0": 13, "1": 11})
+    assert (found["settings"]["bins"], found["settings"]["subgraph_size"]) == (2, 20)
     assert found["paper"]["num_edges"] == 29_521
     assert (tmp_path / "d" / "edge_list.txt.gz").is_file()
     before = (tmp_path / "d" / "subgraphs.tsv").read_bytes()
@@ -48,11 +48,8 @@ def test_generate_as_json_and_over_an_existing_folder(tmp_path):
     ("words", "message"),
     [
         (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
-        (("density", "--set", "min_core=2"), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
-        (("density", "--set", "max_depth=x"), "max_depth is 'x'; accepted: a whole number"),
-        (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
-        (("density", "--set", "=3"), "KEY=VALUE is accepted"),
-        (("density", "--bins", 100, "--set", "max_density=0.2"), "different values for 100 bins; use fewer bins"),
+        (("component", "--bins", 2), "recipe component: no option 'bins'; accepted: num_nodes, num_subgraphs"),
+        (("density", "--bins", 100, "--subgraph-size", 5), "different values for 100 bins; use fewer bins"),
     ],
 )
 def test_generate_refuses(tmp_path, words, message):

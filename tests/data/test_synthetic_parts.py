@@ -121,6 +121,5 @@ def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
         cores = induced_core_numbers(*planted.csr, Ragged.from_rows([np.sort(site)]))
         assert cores.values.sum() == piece.core_sum
         assert 18 <= piece.core_sum <= 30
-        assert piece.seen[0] <= piece.core_sum <= piece.seen[1]
         found += 1
     assert found > len(blocks) // 2

@@ -60,7 +60,6 @@ def generate_dataset(
     out: OutFolder,
     seed: Annotated[int, Option(help="Seed for all draws; the same seed gives the same bytes.")] = 0,
     sizes: Sizes,
-    settings: KeyValues = None,
     gzip: GzipFlag = False,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -78,8 +77,7 @@ def generate_dataset(
     from subgnn.data.synthetic import find_recipe, generate, read_settings
     from subgnn.storage.files import refuse_existing
 
-    given = {key: value for key, value in asdict(sizes).items() if value is not None}
-    options: dict[str, Any] = given | read_key_values(settings or [])
+    options = {key: value for key, value in asdict(sizes).items() if value is not None}
     resolved = read_settings(find_recipe(name), options)
     refuse_existing(out, overwrite=force)
     dataset = generate(name, seed=seed, **options)

@@ -12,61 +12,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from subgnn.data.synthetic import graphs
-from subgnn.data.synthetic.graphs import require
 from subgnn.data.values import MAX_NODES
 from subgnn.kernels.induced import induced_components
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
+_SINGLE = 0.4  # the share of subgraphs with one component; others have as many as in _SEVERAL
+_SEVERAL = np.arange(5, 11)
+_SIZE = 15  # nodes of a component
+_NEW_EDGES = np.arange(1, 6)  # that a new node adds to a component, spread evenly over components
+_CHAINED = 0.65  # the share of staples that lead to an earlier subgraph
+
 
 @dataclass(frozen=True, slots=True)
 class ComponentSettings:
-    """Sizes of COMPONENT; the defaults give the paper's tables.
-
-    ``single`` is the share of subgraphs with one component, and others have from ``min_components`` to
-    ``max_components``; ``chained`` is the share of staples that lead to an earlier subgraph. A new node adds ``m``
-    edges to the base graph, and from ``min_m`` to ``max_m`` in a component, spread evenly.
-    """
+    """Sizes of COMPONENT; the defaults give the paper's tables."""
 
     num_nodes: int = 1_000
-    m: int = 1
     num_subgraphs: int = 250
-    single: float = 0.4
-    component_size: int = 15
-    min_components: int = 5
-    max_components: int = 10
-    min_m: int = 1
-    max_m: int = 5
-    chained: float = 0.65
 
     def __post_init__(self) -> None:
         graphs.check_subgraphs(self.num_subgraphs, 2)
-        require(0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted")
-        what, hint = f"{self.min_components} to {self.max_components} components", "at least 2, and an ascending range"
-        require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
-        what = f"m from {self.min_m} to {self.max_m} for components of {self.component_size} nodes"
-        hint = f"an ascending range within 1 to {self.component_size - 1} is accepted"
-        require(1 <= self.min_m <= self.max_m < self.component_size, what, where="m of the components", hint=hint)
-        largest = self.num_nodes + self.num_subgraphs * self.max_components * self.component_size
-        require(largest <= MAX_NODES, f"up to {largest:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}")
-        require(0 <= self.chained <= 1, f"chained is {self.chained}", where="chained", hint="0 to 1 is accepted")
+        largest = self.num_nodes + self.num_subgraphs * int(_SEVERAL[-1]) * _SIZE
+        what, hint = f"up to {largest:,} nodes", f"at most {MAX_NODES:,}"
+        graphs.require(largest <= MAX_NODES, what, where="num_subgraphs", hint=hint)
 
 
 def make_component(settings: ComponentSettings, seed: int) -> graphs.Draft:
     """Draw a COMPONENT graph and its subgraphs."""
-    base = graphs.barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/component/base"))
+    base = graphs.barabasi_albert(settings.num_nodes, 1, stream(seed, "synthetic/component/base"))
     draws = stream(seed, "synthetic/component/counts")
-    single = min(max(round(settings.single * settings.num_subgraphs), 1), settings.num_subgraphs - 1)
-    numbers = np.arange(settings.min_components, settings.max_components + 1)
-    several = draws.permutation(np.resize(numbers, settings.num_subgraphs - single))
+    single = min(max(round(_SINGLE * settings.num_subgraphs), 1), settings.num_subgraphs - 1)
+    several = draws.permutation(np.resize(_SEVERAL, settings.num_subgraphs - single))
     counts = draws.permutation(np.concatenate([np.ones(single, np.int64), several]))
-    total, size = int(counts.sum()), settings.component_size
+    total, size = int(counts.sum()), _SIZE
     grow = stream(seed, "synthetic/component/pieces")
-    ms = grow.permutation(np.resize(np.arange(settings.min_m, settings.max_m + 1), total)).tolist()
+    ms = grow.permutation(np.resize(_NEW_EDGES, total)).tolist()
     small = graphs.SmallGraphs.of((size, *graphs.barabasi_albert_edges(size, m, grow)) for m in ms)
     draws = stream(seed, "synthetic/component/staples")
     starts = np.repeat(size * (np.cumsum(counts) - counts), counts)  # stapled nodes before the subgraph of a component
-    earlier = (draws.random(total) < settings.chained) & (starts > 0)
+    earlier = (draws.random(total) < _CHAINED) & (starts > 0)
     place = draws.random(total)
     begin, room = np.where(earlier, base.num_nodes, 0), np.where(earlier, starts, base.num_nodes)
     targets = begin + (place * room).astype(np.int64)

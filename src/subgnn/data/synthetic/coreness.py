@@ -3,13 +3,12 @@
 A duplication-divergence graph; smaller ones are planted on nodes of similar degree, around an edge that they share with
 the graph, because the paper's table gives CORENESS a cut ratio that spreads as wide as its mean.
 
-*Differs from the paper:* the base graph is drawn until it has about the wanted number of edges, and a planted graph is
-drawn again where its mean core number is equal to one of another class, or outside the accepted range.
+*Differs from the paper:* the base graph is drawn until it has about the paper's number of edges, and a planted graph is
+drawn again where its mean core number is equal to one of another class.
 """
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import lgamma
 
 import numpy as np
 
@@ -27,48 +26,25 @@ MAX_COPIED_EDGES = 50_000_000
 _MAX_DRAWS = 5_000  # of a base graph with the wanted number of edges
 _TOLERANCE = 0.02  # of the number of edges
 _TRIES = 2_000  # graphs drawn for one set of nodes before giving up
-_PAPER_NODES, _PAPER_RETENTION, _PAPER_BASE_EDGES = 5_000, 0.7, 111_000
+_PAPER_NODES, _PAPER_BASE_EDGES = 5_000, 111_000
+_MAX_NODES = 688_000  # n nodes get about n^(2p) / Gamma(2p + 2) edges and more
+_RETENTION = 0.7  # p: a copy keeps an edge with this probability
+_MIXING = 0.1  # the spread of noise on the logarithm of the degree, by which nodes are brought together
 
 
 @dataclass(frozen=True, slots=True)
-class CorenessSettings:
-    """Sizes and targets of CORENESS; the defaults give the paper's tables.
+class CorenessSettings(graphs.Sizes):
+    """Sizes of CORENESS; the defaults give the paper's tables."""
 
-    A copy keeps an edge with probability ``retention``, or ``subgraph_retention`` in planted graphs. ``base_edges``
-    are met to within 2 %; by default they are the paper's for its size and retention. ``mixing`` is the spread of
-    noise on the logarithm of the degree by which nodes are brought together.
-    """
-
-    num_nodes: int = 5_000
-    retention: float = 0.7
-    base_edges: int | None = None
     num_subgraphs: int = 221
-    subgraph_size: int = 20
-    bins: int = 3
-    subgraph_retention: float = 0.7
-    min_core: float = 1.0
-    max_core: float | None = None
-    mixing: float = 0.1
 
     def __post_init__(self) -> None:
-        graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
-        graphs.check_range(
-            self.min_core, self.highest_core, where="core number", least=1.0, most=self.subgraph_size - 1
-        )
+        graphs.Sizes.__post_init__(self)
         most = self.num_nodes // self.subgraph_size
         what = f"{self.num_subgraphs:,} subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes:,}"
         require(self.num_subgraphs <= most, what, where="num_subgraphs", hint=f"no node is shared: at most {most:,}")
-        require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
-
-    @property
-    def highest_core(self) -> float:
-        """The largest mean core number that is accepted."""
-        return self.subgraph_size - 1 if self.max_core is None else self.max_core
-
-    @property
-    def core_sums(self) -> tuple[int, int]:
-        """The sums of core numbers that are accepted."""
-        return int(np.ceil(self.min_core * self.subgraph_size)), int(self.highest_core * self.subgraph_size)
+        what = f"a duplication-divergence graph of {self.num_nodes:,} nodes"
+        require(self.num_nodes <= _MAX_NODES, what, where="num_nodes", hint=f"at most {_MAX_NODES:,} are accepted")
 
 
 @compiled
@@ -116,31 +92,18 @@ def duplication_divergence(
     Grown from the edge 0 - 1, and connected. *Differs from the paper:* where ``num_edges`` is given, graphs are
     drawn until one has that many, to within 2 %, as the number varies several-fold from draw to draw.
     """
-    require(0 < retention <= 1, f"retention is {retention}", where="retention", hint="accepted: above 0, up to 1")
     if num_edges is None:
-        # Refused at once is what would grow beyond all memory: n nodes get about n^(2p) / Gamma(2p + 2) edges and more.
-        ladder = np.arange(1, 101) / 100
-        edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
-        highest = ladder[edges <= MAX_COPIED_EDGES].max(initial=0.0)
-        what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
-        require(retention <= highest, what, where="retention", hint=f"up to {highest:g} is possible here")
         tails, heads, count = copy_and_diverge(num_nodes, retention, MAX_COPIED_EDGES, graphs.stream_word(rng))
-        what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
-        require(count >= 0, what, where="retention", hint="lower it, or use fewer nodes or a different seed")
+        what, hint = f"this draw has more than {MAX_COPIED_EDGES:,} edges", "use fewer nodes or a different seed"
+        require(count >= 0, what, where="num_nodes", hint=hint)
         return Graph.from_edges(tails, heads, num_nodes=num_nodes)
     least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
-    what, hint = f"{num_edges:,} edges for {num_nodes:,} nodes", f"accepted: {num_nodes - 1:,} to {MAX_COPIED_EDGES:,}"
-    require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
-    seen = []
     for _ in range(_MAX_DRAWS):
         tails, heads, count = copy_and_diverge(num_nodes, retention, most, graphs.stream_word(rng))
         if count >= least:
             return Graph.from_edges(tails, heads, num_nodes=num_nodes)
-        seen.append(most if count < 0 else count)
-    low, high = np.quantile(seen, [0.25, 0.75]).astype(int)
     what = f"none of {_MAX_DRAWS:,} graphs with retention {retention} has {least:,} to {most:,} edges"
-    hint = f"half of them have {low:,} to {high:,}{' or more' if high == most else ''}; ask for that many"
-    raise DataError(what, where="num_edges", hint=hint)
+    raise DataError(what, where="num_nodes", hint="use a different seed")
 
 
 class DegreeBlocks:
@@ -179,12 +142,11 @@ class DegreeBlocks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreGraph:
-    """A graph to plant on some nodes, empty if none fits, the sum of core numbers then, and the range of sums drawn."""
+    """A graph to plant on some nodes, empty if none fits, and the sum of core numbers then."""
 
     tails: Array
     heads: Array
     core_sum: int
-    seen: tuple[int, int]
 
 
 @compiled
@@ -208,7 +170,7 @@ def _core_sum(adjacent: Array) -> int:
 @compiled
 def _draw(
     graph: tuple[Array, Array], nodes: Array, retention: float, sums: tuple[int, int], key: np.uint64
-) -> tuple[Array, Array, int, int, int]:
+) -> tuple[Array, Array, int]:
     """Draw graphs until the nodes, with the edges they have already, get a sum of core numbers within ``sums``."""
     (offsets, neighbors), (low, high), size = graph, sums, len(nodes)
     own = np.zeros((size, size), np.bool_)
@@ -216,7 +178,6 @@ def _draw(
         for j in range(size):
             own[i, j] = contains(neighbors, offsets[nodes[i]], offsets[nodes[i] + 1], nodes[j])
     state = open_stream(key, 0)
-    least, most = np.iinfo(np.int64).max, 0
     for _ in range(_TRIES):
         tails, heads, count = copy_and_diverge(size, retention, MAX_COPIED_EDGES, uniform_word(state))
         adjacent = own.copy()
@@ -224,10 +185,9 @@ def _draw(
             adjacent[tails[e], heads[e]] = True
             adjacent[heads[e], tails[e]] = True
         total = _core_sum(adjacent)
-        least, most = min(least, total), max(most, total)
         if low <= total <= high:
-            return tails, heads, total, least, most
-    return np.empty(0, np.int32), np.empty(0, np.int32), -1, least, most
+            return tails, heads, total
+    return np.empty(0, np.int32), np.empty(0, np.int32), -1
 
 
 def draw_core_graph(
@@ -235,43 +195,37 @@ def draw_core_graph(
 ) -> CoreGraph:
     """A graph to plant on ``nodes``, its edge 0 - 1 on the first two, for core numbers with a sum within ``sums``."""
     nodes, word = frozen(nodes, np.int32), graphs.stream_word(rng)
-    tails, heads, total, least, most = _draw(csr(*graph.csr), nodes, retention, sums, word)
-    return CoreGraph(tails, heads, int(total), (int(least), int(most)))
+    tails, heads, total = _draw(csr(*graph.csr), nodes, retention, sums, word)
+    return CoreGraph(tails, heads, int(total))
 
 
 def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CoreGraph]]:
-    """Blocks of nodes, and for each a graph to plant whose mean core number is accepted."""
+    """Blocks of nodes, and for each a graph to plant."""
     rng, graphs_rng = stream(seed, "synthetic/coreness/sites"), stream(seed, "synthetic/coreness/pieces")
-    size, accepted = settings.subgraph_size, settings.core_sums
-    blocks = DegreeBlocks(graph, size, rng, mixing=settings.mixing)
+    size = settings.subgraph_size
+    blocks = DegreeBlocks(graph, size, rng, mixing=_MIXING)
     found: list[tuple[Array, CoreGraph]] = []
-    most, least = accepted
     chosen, spare = np.split(rng.permutation(len(blocks)), [settings.num_subgraphs])
     # Nodes of low degree have few neighbours to take in: they go first, while all are free.
     for block in [*np.sort(chosen).tolist(), *np.sort(spare).tolist()]:
         nodes = blocks.nodes(block)
         if nodes is None:
             continue
-        drawn = draw_core_graph(graph, nodes, retention=settings.subgraph_retention, sums=accepted, rng=graphs_rng)
-        least, most = min(least, drawn.seen[0]), max(most, drawn.seen[1])
-        if len(drawn.tails):
-            blocks.used[block] = True
-            found.append((nodes, drawn))
+        drawn = draw_core_graph(graph, nodes, retention=_RETENTION, sums=(size, size * (size - 1)), rng=graphs_rng)
+        blocks.used[block] = True
+        found.append((nodes, drawn))
         if len(found) == settings.num_subgraphs:
             shuffled = rng.permutation(len(found)).tolist()
             return [found[i][0] for i in shuffled], [found[i][1] for i in shuffled]
-    wanted = f"mean core numbers from {settings.min_core:g} to {settings.highest_core:g}"
-    what = f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted with {wanted}"
-    repair = "widen the range, change subgraph_retention, or ask for fewer subgraphs"
-    hint = f"graphs drawn here have {least / size:g} to {most / size:g}; {repair}"
-    raise DataError(what, where="core number", hint=hint)
+    what = f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted"
+    raise DataError(what, where="num_subgraphs", hint="ask for fewer subgraphs, or use more nodes")
 
 
 def _separate(
     graph: Graph, blocks: list[Array], drawn: list[CoreGraph], settings: CorenessSettings, seed: int
 ) -> list[CoreGraph]:
     """Draw graphs again until no two classes share a mean core number."""
-    rng = stream(seed, "synthetic/coreness/separation")
+    rng, size = stream(seed, "synthetic/coreness/separation"), settings.subgraph_size
     sums = np.array([one.core_sum for one in drawn])
     order = np.argsort(sums, kind="stable")
     bounds = np.cumsum(graphs.class_sizes(len(sums), settings.bins)).tolist()
@@ -279,22 +233,19 @@ def _separate(
     for cut, end in pairwise(bounds):
         below, highest = int(sums[order[cut - 1]]), int(sums[order[end - 1]])
         for i in order[cut:end][sums[order[cut:end]] == below].tolist():
-            wanted = (below + 1, highest if end < len(sums) else settings.core_sums[1])
-            out[i] = draw_core_graph(graph, blocks[i], retention=settings.subgraph_retention, sums=wanted, rng=rng)
+            wanted = (below + 1, highest if end < len(sums) else size * (size - 1))
+            out[i] = draw_core_graph(graph, blocks[i], retention=_RETENTION, sums=wanted, rng=rng)
             if not len(out[i].tails):
-                mean = below / settings.subgraph_size
-                what = f"too many subgraphs have the mean core number {mean:g} for {settings.bins} classes"
-                hint = "use fewer bins, larger subgraphs, or widen the range"
-                raise DataError(what, where="core number", hint=hint)
+                what = f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes"
+                raise DataError(what, where="core number", hint="use fewer bins or larger subgraphs")
     return out
 
 
 def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     """Draw a CORENESS graph and its subgraphs."""
-    num_edges, draws = settings.base_edges, stream(seed, "synthetic/coreness/base")
-    if num_edges is None and (settings.num_nodes, settings.retention) == (_PAPER_NODES, _PAPER_RETENTION):
-        num_edges = _PAPER_BASE_EDGES
-    base = duplication_divergence(settings.num_nodes, settings.retention, draws, num_edges=num_edges)
+    num_edges = _PAPER_BASE_EDGES if settings.num_nodes == _PAPER_NODES else None
+    draws = stream(seed, "synthetic/coreness/base")
+    base = duplication_divergence(settings.num_nodes, _RETENTION, draws, num_edges=num_edges)
     blocks, drawn = _plan(base, settings, seed)
     drawn = _separate(base, blocks, drawn, settings, seed)
     size = settings.subgraph_size

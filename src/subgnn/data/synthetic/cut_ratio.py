@@ -27,40 +27,28 @@ _DRAWS = 200  # draws for one node to plant on
 _PARTNER_DRAWS = 64  # random partners tried before only nodes of no subgraph are looked at
 _PAPER_OUTSIDE = 4_980  # nodes outside a subgraph of the paper's graph
 _PLANTINGS = 20  # how often the complete graphs are planted anew where their cut ratios come out too high
+_NEW_EDGES = 5  # of a node of the base graph
+_USES = 6  # subgraphs that a node may belong to
+_DENSITIES = (0.9, 0.99)  # of the planted graphs
 _HUB_SHARE = 5  # nothing is planted on a node with more than a fifth of the edges that may leave a subgraph
 
 
 @dataclass(frozen=True, slots=True)
-class CutRatioSettings:
-    """Sizes and targets of CUT RATIO; the defaults give the paper's tables.
-
-    A node belongs to ``max_uses`` subgraphs at most. Complete graphs are thinned to random densities in a range,
-    and targets are spread over theirs; by default 0.0053 to 0.0091, or for other sizes what gives as many edges to
-    a node.
-    """
-
-    num_nodes: int = 5_000
-    m: int = 5
-    num_subgraphs: int = 250
-    subgraph_size: int = 20
-    bins: int = 3
-    max_uses: int = 6
-    min_density: float = 0.9
-    max_density: float = 0.99
-    min_cut_ratio: float | None = None
-    max_cut_ratio: float | None = None
+class CutRatioSettings(graphs.Sizes):
+    """Sizes of CUT RATIO; the defaults give the paper's tables."""
 
     def __post_init__(self) -> None:
-        graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
-        graphs.check_range(*self.targets, where="cut ratio", least=0.0, most=1.0)
+        graphs.Sizes.__post_init__(self)
+        what, hint = f"subgraphs of {self.subgraph_size} nodes", "at least 3, which can lack an edge, are needed"
+        graphs.require(self.subgraph_size > 2, what, where="subgraph_size", hint=hint)
+        what, hint = f"cut ratios up to {self.targets[1]:.3g}", "use more nodes, or smaller subgraphs"
+        graphs.require(self.targets[1] <= 1, what, where="cut ratio", hint=hint)
 
     @property
     def targets(self) -> tuple[float, float]:
-        """The smallest and the largest cut ratio wanted."""
+        """The smallest and the largest cut ratio wanted: the paper's, or what gives as many edges to a node."""
         scale = _PAPER_OUTSIDE / (self.num_nodes - self.subgraph_size)
-        low = 0.0053 * scale if self.min_cut_ratio is None else self.min_cut_ratio
-        high = 0.0091 * scale if self.max_cut_ratio is None else self.max_cut_ratio
-        return low, high
+        return 0.0053 * scale, 0.0091 * scale
 
 
 def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) -> NDArray[np.int64]:
@@ -73,15 +61,11 @@ def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) ->
     return np.concatenate([np.linspace(first, last, size).round().astype(np.int64) for first, last, size in parts])
 
 
-def complete_graphs(
-    count: int, size: int, rng: np.random.Generator, *, densities: tuple[float, float] = (1.0, 1.0)
-) -> graphs.SmallGraphs:
+def complete_graphs(count: int, size: int, rng: np.random.Generator) -> graphs.SmallGraphs:
     """Complete graphs, thinned to densities spread evenly over a range, but for the path 0 - 1 - ..."""
-    if densities != (1.0, 1.0):
-        graphs.check_range(*densities, where="density of the planted graphs", least=2 / size, most=1.0)
     left, right = np.triu_indices(size, 1)
     optional, path = np.flatnonzero(right - left > 1), np.flatnonzero(right - left == 1)
-    edges = np.rint(rng.uniform(*densities, count) * len(left)).astype(np.int64)
+    edges = np.rint(rng.uniform(*_DENSITIES, count) * len(left)).astype(np.int64)
     drawn = []
     for wanted in edges.tolist():
         kept = np.concatenate([path, rng.choice(optional, max(0, wanted - len(path)), replace=False)])
@@ -149,7 +133,6 @@ def planting_nodes(
 
     A node is in ``max_uses`` sets at most, and any two sets share one node at most.
     """
-    graphs.require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
     most = graph.num_nodes * min(max_uses, count) // size
     what = f"{count:,} subgraphs of {size} nodes on {graph.num_nodes:,} nodes, each in {max_uses} at most"
     graphs.require(count <= most, what, where="num_subgraphs", hint=f"at most {most:,} are possible")
@@ -272,12 +255,10 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
     """The graph with complete graphs planted on it, their nodes, and how many edges each lacks to its target."""
     nodes_rng, graphs_rng = stream(seed, "synthetic/cut-ratio/sites"), stream(seed, "synthetic/cut-ratio/planted")
     count, size = settings.num_subgraphs, settings.subgraph_size
-    lowest = np.inf
     for _ in range(_PLANTINGS):
         limit = int(targets[-1]) // _HUB_SHARE
-        nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=settings.max_uses, max_degree=limit)
-        small = complete_graphs(count, size, graphs_rng, densities=(settings.min_density, settings.max_density))
-        grown = graphs.plant(graph, small, nodes.reshape(-1))
+        nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=_USES, max_degree=limit)
+        grown = graphs.plant(graph, complete_graphs(count, size, graphs_rng), nodes.reshape(-1))
         subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
         leaving = shapes(*grown.csr, subgraphs).cut_edges
         order = np.argsort(leaving, kind="stable")
@@ -285,17 +266,13 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
         missing[order] = targets - leaving[order]
         if (missing >= 0).all():
             return grown, subgraphs, missing
-        lowest = min(lowest, float(np.max(leaving[order] - targets)))
-    outside = size * (settings.num_nodes - size)
-    low, high = (targets[0] + lowest) / outside, (targets[-1] + lowest) / outside
-    what = f"planting alone gives cut ratios up to {lowest / outside:.5f} above the targets"
-    hint = f"targets from {low:.5f} to {high:.5f} can be met, or fewer or smaller subgraphs on more nodes"
-    raise DataError(what, where="cut ratio", hint=hint)
+    hint = "use fewer or smaller subgraphs, or more nodes"
+    raise DataError("planting alone gives cut ratios above the targets", where="cut ratio", hint=hint)
 
 
 def make_cut_ratio(settings: CutRatioSettings, seed: int) -> graphs.Draft:
     """Draw a CUT RATIO graph and its subgraphs."""
-    graph = graphs.barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/cut-ratio/base"))
+    graph = graphs.barabasi_albert(settings.num_nodes, _NEW_EDGES, stream(seed, "synthetic/cut-ratio/base"))
     outside = settings.subgraph_size * (settings.num_nodes - settings.subgraph_size)
     low, high = (round(target * outside) for target in settings.targets)
     targets = spread_targets(low, high, count=settings.num_subgraphs, bins=settings.bins, where="cut ratio")

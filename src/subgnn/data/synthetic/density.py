@@ -26,30 +26,20 @@ from subgnn.rng import stream
 _SET_SLOTS = 32  # slots of a Python set of 5 to 18 integers
 TOLERANCE = 0.01
 MAX_TRIES = 100
+_NEW_EDGES = 5  # of a node of the base graph
+_DEPTH = 3  # hops of a search
+_TARGETS = (0.05, 0.45)  # the lowest and the highest density wanted; others are spread evenly, one for each class
 _MAX_SIZE = 2_000  # in larger subgraphs, 100 tries barely change the density
 
 
 @dataclass(frozen=True, slots=True)
-class DensitySettings:
-    """Sizes and targets of DENSITY; the defaults give the paper's tables.
-
-    Targets are spread evenly, one for each of ``bins`` classes; searches go ``max_depth`` hops.
-    """
-
-    num_nodes: int = 5_000
-    m: int = 5
-    num_subgraphs: int = 250
-    subgraph_size: int = 20
-    bins: int = 3
-    max_depth: int = 3
-    min_density: float = 0.05
-    max_density: float = 0.45
+class DensitySettings(graphs.Sizes):
+    """Sizes of DENSITY; the defaults give the paper's tables."""
 
     def __post_init__(self) -> None:
-        graphs.check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
+        graphs.Sizes.__post_init__(self)
         what = f"subgraphs of {self.subgraph_size:,} nodes"
         require(self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted")
-        graphs.check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
 
 
 @compiled
@@ -80,7 +70,6 @@ def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: n
     Neighbours are visited in the order in which the authors' networkx lists those of a Barabasi-Albert graph: first
     the older ones, in the order of a small Python set (the id modulo 32), then the newer ones by age.
     """
-    require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
     starts = rng.integers(graph.num_nodes, size=count)
     out, lengths = np.empty((count, size), np.int32), np.empty(count, np.int64)
     _search_from(csr(*graph.csr), starts, max_depth, out, lengths)
@@ -164,14 +153,14 @@ def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
 
 def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:
     """Draw a DENSITY graph and its subgraphs."""
-    graph = graphs.barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/density/base"))
-    size, depth, starts = settings.subgraph_size, settings.max_depth, stream(seed, "synthetic/density/subgraphs")
-    found = bfs_subgraphs(graph, settings.num_subgraphs, size=size, max_depth=depth, rng=starts)
+    graph = graphs.barabasi_albert(settings.num_nodes, _NEW_EDGES, stream(seed, "synthetic/density/base"))
+    starts, size = stream(seed, "synthetic/density/subgraphs"), settings.subgraph_size
+    found = bfs_subgraphs(graph, settings.num_subgraphs, size=size, max_depth=_DEPTH, rng=starts)
     subgraphs = Ragged.from_rows([np.sort(row) for row in found])
     draws = stream(seed, "synthetic/density/targets")
     # Each target occurs, and the rest are drawn: even a few subgraphs have all classes.
     drawn = draws.integers(settings.bins, size=settings.num_subgraphs - settings.bins)
-    targets = np.linspace(settings.min_density, settings.max_density, settings.bins)
+    targets = np.linspace(*_TARGETS, settings.bins)
     wanted = draws.permutation(np.concatenate([targets, targets[drawn]]))
     graph, _ = set_densities(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
     graph, subgraphs = largest_part(graph, subgraphs)

@@ -53,18 +53,21 @@ def check_subgraphs(num_subgraphs: int, bins: int) -> None:
     require(num_subgraphs >= least, f"{num_subgraphs} subgraphs for {bins} classes", where="num_subgraphs", hint=hint)
 
 
-def check_counts(num_nodes: int, num_subgraphs: int, subgraph_size: int, bins: int) -> None:
-    """Check the four numbers that every binned recipe has."""
-    require(bins >= 2, f"{bins} bins", where="bins", hint="at least 2 are needed to tell subgraphs apart")
-    check_subgraphs(num_subgraphs, bins)
-    what, hint = f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}", f"2 to {num_nodes - 1} is accepted"
-    require(2 <= subgraph_size < num_nodes, what, where="subgraph_size", hint=hint)
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of a dataset whose labels are bins of a property; the defaults are the paper's."""
 
+    num_nodes: int = 5_000
+    num_subgraphs: int = 250
+    subgraph_size: int = 20
+    bins: int = 3
 
-def check_range(low: float, high: float, *, where: str, least: float, most: float) -> None:
-    """Check that targets are an ascending range within what the property can be."""
-    hint = f"an ascending range within {least:g} to {most:g} is accepted"
-    require(least <= low < high <= most, f"targets from {low:g} to {high:g}", where=where, hint=hint)
+    def __post_init__(self) -> None:
+        require(self.bins >= 2, f"{self.bins} bins", where="bins", hint="at least 2 are needed to tell subgraphs apart")
+        check_subgraphs(self.num_subgraphs, self.bins)
+        what = f"subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes}"
+        hint = f"2 to {self.num_nodes - 1} is accepted"
+        require(2 <= self.subgraph_size < self.num_nodes, what, where="subgraph_size", hint=hint)
 
 
 def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
