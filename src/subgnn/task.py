@@ -46,7 +46,6 @@ NaN for the other, which is predicted where the first is not; without an array, 
 """
 Scores = NDArray[np.float64]
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
-_CERTAIN = 1e-6  # a smaller 1 - p has a power whose slope has no bound
 RARE = 0.1  # the share of the subgraphs below which a class is rare, so that models are compared by how they rank it
 
 
@@ -106,12 +105,11 @@ class Task:
         """The names of the columns of scores: the classes, or ``value``."""
         return classes
 
-    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         """Cross entropy; for multi-label, binary cross entropy on logits; for regression, squared error.
 
         ``weights`` of classes make it a mean by the weights of the subgraphs' classes; of several labels, it is a mean
-        over all pairs of a subgraph and a label, and weights count for those that have it. With ``focal``, gamma, the
-        loss of each is multiplied by (1 - p)^gamma, p being the probability of the true label.
+        over all pairs of a subgraph and a label, and weights count for those that have it.
         """
         raise self._no("loss")
 
@@ -270,15 +268,10 @@ class MultiClass(Task):
     def names(self, target: NDArray[Any], classes: Sequence[str]) -> list[str]:
         return [classes[int(target)]]
 
-    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
-        import torch
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         from torch.nn import functional
 
-        if not focal:
-            return functional.cross_entropy(outputs, targets.long(), weight=weights)
-        own = functional.log_softmax(outputs, dim=1).gather(1, targets.long()[:, None])[:, 0]
-        weight = torch.ones_like(own) if weights is None else weights.to(own.dtype)[targets.long()]
-        return (weight * _focal_factor(own, focal) * -own).sum() / weight.sum()
+        return functional.cross_entropy(outputs, targets.long(), weight=weights)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         return outputs.softmax(dim=1)
@@ -361,16 +354,10 @@ class MultiLabel(Task):
     def names(self, target: NDArray[Any], classes: Sequence[str]) -> list[str]:
         return [classes[int(label)] for label in np.flatnonzero(target)]
 
-    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
-        import torch
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         from torch.nn import functional
 
-        truth = targets.to(outputs.dtype)
-        if not focal:
-            return functional.binary_cross_entropy_with_logits(outputs, truth, pos_weight=weights)
-        each = functional.binary_cross_entropy_with_logits(outputs, truth, pos_weight=weights, reduction="none")
-        own = functional.logsigmoid(torch.where(truth > 0, outputs, -outputs))
-        return (each * _focal_factor(own, focal)).mean()
+        return functional.binary_cross_entropy_with_logits(outputs, targets.to(outputs.dtype), pos_weight=weights)
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         return outputs.sigmoid()
@@ -461,7 +448,7 @@ class Regression(Task):
     def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return (self.word,)
 
-    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         from torch.nn import functional
 
         return functional.mse_loss(outputs.squeeze(1), targets.to(outputs.dtype))
@@ -529,8 +516,3 @@ def metric_text(name: str, value: float) -> str:
         ('0.712', '0.0001235', '1.235e+07')
     """
     return f"{value:.4g}" if name in ("mae", "rmse") else f"{value:.3f}"
-
-
-def _focal_factor(log_probability: Tensor, gamma: float) -> Tensor:
-    """(1 - p)^gamma, from log p of the true labels."""
-    return (-log_probability.expm1()).clamp(min=_CERTAIN) ** gamma

@@ -46,7 +46,6 @@ HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 10
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
 HIGHEST |= {"s2n.sub_layers": 100, "s2n.span": 1000}
 HIGHEST |= {"diffusion.damping": 0.99}
-HIGHEST |= {"training.focal": 10, "training.threshold_folds": 100}
 HIGHEST |= {"vectors.width": 2**16}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
 LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1, "message_passing.ratio": 0.5, "s2n.span": 1e-3}

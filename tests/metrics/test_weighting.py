@@ -1,10 +1,8 @@
-"""Class weights and the focal loss: by hand, beside slow loops, and what they change in every kind of model."""
+"""Class weights: by hand, and what they change in every kind of model."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
@@ -15,7 +13,6 @@ from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
 from subgnn.models.peers.support_vectors import Fit
 from subgnn.ragged import Ragged
-from subgnn.task import task_of
 
 RNG = np.random.default_rng(0)
 
@@ -45,47 +42,6 @@ def test_balanced_weights_by_hand():
 def test_weights_that_are_not_understood_are_refused(text):
     with pytest.raises(UserError, match="class_weights is "):
         class_weights(text, np.array([0, 1]), "binary", ("a", "b"))
-
-
-def slow_focal(outputs, targets, task, weights, gamma):
-    """The definition, one prediction after the other."""
-    total, norm = 0.0, 0.0
-    for row, target in zip(outputs, targets, strict=True):
-        if task == "multi-label":
-            for k, z in enumerate(row):
-                p = 1 / (1 + np.exp(-z))
-                p, w = (p, weights[k]) if target[k] else (1 - p, 1.0)
-                total, norm = total - w * (1 - p) ** gamma * np.log(p), norm + 1
-        else:
-            p = (np.exp(row) / np.exp(row).sum())[target]
-            total, norm = total - weights[target] * (1 - p) ** gamma * np.log(p), norm + weights[target]
-    return total / norm
-
-
-@given(
-    st.sampled_from(["binary", "multi-class", "multi-label"]),
-    st.sampled_from([0.0, 0.5, 2.0, 5.0]),
-    st.booleans(),
-    st.integers(0, 10**6),
-)
-@settings(max_examples=60)
-def test_focal_loss_is_its_definition(task, gamma, weighted, seed):
-    rng = np.random.default_rng(seed)
-    classes = 2 if task == "binary" else 3
-    outputs = rng.normal(size=(6, classes)) * 3
-    targets = rng.integers(0, 2, (6, classes)) if task == "multi-label" else rng.integers(0, classes, 6)
-    weights = rng.uniform(0.1, 5, classes) if weighted else np.ones(classes)
-    weighting = Weighting(torch.from_numpy(weights) if weighted else None, gamma)
-    found = float(
-        task_of(task).loss(torch.from_numpy(outputs), torch.from_numpy(targets), weighting.classes, weighting.focal)
-    )
-    assert found == pytest.approx(slow_focal(outputs, targets, task, weights, gamma), rel=1e-4, abs=1e-6)
-
-
-def test_the_focal_loss_of_certain_predictions_has_a_finite_slope():
-    outputs = torch.tensor([[60.0, -60.0], [-60.0, 60.0]], requires_grad=True)
-    task_of("binary").loss(outputs, torch.tensor([0, 0]), None, 0.5).backward()
-    assert outputs.grad.isfinite().all()
 
 
 ROWS = RNG.normal(size=(40, 5))

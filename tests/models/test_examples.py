@@ -56,7 +56,7 @@ def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():
     given = examples(inputs=Rows(table().flip(1) * 0.1), weighting=weights)
     outputs, targets = (2 * given.inputs.table[ROWS]).float(), given.targets[ROWS]
     value, found = evaluate(Network(), given, ROWS, 2)
-    assert value == pytest.approx(float(task_of("multi-class").loss(outputs, targets, weights.classes, weights.focal)))
+    assert value == pytest.approx(float(task_of("multi-class").loss(outputs, targets, weights.classes)))
     assert value != pytest.approx(float(task_of("multi-class").loss(outputs, targets)))
     assert found == task_of("multi-class").metrics(outputs, targets)
     given = examples(inputs=Rows(table()[:, :1]), targets=torch.arange(7.0), task="regression", unit=5.0)

@@ -1,5 +1,6 @@
 """A small dataset whose labels a network can learn, and a recipe that trains in a second."""
 
+import math
 import signal
 from pathlib import Path
 
@@ -18,8 +19,11 @@ from subgnn.config.settings import (
     TrainingSettings,
 )
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.training.options import Callbacks
+from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.fits import Entry, open_fits
+from subgnn.training.options import Callbacks, TrainOptions
 from subgnn.training.run_dir import CHECKPOINT, METRICS
+from subgnn.training.search import Budget, Rules, Search
 
 CHANNELS = (
     ChannelSettings("position", "internal", 3),
@@ -99,3 +103,12 @@ def press_ctrl_c() -> None:
     handler = signal.getsignal(signal.SIGINT)
     assert callable(handler)
     handler(signal.SIGINT, None)
+
+
+def out_of_fold(recipe: Recipe, pool: CrossValidation, folds: int, options: TrainOptions) -> np.ndarray:
+    """Out-of-fold predictions of one recipe (1, n, outputs), however long they take."""
+    entry = Entry(recipe.name, recipe)
+    rules = Rules(gain=lambda *_: 0.0, cannot_win=lambda _: "", behind=lambda *_: "", members=list)
+    with open_fits(pool, options) as fits:
+        Search(fits, [entry], folds, Budget(math.inf), rules, on_judged=lambda _: None, on_change=lambda _: None).run()
+    return entry.predictions

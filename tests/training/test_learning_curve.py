@@ -15,9 +15,8 @@ from subgnn.training.fit import HELD_OUT
 from subgnn.training.fits import Entry, open_fits
 from subgnn.training.learning_curve import learning_curve, part_of
 from subgnn.training.options import TrainOptions
-from subgnn.training.search import out_of_fold
 from tests.reports.test_leaderboard import RESULT
-from tests.training.examples import dataset
+from tests.training.examples import dataset, out_of_fold
 
 FOLDS = 4
 
@@ -84,7 +83,7 @@ def test_real_fits_the_result_and_the_page():
     recipe, options = find_recipe("bag"), TrainOptions(device="cpu", cache=False)
     pool = CrossValidation.of(dataset(), AutoSettings(), 0)
     full = out_of_fold(recipe, pool, 3, options)[0].astype(np.float64)
-    with open_fits(pool, options, here=True) as fits:
+    with open_fits(pool, options) as fits:
         members = [(Entry("bag", recipe), 1.0)]
         curve = learning_curve(pool, members, full=full, folds=3, fit_many=fits.predictions)
     assert len(curve.points) in (2, 3)

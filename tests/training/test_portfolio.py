@@ -22,8 +22,8 @@ from subgnn.training.fits import Entry, Fold, run_fit
 from subgnn.training.options import TrainOptions, parse_duration
 from subgnn.training.portfolio import CANDIDATES, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
-from subgnn.training.search import Budget, Search, out_of_fold
-from tests.training.examples import dataset, press_ctrl_c
+from subgnn.training.search import Budget, Search
+from tests.training.examples import dataset, out_of_fold, press_ctrl_c
 
 pytestmark = pytest.mark.slow
 

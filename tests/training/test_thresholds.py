@@ -99,7 +99,6 @@ def test_exports_pages_and_served_runs_have_it(folder, tmp_path):
     page = run_report(folder / "run", rings())
     threshold = run.result.threshold.labels[0].threshold
     assert "Thresholds for recall=0.8, chosen on 30 validation subgraphs" in page
-    assert f"fraud at the threshold {threshold:.4g}" in page
     (served,) = open_runs([f"small={folder / 'run'}"], limits=Limits()).values()
     card = served.card()["threshold"]
     assert (card["aim"], card["chosen_on"], card["thresholds"]) == (
@@ -143,22 +142,17 @@ def test_an_aim_that_no_threshold_reaches_is_not_applied(tmp_path):
     assert subgnn.load(tmp_path / "run").result.threshold == kept.result.threshold
 
 
-@pytest.mark.parametrize("task", ["binary", "multi-label"])
-def test_out_of_fold_thresholds_see_no_subgraph_they_were_fitted_to(task):
-    data = rings(task)
-    run = subgnn.train(data, recipe="bag", threshold="f1", settings={"training.threshold_folds": 3}, device="cpu")
+def test_every_label_has_a_threshold_of_its_own():
+    data = rings("multi-label")
+    run = subgnn.train(data, recipe="bag", threshold="f1", device="cpu")
     found = run.result.threshold
-    assert (found.chosen_on, found.labels[0].chosen.subgraphs) == ("out-of-fold", 120)
-    assert [one.label for one in found.labels] == (["fraud"] if task == "binary" else list(run.classes))
+    assert (found.chosen_on, found.labels[0].chosen.subgraphs) == ("validation", 30)
+    assert [one.label for one in found.labels] == list(run.classes)
     scores, _ = scores_of(run, data, "test")
-    predicted = task_of(task).decide(scores, run.predictor.thresholds)
-    rows = [data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")]
-    column = found.labels[0].test
-    positive = predicted == 0 if task == "binary" else predicted[:, 0] > 0
-    assert column.alerts == positive.sum()
-    if task == "multi-label":
-        labels = run.predict(rows)["label"].tolist()
-        assert labels == ["-".join(np.array(run.classes)[row > 0]) for row in predicted]
+    predicted = task_of("multi-label").decide(scores, run.predictor.thresholds)
+    assert found.labels[0].test.alerts == (predicted[:, 0] > 0).sum()
+    labels = run.predict([data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")])["label"]
+    assert labels.tolist() == ["-".join(np.array(run.classes)[row > 0]) for row in predicted]
 
 
 @pytest.mark.quick(1)
@@ -182,12 +176,8 @@ def test_other_tasks_and_settings_are_refused(tmp_path):
     three = replace(data, subgraphs=replace(data.subgraphs, task="multi-class"))
     with pytest.raises(UserError, match="the task is multi-class; thresholds need two classes"):
         subgnn.train(three, tmp_path / "run", recipe="bag", threshold="f1")
-    with pytest.raises(UserError, match="threshold_folds is 5, but no threshold is given; leave it out, or add"):
-        subgnn.train(data, tmp_path / "run", recipe="bag", settings={"training.threshold_folds": 5})
     with pytest.raises(UserError, match=r"the threshold is '0.9'; accepted: precision=P"):
         subgnn.train(data, tmp_path / "run", recipe="bag", threshold=0.9)
-    with pytest.raises(UserError, match="threshold_folds is 1"):
-        subgnn.train(data, tmp_path / "run", recipe="bag", threshold="f1", settings={"training.threshold_folds": 1})
     with pytest.raises(UserError, match="select_by is 'auprk'"):
         subgnn.train(data, tmp_path / "run", recipe="bag", settings={"training.select_by": "auprk"})
     with pytest.raises(UserError, match="has the class 'fruad'"):
@@ -212,7 +202,7 @@ def test_a_checkpoint_whose_thresholds_do_not_fit_is_refused(folder):
     assert plain.predict([[0, 1, 2], [40, 41, 42]]) == np.array(["fraud", "other"])[scores.argmax(axis=1)].tolist()
 
 
-def test_class_weights_and_focal_loss_in_runs():
+def test_class_weights_and_the_metric_of_selection_in_runs():
     data, recalls = rings(), {}
     for weights in ("false", "balanced", "fraud=30"):
         recipe = find_recipe("bag", [f"training.class_weights={weights}", "bag.inverse_penalty=1"])
@@ -220,7 +210,7 @@ def test_class_weights_and_focal_loss_in_runs():
         predicted = run.predict([data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")])
         recalls[weights] = (predicted["label"] == "fraud").sum()
     assert recalls["false"] < recalls["balanced"] <= recalls["fraud=30"]
-    settings = {"training.focal": 2.0, "training.epochs": 2, "embeddings.dim": 8, "training.select_by": "recall@5"}
+    settings = {"training.epochs": 2, "embeddings.dim": 8, "training.select_by": "recall@5"}
     run = subgnn.train(data, recipe="avg", settings=settings | {"baseline.tune_embeddings": False}, device="cpu")
     assert 0 <= run.result.val["recall@5"] <= 1
     assert run.evaluate()["recall@5"] == run.result.test["recall@5"]

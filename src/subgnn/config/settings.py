@@ -109,10 +109,8 @@ class TrainingSettings:
     plateau_factor: Probability = 0.7
     select_from: int = 0
     repeats: Count = 1
-    focal: Annotated[float, Bounds(0, 10)] = 0.0
     select_by: str = "auto"
     threshold: str = "none"
-    threshold_folds: Annotated[int, Bounds(0, 100)] = 0
 
 
 @dataclass(frozen=True, slots=True)

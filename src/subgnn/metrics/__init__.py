@@ -1,1 +1,1 @@
-"""Class weights and the focal loss, decision thresholds, and significance tests."""
+"""Class weights, decision thresholds, and significance tests."""

@@ -1,16 +1,13 @@
-"""How much classes and subgraphs count in the loss: class weights, and the focal loss, for labels that are rare.
+"""How much classes and subgraphs count in the loss, for labels that are rare.
 
-*Class weights* multiply the loss of the subgraphs of a class; of several labels, the loss of those that have the label.
+Class weights multiply the loss of the subgraphs of a class; of several labels, the loss of those that have the label.
 ``balanced`` weights make all classes count the same: n / (classes n_c) for class c, with n_c = 1 for an absent class;
 of several labels, the number of subgraphs without a label over the number with it.
-
-*Focal loss* (Lin et al., ICCV 2017) multiplies the loss of a subgraph by (1 - p)^gamma, p being the probability of its
-true label, so that the many that are certain count little. gamma = 0 is cross entropy.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,10 +28,9 @@ _LARGEST = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighting:
-    """Weights of classes (classes,), or None if they count the same, and gamma of the focal loss."""
+    """Weights of classes (classes,), or None if they count the same."""
 
     classes: Tensor | None = None
-    focal: float = 0.0
 
     @classmethod
     def of(cls, settings: TrainingSettings, subgraphs: SubgraphSet) -> Weighting:
@@ -44,14 +40,14 @@ class Weighting:
         targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
         weights = class_weights(settings.class_weights, targets, subgraphs.task, subgraphs.classes)
         if weights is None:
-            return cls(None, settings.focal)
+            return EVEN
         import torch
 
-        return cls(torch.from_numpy(weights.astype(np.float32)), settings.focal)
+        return cls(torch.from_numpy(weights.astype(np.float32)))
 
     def to(self, device: torch.device | str) -> Weighting:
         """The same on a device."""
-        return self if self.classes is None else replace(self, classes=self.classes.to(device))
+        return self if self.classes is None else Weighting(self.classes.to(device))
 
     def of_rows(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
         """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same."""

@@ -191,7 +191,7 @@ def evaluate(
             what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
         )
     found = task.metrics(outputs, targets, unit=examples.unit, select_by=examples.select_by)
-    return float(task.loss(outputs, targets, weighting.classes, weighting.focal)), found
+    return float(task.loss(outputs, targets, weighting.classes)), found
 
 
 def validation_score(val_loss: float, val: dict[str, float], select_by: str) -> tuple[float, float]:

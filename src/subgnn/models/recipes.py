@@ -167,8 +167,6 @@ def unused_data(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet | None = No
     found = list[str]()
     if not recipe.is_portfolio:
         model = trainable_model_of(recipe)
-        if recipe.training.focal > 0 and model.is_fitted_in_one_go:
-            found.append("focal loss (training.focal; this model is fitted in one go)")
         for name, switch in model.switches.items():
             setting = switch.removesuffix("=true")
             section, _, key = setting.partition(".")

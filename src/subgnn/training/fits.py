@@ -381,14 +381,14 @@ def vectors_key(recipe: Recipe) -> str:
 
 
 @contextmanager
-def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "", here: bool = False) -> Iterator[Fits]:
+def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "") -> Iterator[Fits]:
     """Processes to fit candidates in, until the end of the block; few subgraphs are fitted in this process.
 
-    ``here`` fits all in this process. ``source`` names the file of the dataset, which processes map if it is a bundle.
+    ``source`` names the file of the dataset, which processes map if it is a bundle.
     """
     subgraphs, graph = pool.dataset.subgraphs, pool.dataset.graph
     device = make_fabric(options.device).device.type
-    small = here or (len(subgraphs) <= _FEW_SUBGRAPHS and graph.num_edges <= _FEW_EDGES)
+    small = len(subgraphs) <= _FEW_SUBGRAPHS and graph.num_edges <= _FEW_EDGES
     engine: Any
     if options.engine == "ray" or options.address is not None:  # which an engine that is not Ray refuses
         engine = open_engine(options.engine, address=options.address, processes=options.processes)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from subgnn.config.settings import AutoSettings, Recipe, TrainingSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import UserError
@@ -25,7 +25,7 @@ from subgnn.parallel.locks import locked_folder
 from subgnn.result import CorrectedBaseline, RunResult, read_result
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
-from subgnn.task import TaskName, task_of
+from subgnn.task import task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Fabric, Ranks, disconnect, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
@@ -43,7 +43,6 @@ from subgnn.training.run_dir import (
     keep_subgraphs,
     result_fields,
 )
-from subgnn.training.search import out_of_fold
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
@@ -64,7 +63,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
-    check_threshold(recipe.training, dataset.subgraphs.task, devices=fabric.world_size)
+    check_aim(recipe.training.threshold, dataset.subgraphs.task)
     # Too few subgraphs are refused before any work.
     pool = CrossValidation.of(dataset, recipe.auto, options.seed) if recipe.is_portfolio else None
     if pool is None:
@@ -187,43 +186,20 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
     }
 
 
-def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int) -> None:
-    """Refuse, before any work, an aim that is not understood, or folds that do not fit it."""
-    check_aim(settings.threshold, task)
-    if settings.threshold_folds == 1:
-        hint = "accepted: 0 for the validation split, or from 2"
-        raise UserError("training.threshold_folds is 1", where="recipe", hint=hint)
-    if settings.threshold_folds and settings.threshold == NONE:
-        what = f"training.threshold_folds is {settings.threshold_folds}, but no --threshold is given"
-        raise UserError(what, where="recipe", hint="leave it out, or add a threshold, e.g. --threshold precision=0.9")
-    if settings.threshold_folds and devices > 1:
-        hint = "start one process, or leave training.threshold_folds out"
-        raise UserError("folds are fitted on one device", where="torchrun", hint=hint)
-
-
 def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> FitResult:
     """The trained model with thresholds for the aim of the recipe; the same without an aim."""
     settings, subgraphs = options.recipe.training, dataset.subgraphs
     if settings.threshold == NONE:
         return found
     targets, spec = np.asarray(subgraphs.targets), found.checkpoint.spec
-    if settings.threshold_folds:
-        # With the choices that the recipe left open made as in the model, so that fits to folds are like it.
-        plain = replace(found.recipe, training=replace(found.recipe.training, threshold=NONE, threshold_folds=0))
-        pool = CrossValidation.of(dataset, AutoSettings(), options.seed)
-        scores = out_of_fold(plain, pool, settings.threshold_folds, options)
-        truth, chosen_on = np.asarray(pool.subgraphs.targets), "out-of-fold"
-    else:
-        scores = task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy()
-        truth, chosen_on = targets[subgraphs.indices("val")], "validation"
     decision = Decision.choose(
         settings.threshold,
-        scores,
-        truth,
+        task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy(),
+        targets[subgraphs.indices("val")],
         task=spec.task,
         classes=spec.classes,
         positive=task_of(spec.task).positive(targets[subgraphs.indices("train")]),
-        chosen_on=chosen_on,
+        chosen_on="validation",
     )
     return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, decision=decision)))
 

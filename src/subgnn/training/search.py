@@ -16,7 +16,6 @@ With enough time, what is found is a function of the data, the settings and the 
 process of its own between any two instructions, and one in this process after it or after an epoch.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.settings import Recipe
 from subgnn.parallel.engine import TOO_LONG, Failure, Stop, never
-from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.fit import HELD_OUT
-from subgnn.training.fits import Entry, FitJob, Fits, Fold, open_fits, vectors_key
-from subgnn.training.options import TrainOptions
+from subgnn.training.fits import Entry, FitJob, Fits, Fold, vectors_key
 
 _REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
 _END_SECONDS, _END_SHARE = 8.0, 0.45  # kept for the choice, the scores and the page of a run
@@ -263,14 +259,3 @@ class Search:
 
     def _show(self) -> None:
         self.on_change(", ".join(map(str, self.fits.engine.running)))
-
-
-def out_of_fold(recipe: Recipe, pool: CrossValidation, folds: int, options: TrainOptions) -> NDArray[np.float32]:
-    """Out-of-fold predictions of one recipe (1, n, outputs), fitted in this process, however long it takes."""
-    entry = Entry(recipe.name, recipe)
-    rules = Rules(gain=lambda *_: 0.0, cannot_win=lambda _: "", behind=lambda *_: "", members=list)
-    with open_fits(pool, options, here=True) as fits:
-        Search(fits, [entry], folds, Budget(math.inf), rules, on_judged=lambda _: None, on_change=lambda _: None).run()
-    if entry.predictions is None:
-        Failure(entry.dropped).throw()
-    return entry.predictions

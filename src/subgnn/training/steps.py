@@ -73,7 +73,7 @@ class Steps:
         self.optimizer.zero_grad()
         with single_precision():
             weighting = examples.weighting
-            value = task_of(examples.task).loss(self.model(batch), targets, weighting.classes, weighting.focal)
+            value = task_of(examples.task).loss(self.model(batch), targets, weighting.classes)
             if fabric.world_size > 1:
                 value = value * part
             # Gradients are averaged over ranks; the gradient of the batch is their sum.
