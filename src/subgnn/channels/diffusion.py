@@ -9,9 +9,9 @@ on before each step. A has the magnitudes of weights; a node without edges, or w
 of the mean weight, so that its walk stays there. Over a directed graph walks follow out-edges, or in-edges over its
 reverse, and chance is where the same walk from any node ends: pi = (1 - a) sum over k of a^k u P^k, u = 1 / N.
 
-:func:`diffuse` computes p_c / pi at all nodes, with an error of p_c of at most 10^-7 |s|, lengths being those of
-p / sqrt(d) (:mod:`subgnn.kernels.diffusion`). :func:`diffuse_nearby` follows a bounded number of edges, gives the nodes
-with the largest lifts, and :func:`push_bound` says how much may be missing.
+:func:`diffuse` computes p_c / pi at all nodes; errors of p_c sum to about 10^-6 (:mod:`subgnn.kernels.diffusion`).
+:func:`diffuse_nearby` follows a bounded number of edges, gives the nodes with the largest lifts, and :func:`push_bound`
+says how much may be missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.kernels.diffusion import COLUMNS, chebyshev_series, power_series, push
+from subgnn.kernels.diffusion import COLUMNS, push, relax
 from subgnn.parallel.memory import workers
 from subgnn.parallel.progress import OnProgress, ignore, pieces
 from subgnn.ragged import Ragged
@@ -34,8 +34,8 @@ EXACT_NODES = 2**17
 """The largest graph, in nodes, on which diffusions of a few sets are exact; on larger graphs, local push is used."""
 PUSH_EDGES, PUSH_NODES = 1_000_000, 4096
 """The most edges that the local push of a set follows, and the most nodes that it returns."""
-TOLERANCE = 1e-7
-"""The part of the Chebyshev series that is left out."""
+TOLERANCE = 1e-6
+"""About what the errors of a diffusion sum to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,15 +72,24 @@ class Walks:
     def chance(self, damping: float) -> NDArray[np.float64]:
         """The distribution pi (N,): the part of a long walk's time at each node; if directed, as the module says."""
         if self.graph.directed:
-            start = np.full((self.graph.num_nodes, 1), 1 / max(1, self.graph.num_nodes), np.float32)
-            return self.ends(start, damping)[:, 0].astype(np.float64)
+            start = np.full((1, self.graph.num_nodes, 1), 1 / max(1, self.graph.num_nodes), np.float32)
+            return self.solve(start, damping)[0, :, 0].astype(np.float64)
         return np.where(self.degrees > 0, self.degrees, self.loop) / self.volume
 
-    def ends(self, start: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
-        """Where walks over a directed graph that start as ``start`` (N, B) end (N, B)."""
-        terms = 1 if damping == 0 else 1 + int(np.ceil(np.log(TOLERANCE) / np.log(damping)))
-        back = None if self.back.weights is None else magnitudes(self.back)
-        return power_series(*self.back.csr, back, self.degrees, start, damping=damping, terms=terms)
+    def solve(self, start: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
+        """p_c / pi from s / pi, or if the graph is directed, p_c from s, in blocks of sets (:func:`relax`)."""
+        graph, weights, loops = self.graph, self.weights, self.degrees == 0
+        over: NDArray[np.float64] = np.divide(damping, self.degrees, out=np.zeros(len(loops)), where=~loops)
+        omega = 2 / (1 + np.sqrt(1 - damping * damping))
+        scale, level, measure, rate = over, np.where(loops, 0, damping), self.degrees, np.sqrt(omega - 1)
+        if graph.directed:
+            graph, omega, rate, level = self.back, 1.0, damping, np.zeros(len(loops))
+            weights = over[graph.neighbors].astype(np.float32) * (1 if graph.weights is None else magnitudes(graph))
+            scale, measure = np.where(loops, 1 / (1 - damping), 1.0), np.ones(len(loops), np.float32)
+        most = 2 + int(2 * np.log(TOLERANCE) / np.log(max(rate, 1e-3)))  # twice as many as the rate asks for
+        equations = np.where(loops, 1, 1 - damping), scale, level, measure
+        tolerance = TOLERANCE * (1 - rate)
+        return relax(*graph.csr, weights, equations, start, omega=omega, tolerance=tolerance, most=most)
 
 
 def magnitudes(graph: Graph) -> NDArray[np.float32]:
@@ -109,37 +118,28 @@ def walks_of(graph: Graph, way: str = "") -> Walks:
     return _two_ways(graph.oriented)[way == "in"]
 
 
-def coefficients(damping: float) -> NDArray[np.float64]:
-    """Chebyshev coefficients (K + 1,) of (1 - a) / (1 - a x) on [-1, 1]; the rest sums to at most :data:`TOLERANCE`."""
-    root = np.sqrt(1 - damping * damping)
-    rho = damping / (1 + root)
-    terms = 1 if rho == 0 else 1 + int(np.ceil(np.log(TOLERANCE * (1 - rho) / 2) / np.log(rho)))
-    k = np.arange(terms)
-    return np.asarray(np.where(k > 0, 2, 1) * (1 - damping) / root * rho**k)
-
-
 def diffuse(walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgress = ignore) -> NDArray[np.float32]:
     """p_c / pi of every set, at every node (C, N); sets are sorted and not empty."""
-    graph, series = walks.graph, coefficients(damping)
-    found = np.empty((len(sets), graph.num_nodes), np.float32)
+    nodes, threads = walks.graph.num_nodes, int(numba.get_num_threads())
+    found = np.empty((len(sets), nodes), np.float32)
     inverse = (1 / walks.chance(damping)).astype(np.float32)
-    columns = COLUMNS if graph.num_nodes > EXACT_NODES else 2 * COLUMNS
-    for part in pieces(len(sets), step=columns, most=columns, what="diffusion", on_progress=on_progress):
+    step = COLUMNS * threads
+    for part in pieces(len(sets), step=step, most=step, what="diffusion", on_progress=on_progress):
         some = sets.take(np.arange(part.start, part.stop))
-        start = np.zeros((graph.num_nodes, len(some)), np.float32)
-        if graph.directed:
-            start[some.values, some.row_ids] = 1 / some.lengths[some.row_ids]
-            ratios = walks.ends(start, damping) * inverse[:, None]
-        else:
-            start[some.values, some.row_ids] = inverse[some.values] / some.lengths[some.row_ids]
-            ratios = chebyshev_series(*graph.csr, walks.weights, walks.degrees, start, series)
-        found[part] = np.maximum(ratios, 0, out=ratios).T
+        width = COLUMNS if len(some) > 1 else 1
+        start = np.zeros((-(-len(some) // width), nodes, width), np.float32)
+        first = (1.0 if walks.graph.directed else inverse[some.values]) / some.lengths[some.row_ids]
+        start[some.row_ids // width, some.values, some.row_ids % width] = first
+        ratios = np.maximum(walks.solve(start, damping), 0).transpose(0, 2, 1).reshape(-1, nodes)[: len(some)]
+        found[part] = ratios * inverse if walks.graph.directed else ratios
     return found
 
 
 def diffuse_values(walks: Walks, values: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
     """The mean of values (N, B) where a walk from each node ends (N, B); the graph is undirected."""
-    return chebyshev_series(*walks.graph.csr, walks.weights, walks.degrees, values, coefficients(damping))
+    wide = np.pad(values, ((0, 0), (0, -values.shape[1] % COLUMNS))).reshape(len(values), -1, COLUMNS)
+    found = walks.solve(np.ascontiguousarray(wide.transpose(1, 0, 2)), damping)
+    return found.transpose(1, 0, 2).reshape(len(values), -1)[:, : values.shape[1]]
 
 
 def push_bound(walks: Walks, damping: float, edges: int) -> float:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,6 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Files, Query
 from subgnn.inference.open import OpenedRun
-from subgnn.kernels.diffusion import COLUMNS, chebyshev_series
 from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -74,6 +74,7 @@ _SMALLEST_P, _SMALLEST_OVERLAP, _TOGETHER_SCALE = 1e-7, 1e-3, 10.0
 _REACHED = 1000
 _GATHERED = 2**22  # neighbours to gather at once
 _NONE = np.empty(0, np.int64)
+_AT_ONCE = 32  # subgraphs
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
 _DEFAULTS = ReadOptions()
@@ -111,11 +112,16 @@ class PairFeatures:
         self._frequency = np.bincount(known.values, minlength=graph.num_nodes)
         self._chance = diffusion.walks_of(graph).chance(DAMPING)
 
+    @cached_property
+    def _edges(self) -> scipy.sparse.csr_array:
+        ones = np.ones(len(self.graph.neighbors), np.float32)
+        return scipy.sparse.csr_array((ones, self.graph.neighbors, self.graph.offsets))
+
     def diffuse(self, subgraphs: Ragged) -> Iterator[DiffusedSubgraph]:
         """Compute the diffusions of subgraphs, a few at a time."""
         walks, num_nodes = diffusion.walks_of(self.graph), self.graph.num_nodes
-        for begin in range(0, len(subgraphs), COLUMNS):
-            some = subgraphs.take(np.arange(begin, min(begin + COLUMNS, len(subgraphs))))
+        for begin in range(0, len(subgraphs), _AT_ONCE):
+            some = subgraphs.take(np.arange(begin, min(begin + _AT_ONCE, len(subgraphs))))
             if self.is_exact:
                 for nodes, ratios in zip(some, diffusion.diffuse(walks, some, DAMPING), strict=True):
                     yield DiffusedSubgraph(nodes, ratios, np.argsort(-ratios * self._chance, kind="stable")[:_REACHED])
@@ -180,10 +186,8 @@ class PairFeatures:
 
     def _over_neighbours(self, values: Floats, nodes: NDArray[np.int64]) -> Floats:
         """The sum of values (N,) over the neighbours of each node (nodes,)."""
-        if self.is_exact:  # a product with the whole graph: D D^-1 A
-            degrees, column = self.degrees.astype(np.float32), values[:, None].astype(np.float32)
-            means = chebyshev_series(*self.graph.csr, None, degrees, column, np.array([0.0, 1.0]))
-            return np.asarray((means[:, 0] * degrees)[nodes], np.float64)
+        if self.is_exact:
+            return np.asarray((self._edges @ values.astype(np.float32))[nodes], np.float64)
         found, ends = np.empty(len(nodes)), np.cumsum(self.degrees[nodes])
         begin = 0
         while begin < len(nodes):
@@ -387,7 +391,7 @@ def completion_table(
         return list(zip(range(1, len(nodes) + 1), nodes, *numbers, strict=True))
 
     def batches() -> Iterator[list[tuple[int, str, list[Sequence[Any]]]]]:
-        for rows, there, nodes in query.parts(COLUMNS):
+        for rows, there, nodes in query.parts(_AT_ONCE):
             answers, known = completer.complete(nodes, top=top, among=among), set(there.tolist())
             for place, row in enumerate(rows):
                 yield [(row, query.text(row), rows_of(next(answers)) if place in known else [])]

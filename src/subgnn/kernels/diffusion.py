@@ -5,14 +5,14 @@ and pi(v) = d_v / sum of d, the node where it ends is distributed as
 
     p_c = (1 - a) sum over k of a^k s P^k = (1 - a) s (I - a P)^-1
 
-*Undirected graphs*: both kernels work with ratios to chance, q = p_c / pi, which obey
-q = (1 - a) q_0 + a D^-1 A q with q_0 = s / pi. A node without edges has a loop: its walk stays where it is.
+*Exact*: successive over-relaxation. A sweep moves the value of one node after another to what its equation says, or by
+a factor omega as far. For undirected graphs the values are ratios to chance, q = p_c / pi, which obey
 
-*Exact*: the Chebyshev series of (1 - a) / (1 - a x) in D^-1 A, whose eigenvalues are in [-1, 1]:
+    q = (1 - a) q_0 + a D^-1 A q,   q_0 = s / pi,   omega = 2 / (1 + sqrt(1 - a^2))
 
-    q = sum over k of c_k T_k(D^-1 A) q_0
-    c_0 = (1 - a) / sqrt(1 - a^2),   c_k = 2 c_0 rho^k,   rho = a / (1 + sqrt(1 - a^2))
-
+In the long run, a sweep leaves at most sqrt(omega - 1) of an error (Kahan, 1958, as D - a A is a symmetric M-matrix),
+mostly about omega - 1. A node without edges has a loop: its walk stays where it is. For directed graphs the values are
+p_c, and omega is 1.
 
 *Push* (Andersen, Chung and Lang, 2006, here in rounds): an estimate p' and a residual r, with
 p_c = p' + (1 - a) r (I - a P)^-1, from p' = 0, r = s. In a round, a node with r(u) >= epsilon d_u moves (1 - a) r(u)
@@ -20,14 +20,18 @@ into p'(u) and hands a r(u) to its neighbours. At the end r(u) < epsilon d_u eve
 0 <= p_c(v) - p'(v) <= epsilon d_v. All pushes together follow at most 1 / ((1 - a) epsilon) edges (in units of their
 weight), as each adds at least (1 - a) epsilon d_u to p', which sums to at most 1.
 
-*Directed graphs*: D is the matrix of out-weights, and eigenvalues need not be real, so p_c is summed as it is written
-(:func:`power_series`), until the rest sums to less than the tolerance. Push works as above, with the same bound on the
-edges that are followed; but as walks are not reversible, the error is bounded by the sum of residuals alone.
+*Directed graphs*: D is the matrix of out-weights. Push follows as many edges at most; but as walks are not reversible,
+its error is bounded by the sum of residuals alone.
 """
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, num_chunks, sets
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.nearby_distances import slot
 from subgnn.ragged import Ragged
 
@@ -36,125 +40,108 @@ Triple = tuple[Array, Array, Array]
 Walk = tuple[float, float, float]
 """The weight of the loop at a node without edges, the damping a, and the bound epsilon on the error of a push."""
 
-COLUMNS = 32
-"""Node sets that :func:`chebyshev_series` takes at once: a row of ratios fills two lines of the processor's cache."""
+COLUMNS = 16
+"""Node sets that :func:`relax` takes at once: a row of their values fills a line of the processor's cache."""
 
 
-def chebyshev_series(
-    offsets: Array, neighbors: Array, weights: Array | None, degrees: Array, start: Array, coefficients: Array
+def relax(
+    offsets: Array,
+    neighbors: Array,
+    weights: Array | None,
+    equations: tuple[Array, Array, Array, Array],
+    start: Array,
+    *,
+    omega: float,
+    tolerance: float,
+    most: int,
 ) -> Array:
-    """The sum (N, B) of c_k T_k(D^-1 A) q_0, of ``coefficients`` c (K + 1,) and ``start`` q_0 (N, B).
+    """Solve x(v) = own(v) start(v) + scale(v) sum over neighbours u of w(u, v) x(u), from x = own start + level.
 
-    ``weights`` of entries are from 0 on, None where all are 1; ``degrees`` (N,) are their sums, 0 where a walk stays.
+    A column is finished when a sweep changes it by at most the tolerance, beside its start, or after ``most`` sweeps.
+    Changes are sums over all nodes of magnitudes times ``measure``. Other columns do not matter.
+
+    Args:
+        weights: of entries, from 0 on; None if all are 1.
+        equations: own, scale, level and measure (N,).
+
+    Shapes:
+        start, returns: (blocks, N, width), the width being 1 or :data:`COLUMNS`.
     """
-    graph, scaling = csr(offsets, neighbors), _scaling(weights, degrees)
-    series = coefficients.astype(np.float32)
-    now = np.ascontiguousarray(start, np.float32).copy()
-    total, before = series[0] * now, np.zeros_like(now)
-    bounds = _bounds_by_edges(graph[0])
-    for k in range(1, len(series)):
-        _chebyshev_step(bounds, graph, scaling, (now, before), np.float32(1 if k == 1 else 2), series[k], total)
-        now, before = before, now
-    return total
+    x, rows = np.empty_like(start), tuple(frozen(one, np.float32) for one in equations)
+    given = None if weights is None else frozen(weights, np.float32)
+    how = np.float32(omega), np.float32(tolerance), most
+    (_relax_one if start.shape[2] == 1 else _relax_many)(
+        len(start), csr(offsets, neighbors), given, rows, how, frozen(start, np.float32), x
+    )
+    return x
 
 
-def _scaling(weights: Array | None, degrees: Array) -> Pair:
-    """The weights, empty where all are 1, and one over the degrees, 0 where a walk stays."""
-    inverse = np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
-    return frozen(np.empty(0) if weights is None else weights, np.float32), frozen(inverse, np.float32)
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _sum_rows(_: Any, values: Any, rows: Any, weights: Any, begin: Any, end: Any, out: Any, width: Any) -> Any:
+    """In compiled code: the weighted sum of the rows of some neighbours. It stays in registers; LLVM would store it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def data(i: int) -> Any:
+            return context.make_array(signature.args[i])(context, builder, arguments[i]).data
+
+        ir = cgutils.ir
+        vector = ir.VectorType(ir.FloatType(), width.literal_value)
+        table, columns, total = builder.bitcast(data(0), vector.as_pointer()), data(1), ir.Constant(vector, None)
+        found = cgutils.alloca_once_value(builder, total)
+        with cgutils.for_range_slice(builder, arguments[3], arguments[4], arguments[3].type(1)) as (i, _):
+            column = builder.sext(builder.load(builder.gep(columns, [i])), arguments[3].type)
+            row = builder.load(builder.gep(table, [column]), align=4)
+            if weights is not types.none:
+                weight = builder.insert_element(total, builder.load(builder.gep(data(2), [i])), ir.IntType(32)(0))
+                places = ir.Constant(ir.VectorType(ir.IntType(32), width.literal_value), None)
+                row = builder.fmul(row, builder.shuffle_vector(weight, total, places))
+            builder.store(builder.fadd(builder.load(found), row), found)
+        builder.store(builder.load(found), builder.bitcast(data(5), vector.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(values, rows, weights, begin, end, out, width), generate
 
 
-def _bounds_by_edges(offsets: Array) -> Array:
-    """Where pieces of the nodes with about equally many edges begin and end."""
-    work = offsets + np.arange(len(offsets))
-    return frozen(np.searchsorted(work, np.linspace(0, work[-1], 1 + num_chunks(len(offsets) - 1))), np.int64)
+def _relax_of(width: int) -> Callable[..., None]:
+    """The kernel of :func:`relax` for blocks of some width, which the compiler has to know."""
 
-
-@compiled
-def _gather(neighbors: Array, weights: Array, begin: int, end: int, values: Array, out: Array) -> None:
-    """Sum the rows of the neighbours of one node into ``out``, four at a time, in the order of the entries."""
-    width, one, single = len(out), np.float32(1), np.float32(0)
-    whole = end - (end - begin) % 4
-    if width == 1 and len(weights) == 0:  # a loop over one number would cost more than the sum
-        for e in range(begin, whole, 4):
-            left = values[neighbors[e], 0] + values[neighbors[e + 1], 0]
-            single += left + (values[neighbors[e + 2], 0] + values[neighbors[e + 3], 0])
-        for e in range(whole, end):
-            single += values[neighbors[e], 0]
-        out[0] = single
-        return
-    out[:] = 0
-    for e in range(begin, whole, 4):
-        a, b, c, d = values[neighbors[e]], values[neighbors[e + 1]], values[neighbors[e + 2]], values[neighbors[e + 3]]
-        if len(weights) == 0:
+    def relax_blocks(
+        begin: int, end: int, graph: Csr, weights: Array | None, rows: Any, how: Any, start: Array, out: Array
+    ) -> None:
+        offsets, neighbors = graph
+        own, scale, level, measure = rows
+        omega, tolerance, most = how
+        near, steps = np.empty(width, np.float32), np.empty(width, np.float32)
+        bounds, changes = np.empty(width, np.float32), np.empty(width, np.float32)
+        for block in range(begin, end):
+            given, x = start[block], out[block]
             for j in range(width):
-                out[j] += (a[j] + b[j]) + (c[j] + d[j])
-        else:
-            for j in range(width):
-                near = weights[e] * a[j] + weights[e + 1] * b[j]
-                out[j] += near + (weights[e + 2] * c[j] + weights[e + 3] * d[j])
-    for e in range(whole, end):
-        a, weight = values[neighbors[e]], one if len(weights) == 0 else weights[e]
-        for j in range(width):
-            out[j] += weight * a[j]
+                steps[j], bounds[j] = omega, 0
+            for v in range(len(x)):
+                for j in range(width):
+                    x[v, j] = own[v] * given[v, j] + level[v]
+                    bounds[j] += tolerance * measure[v] * abs(given[v, j])
+            for _ in range(most):
+                for j in range(width):
+                    changes[j] = 0
+                for v in range(len(x)):
+                    _sum_rows(x, neighbors, weights, offsets[v], offsets[v + 1], near, width)
+                    for j in range(width):
+                        change = steps[j] * (own[v] * given[v, j] + scale[v] * near[j] - x[v, j])
+                        x[v, j] += change
+                        changes[j] += measure[v] * abs(change)
+                unfinished = 0
+                for j in range(width):
+                    if changes[j] <= bounds[j]:
+                        steps[j] = 0
+                    unfinished += int(steps[j] > 0)
+                if unfinished == 0:
+                    break
+
+    return compiled_parallel(relax_blocks)
 
 
-@compiled_parallel
-def _chebyshev_step(
-    begin: int, end: int, graph: Csr, scaling: Pair, pair: Pair, factor: float, c: float, total: Array
-) -> None:
-    """T_{k+1} = factor D^-1 A T_k - T_{k-1} in the place of T_{k-1}; adds c T_{k+1} to the sums."""
-    offsets, neighbors = graph
-    weights, inverse = scaling
-    now, before = pair
-    width = now.shape[1]
-    mean = np.empty(width, np.float32)
-    for v in range(begin, end):
-        scale = factor * inverse[v]
-        if inverse[v] == 0:
-            scale = factor
-            for j in range(width):
-                mean[j] = now[v, j]
-        else:
-            _gather(neighbors, weights, offsets[v], offsets[v + 1], now, mean)
-        for j in range(width):
-            new = scale * mean[j] - before[v, j]
-            before[v, j] = new
-            total[v, j] += c * new
-
-
-def power_series(
-    offsets: Array, neighbors: Array, weights: Array | None, degrees: Array, start: Array, *, damping: float, terms: int
-) -> Array:
-    """The sum p (N, B) of (1 - a) a^k s P^k over k < ``terms``, for a directed graph and ``start`` s (N, B).
-
-    Rows and weights are those of the in-edges; ``degrees`` (N,) are sums of out-weights, 0 where a walk stays.
-    """
-    graph, scaling = csr(offsets, neighbors), _scaling(weights, degrees)
-    now = np.ascontiguousarray(start, np.float32).copy()
-    total, handed = np.float32(1 - damping) * now, np.empty_like(now)
-    bounds = _bounds_by_edges(graph[0])
-    for _ in range(1, terms):
-        np.multiply(now, scaling[1][:, None], out=handed)
-        _power_step(bounds, graph, scaling, (handed, now), np.float32(damping), total)
-    return total
-
-
-@compiled_parallel
-def _power_step(begin: int, end: int, graph: Csr, scaling: Pair, pair: Pair, damping: float, total: Array) -> None:
-    """x_{k+1} = a x_k P in the place of x_k, and adds (1 - a) x_{k+1} to the sums."""
-    offsets, neighbors = graph
-    weights, inverse = scaling
-    handed, now = pair
-    width = now.shape[1]
-    arrived = np.empty(width, np.float32)
-    for v in range(begin, end):
-        _gather(neighbors, weights, offsets[v], offsets[v + 1], handed, arrived)
-        for j in range(width):
-            if inverse[v] == 0:
-                arrived[j] += now[v, j]
-            now[v, j] = damping * arrived[j]
-            total[v, j] += (np.float32(1) - damping) * now[v, j]
+_relax_one, _relax_many = _relax_of(1), _relax_of(COLUMNS)
 
 
 def push(
