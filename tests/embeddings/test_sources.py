@@ -90,26 +90,14 @@ def test_pretrained_vectors_are_brought_to_the_scale():
     assert np.sqrt(np.mean(table**2)) == pytest.approx(0.25, rel=1e-4)
 
 
-def test_without_its_copy_a_run_reads_the_cache_and_says_when_that_is_gone(tmp_path, cache):
+def test_a_run_keeps_its_table(tmp_path, cache):
     data = dataset()
     train(data, pretrained(), tmp_path / "run")
     whole = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
-    (tmp_path / "run" / sources.RUN_FILE).unlink()
-    assert np.array_equal(Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW), whole)
     shutil.rmtree(cache)
-    with pytest.raises(DataError, match=r"neither embeddings\.safetensors nor the cache has"):
-        Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
-
-
-def test_large_tables_are_not_copied_and_a_changed_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "LARGEST_COPY", 10)
-    data, file = dataset(), tmp_path / "given.npy"
-    np.save(file, np.random.default_rng(0).normal(size=(24, 8)).astype(np.float32))
-    train(data, pretrained(file), tmp_path / "run")
-    assert not (tmp_path / "run" / sources.RUN_FILE).exists()
-    Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
-    np.save(file, np.zeros((24, 8), np.float32))
-    with pytest.raises(DataError, match="no longer those the run was trained with; restore the original file"):
+    assert np.array_equal(Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW), whole)
+    (tmp_path / "run" / sources.RUN_FILE).unlink()
+    with pytest.raises(DataError, match="the run's folder does not have its node embeddings; copy embeddings"):
         Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
 
 
@@ -136,16 +124,6 @@ def test_what_cannot_be_is_noticed_before_the_folder_is_made(tmp_path, monkeypat
         train(dataset(), pretrained(**changes), tmp_path / "run")
     assert str(caught.value).startswith(message)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_the_cache_a_run_keeps_large_tables_itself(tmp_path, monkeypatch, cache):
-    monkeypatch.setattr(sources, "LARGEST_COPY", 10)
-    train(dataset(), pretrained(), tmp_path / "run", cache=False, report=False)
-    assert not cache.parent.exists()
-    assert (tmp_path / "run" / sources.RUN_FILE).is_file()
-    Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph).probabilities(NEW)
-    train(dataset(), pretrained(), tmp_path / "cached", report=False)
-    assert not (tmp_path / "cached" / sources.RUN_FILE).exists()
 
 
 @pytest.mark.parametrize("features", [None, np.zeros((3, 0))])

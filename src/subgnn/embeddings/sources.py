@@ -1,9 +1,8 @@
 """Node vectors: random, pretrained, from an untrained GIN or from a file; and features of the graph.
 
 A run needs rows for the nodes of its subgraphs and anchors (:func:`node_vectors`). Random rows are drawn on demand.
-Pretrained and given ones are rows of a table of all N nodes (:func:`source_vectors`). Up to 256 MB of a table are
-copied into the run's folder (:func:`save_run_vectors`), so that a copied run can predict subgraphs with other nodes.
-Larger tables are read again from the cache or the file they came from, and refused if they have changed.
+Pretrained and given ones are rows of a table of all N nodes (:func:`source_vectors`), which is copied into the run's
+folder (:func:`save_run_vectors`), so that the run can predict subgraphs with other nodes, wherever it is.
 
 Files of embeddings:
 
@@ -15,7 +14,7 @@ Files of embeddings:
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,7 +41,6 @@ RUN_FILE = "embeddings.safetensors"
 """The copy of a table in the folder of a run; copies of further tables have a number (:func:`run_file`)."""
 Tables = dict[str, NDArray[np.float32]]
 """Tables of node embeddings (N, dim), by their hash."""
-LARGEST_COPY = 256 * 2**20
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
 _COLUMNS = 32  # hidden units of an untrained GIN that are computed at a time
 _STORED = Format("subgnn-embeddings", "file of embeddings", "make one with subgnn pretrain", "pretrain again")
@@ -172,57 +170,21 @@ def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     return vectors * np.float32(scale / size) if size > 0 else vectors
 
 
-def save_run_vectors(tables: Iterable[tuple[NDArray[np.float32], VectorSettings]], graph: Graph, run: Path) -> None:
-    """Copy tables, each with its settings, into a run's folder, unless they are large and can be read again."""
-    kept = {vectors_hash(table): (table, settings) for table, settings in tables}
-    for i, (table, settings) in enumerate(kept.values()):
-        if table.nbytes <= LARGEST_COPY or not _source_file(settings, graph).is_file():
-            about = {"source": settings.embeddings.source, "scale": settings.embeddings.scale}
-            write_vectors(run / run_file(i), table, about, graph_hash=graph.content_hash, overwrite=True)
+def save_run_vectors(tables: Iterable[NDArray[np.float32]], graph: Graph, run: Path) -> None:
+    """Copy tables, each once, into a run's folder."""
+    kept = {vectors_hash(table): table for table in tables}
+    for i, table in enumerate(kept.values()):
+        write_vectors(run / run_file(i), table, {}, graph_hash=graph.content_hash, overwrite=True)
 
 
-def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Graph) -> Tables:
-    """The tables a run started from, by their hash; ``needed`` has the settings that produced each."""
-    if not needed:
-        return {}
-    copies = [run / run_file(i) for i in range(len(needed)) if (run / run_file(i)).is_file()]
-    found = {vectors_hash(table): table for table in (read_vectors(copy, graph) for copy in copies)}
-    for expected, settings in needed.items():
-        if expected in found:
-            continue
-        source, file = settings.embeddings.source, _source_file(settings, graph)
-        where, table = str(run), None
-        if file.is_file():
-            where, table = source, read_vectors(file, graph)
-            table = _scaled(table, settings.embeddings.scale) if source in PRETRAINED else table
-        elif not copies:
-            what = f"neither {RUN_FILE} nor {'the cache' if source in PRETRAINED else source} has its node embeddings"
-            hint = f"copy {RUN_FILE} or {file} from where the run was trained"
-            raise DataError(what, where=where, hint=hint)
-        if table is None or vectors_hash(table) != expected:
-            what = "the node embeddings are no longer those the run was trained with"
-            raise DataError(what, where=where, hint="restore the original file, or train again")
-        found[expected] = table
-    return {expected: found[expected] for expected in needed}
-
-
-def read_run_tables(run: Path, needed: Mapping[str, VectorSettings]) -> Tables:
-    """The tables a run started from, by their hash, whatever graph they belong to: those in its folder."""
+def load_run_vectors(run: Path, needed: Collection[str]) -> Tables:
+    """The tables in a run's folder, by the hashes that are needed."""
     copies = [run / run_file(i) for i in range(len(needed)) if (run / run_file(i)).is_file()]
     found = {vectors_hash(table): table for table, _ in map(read_stored, copies)}
-    if needed.keys() - found.keys():
-        hint = "train again on this graph, or give the graph that the run was trained on with --data"
+    if not set(needed) <= found.keys():
+        hint = f"copy {RUN_FILE} from the folder where it was trained, or train again"
         raise DataError("the run's folder does not have its node embeddings", where=str(run), hint=hint)
     return {expected: found[expected] for expected in needed}
-
-
-def _source_file(recipe: VectorSettings, graph: Graph) -> Path:
-    """The file that embeddings come from; for pretrained ones, the file in the cache."""
-    if recipe.embeddings.source not in PRETRAINED:
-        return Path(recipe.embeddings.source)
-    from subgnn.embeddings.pretrain import cache_file
-
-    return cache_file(recipe, graph)
 
 
 def feature_rows(graph: Graph, nodes: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import timed
 from subgnn.data.read_tables import read_graph_of
 from subgnn.data.subgraphs import Keys, SubgraphSet, subgraph_keys
-from subgnn.embeddings.sources import Tables, read_run_tables, vectors_hash
+from subgnn.embeddings.sources import Tables, load_run_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, load_checkpoint, unpack
@@ -151,7 +151,7 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
         tables, again = _tables(arrays, checkpoint, own.graph.num_nodes, path), EXPORT.again
     else:
         result, own, checkpoint = read_result(path), read_trained_on(path), load_checkpoint(path / CHECKPOINT)
-        tables = read_run_tables(path, checkpoint.tables())
+        tables = load_run_vectors(path, checkpoint.tables())
     new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
     match = NodeMatch.of(own, new)
     spec = checkpoint.spec

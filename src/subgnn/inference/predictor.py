@@ -69,7 +69,7 @@ class Predictor:
         self.graph = graph = _hashed(graph.undirected())
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         self.model = check_checkpoint(self.checkpoint, graph, where=place, again=again)
-        self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
+        self.tables = load_run_vectors(run, self.checkpoint.tables()) if tables is None else tables
         context = LoadContext(device, self.tables, cached_numbers=cached_numbers, cache=cache)
         self.fitted = open_checkpoint(self.checkpoint, graph, context)
         self._comparison: Comparison | None = None

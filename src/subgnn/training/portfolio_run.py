@@ -71,11 +71,8 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         answer = training.answer()
         training.report("fitting the members again")
         answer, members, curve = training.refit(answer)
-        save_run_vectors(
-            [(fit.vectors, row.recipe) for row, fit in members if fit.vectors is not None],
-            pool.given.graph,
-            options.out,
-        )
+        tables = [fit.vectors for _, fit in members if fit.vectors is not None]
+        save_run_vectors(tables, pool.given.graph, options.out)
         checkpoint = training.checkpoint(answer, members)
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         tested = training.test(answer, checkpoint, members)

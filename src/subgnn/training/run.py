@@ -118,8 +118,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     if not fabric.is_global_zero:
         return cast("RunResult", fabric.broadcast(None))
     found = with_comparisons(with_decision(found, dataset, options), dataset, options.seed)
-    tables = [] if found.vectors is None else [(found.vectors, options.recipe)]
-    save_run_vectors(tables, dataset.graph.undirected(), out)
+    save_run_vectors([] if found.vectors is None else [found.vectors], dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / CHECKPOINT)
     result = RunResult(
         **result_fields(options, dataset, fabric.device, fabric.world_size),

@@ -4,7 +4,7 @@ RUN/run.json                 results: the keys of ``subgnn train --json``
 RUN/recipe.json              all settings
 RUN/metrics.jsonl            a line for each epoch
 RUN/checkpoint.safetensors   the selected weights, anchors, class names, and hashes of the graph and its names
-RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
+RUN/embeddings.safetensors   the node embeddings it started from, unless they are random
 RUN/dataset.subgnn           the dataset, if it was not read from a folder or a bundle
 RUN/trained_on.subgnn        the subgraphs, labels and splits it was trained with, and the names of the nodes
 RUN/report.html              the page of the run
