@@ -58,7 +58,6 @@ def test_neither_memory_nor_other_queries_change_an_answer(distance, monkeypatch
     known, queries = rng.normal(size=(300, 7)), rng.normal(size=(40, 7))
     whole = Nearest(known, distance=distance)
     expected = whole.find(queries, 5)
-    monkeypatch.setattr(nearest, "_BLOCK", 7)
     monkeypatch.setattr(nearest, "share", lambda _: 8 * 300 * 3)
     small = Nearest(known, distance=distance).find(queries, 5)
     for ours, theirs in zip(small, expected, strict=True):

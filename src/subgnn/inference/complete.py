@@ -53,7 +53,7 @@ from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Files, Query
 from subgnn.inference.open import OpenedRun
 from subgnn.models.kernel_machines.newton import fit_linear
-from subgnn.ragged import Ragged
+from subgnn.ragged import Ragged, runs
 from subgnn.rng import stream
 from subgnn.storage.arrays import Format
 from subgnn.storage.cache import cache_path, cached
@@ -188,14 +188,10 @@ class PairFeatures:
         """The sum of values (N,) over the neighbours of each node (nodes,)."""
         if self.is_exact:
             return np.asarray((self._edges @ values.astype(np.float32))[nodes], np.float64)
-        found, ends = np.empty(len(nodes)), np.cumsum(self.degrees[nodes])
-        begin = 0
-        while begin < len(nodes):
-            before = ends[begin - 1] if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, before + _GATHERED, side="right")))
-            rows = Ragged(self.graph.neighbors, self.graph.offsets).take(nodes[begin:end])
-            found[begin:end] = np.bincount(rows.row_ids, values[rows.values], minlength=end - begin)
-            begin = end
+        found = np.empty(len(nodes))
+        for run in runs(self.degrees[nodes], _GATHERED):
+            rows = Ragged(self.graph.neighbors, self.graph.offsets).take(nodes[run])
+            found[run] = np.bincount(rows.row_ids, values[rows.values], minlength=len(rows))
         return found
 
 

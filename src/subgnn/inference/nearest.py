@@ -12,7 +12,6 @@ The cosine with a vector of zeros is 0. Subtracting the mean tells similar vecto
 are compared in 64 bits, each by itself, so the answer to a query does not depend on other queries.
 """
 
-from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -26,7 +25,6 @@ Distance = Literal["cosine", "centred", "euclidean"]
 DISTANCES: tuple[Distance, ...] = get_args(Distance)
 _LINE = 1e-8  # of squares of vectors: that of the smaller direction which is rounding
 _DIGITS = 12  # of cosines; those beyond are rounding
-_BLOCK = 4096  # known vectors that are compared at once
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Places among the known vectors and distances, the nearest first: (n, k) each, k being ``top`` or, where there are
 fewer, the number of known vectors; -1 and NaN for a query that is NaN."""
@@ -38,13 +36,11 @@ class Nearest:
     def __init__(self, known: NDArray[Any], *, distance: Distance = "centred") -> None:
         if distance not in DISTANCES:
             raise UserError(f"unknown distance '{distance}'", where="distance", hint=choices(str(distance), DISTANCES))
-        self.distance, self.known = distance, _checked(known, "known vectors")
-        self.present = np.flatnonzero(~np.isnan(self.known).any(axis=1))
-        self.mean = np.zeros(self.known.shape[1])
-        if distance == "centred" and len(self.present):
-            for some in self._blocks():
-                self.mean += self.known[self.present[some]].astype(np.float64).sum(axis=0)
-            self.mean /= len(self.present)
+        self.distance, vectors = distance, _checked(known, "known vectors")
+        self.present = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+        points = vectors[self.present].astype(np.float64)
+        self.mean = points.mean(axis=0) if distance == "centred" and len(points) else np.zeros(points.shape[1])
+        self.known, self.lengths = self._points(points)
 
     @property
     def sees_sides_only(self) -> bool:
@@ -54,7 +50,7 @@ class Nearest:
         """
         if self.distance == "euclidean" or self.known.shape[1] > 2 or len(self.present) < 2:
             return False
-        points = self.known[self.present].astype(np.float64) - self.mean
+        points = self.known * self.lengths
         spread = np.linalg.eigvalsh(points.T @ points)
         return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
@@ -72,32 +68,24 @@ class Nearest:
         size = max(1, int(share(0.05)) // (8 * max(len(self.present), 1)))
         for begin in range(0, len(there), size):
             rows = there[begin : begin + size]
-            for row, values in zip(rows, self._distances(vectors[rows]), strict=True):
+            for row, values in zip(rows, self._distances(vectors[rows].astype(np.float64)), strict=True):
                 near = np.flatnonzero(values <= np.partition(values, top - 1)[top - 1])
                 near = near[np.argsort(values[near], kind="stable")[:top]]
                 places[row], distances[row] = self.present[near], values[near]
         return places, distances
 
-    def _blocks(self) -> Iterator[slice]:
-        """Some of the known vectors that are present at a time."""
-        yield from (slice(begin, begin + _BLOCK) for begin in range(0, len(self.present), _BLOCK))
-
-    def _distances(self, queries: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _distances(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Distances of queries from all known vectors that are present."""
-        found = np.empty((len(queries), len(self.present)))
         points, lengths = self._points(queries)
-        for some in self._blocks():
-            known, known_lengths = self._points(self.known[self.present[some]])
-            if self.distance == "euclidean":
-                found[:, some] = cdist(points, known)
-            else:  # half the squared distance of vectors of length one
-                cosines = np.where(lengths * known_lengths.T > 0, 1 - cdist(points, known, "sqeuclidean") / 2, 0.0)
-                found[:, some] = (1 - cosines).round(_DIGITS)
-        return found
+        if self.distance == "euclidean":
+            return np.asarray(cdist(points, self.known))
+        # Half the squared distance of vectors of length one.
+        cosines = np.where(lengths * self.lengths.T > 0, 1 - cdist(points, self.known, "sqeuclidean") / 2, 0.0)
+        return np.asarray((1 - cosines).round(_DIGITS))
 
-    def _points(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Vectors as they are compared, in 64 bits and for cosines of length one, and their lengths (n, 1)."""
-        points = vectors.astype(np.float64) - self.mean
+    def _points(self, vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Vectors as they are compared, for cosines of length one, and their lengths (n, 1)."""
+        points = vectors - self.mean
         lengths = np.linalg.norm(points, axis=1, keepdims=True)
         return points if self.distance == "euclidean" else points / np.where(lengths > 0, lengths, 1), lengths
 
@@ -132,9 +120,8 @@ def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:
         raise DataError(what, where=noun, hint="accepted: numbers, one row per vector")
     with np.errstate(over="ignore"):
         found: NDArray[np.float32] = table.astype(np.float32, copy=False)
-    for begin in range(0, len(found), _BLOCK):
-        infinite = np.isinf(found[begin : begin + _BLOCK]).any(axis=1)
-        if infinite.any():
-            row = begin + int(np.argmax(infinite))
-            raise DataError("a number is infinite in 32 bits", where=f"{noun}: row {row}", hint="scale the vectors")
+    infinite = np.isinf(found).any(axis=1)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise DataError("a number is infinite in 32 bits", where=f"{noun}: row {row}", hint="scale the vectors")
     return found
