@@ -84,7 +84,7 @@ def compare(graph: Graph, sets: Ragged) -> list[dict[str, object]]:
             begin = time.process_time()
             near = own_hops(replace(work, settings=settings), components.nodes, own)
             seconds = time.process_time() - begin
-            similarity = np.stack([layer.similarity for layer in near])[:, own[0].present]
+            similarity = np.stack(near)[:, own[0].present]
             exact = similarity if exact is None else exact
             error = np.abs(similarity - exact)
             found.append(

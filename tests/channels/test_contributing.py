@@ -63,7 +63,7 @@ def test_the_similarity_is_the_fraction_of_neighbours():
     found = prepare(graph, random_subgraphs(2), Plan(channels=(ADJACENT,), layers=1, settings=SMALL, seed=0))
     whole = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
     whole.add_nodes_from(range(graph.num_nodes))
-    for component, row in zip(found.components.nodes, found.inputs[0][0].measured.similarity, strict=True):
+    for component, row in zip(found.components.nodes, found.inputs[0][0].similarity, strict=True):
         for anchor, similarity in zip(found.frame.shared[0][0].nodes.tolist(), row, strict=True):
             assert similarity == np.float32(np.mean([whole.has_edge(u, anchor) for u in component.tolist()]))
 
@@ -121,20 +121,17 @@ def test_heavy_anchors_may_be_compared_by_hops():
         found = prepare(random_graph(0), random_subgraphs(0), Plan((channel,), 1, heavy, seed=0))
         inputs = found.inputs[0][0]
         assert not inputs.own.present.all()
-        assert (inputs.measured.similarity[~inputs.own.present] == 0).all()
-        assert (inputs.measured.similarity[inputs.own.present].max(axis=1) > 0).all()
+        assert (inputs.similarity[~inputs.own.present] == 0).all()
+        assert (inputs.similarity[inputs.own.present].max(axis=1) > 0).all()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda found: found[:-1], "the similarity of position/border: it returned 1 layers; accepted: 2"),
-        (lambda found: [replace(f, similarity=f.similarity.T) for f in found], r"similarity has the shape \(4, "),
-        (
-            lambda found: [replace(f, similarity=f.similarity + 7) for f in found],
-            "similarity ranges from .*from 0 to 1",
-        ),
-        (lambda found: [replace(f, similarity=f.similarity * np.nan) for f in found], "similarity ranges from nan"),
+        (lambda found: [f.T for f in found], r"it has the shape \(4, "),
+        (lambda found: [f + 7 for f in found], "it ranges from .*from 0 to 1"),
+        (lambda found: [f * np.nan for f in found], "it ranges from nan"),
     ],
 )
 def test_a_similarity_that_breaks_the_contract_is_refused(change, message, monkeypatch):

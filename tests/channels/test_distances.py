@@ -43,7 +43,13 @@ def draw_sets(data, n):
 
 
 def expected_measures(hops, nodes, wanted):
-    return [expected_nearness(hops, row, a) for row, anchors in zip(nodes, wanted, strict=True) for a in anchors]
+    return [expected_hops(hops, row, a) for row, anchors in zip(nodes, wanted, strict=True) for a in anchors]
+
+
+def expected_hops(hops, component, anchor):
+    """The mean hops of the nodes that reach an anchor, and their fraction."""
+    found = [hops[u][anchor] for u in np.asarray(component).tolist() if anchor in hops[u]]
+    return (np.float32(np.mean(found)), np.float32(len(found) / len(component))) if found else (0.0, 0.0)
 
 
 @settings(max_examples=60, derandomize=True)
@@ -142,10 +148,8 @@ def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
 
 
 def expected_nearness(hops, component, anchor):
-    found = [hops[u][anchor] for u in np.asarray(component).tolist() if anchor in hops[u]]
-    if not found:
-        return 0.0, 0.0
-    return np.float32(np.mean(found)), np.float32(len(found) / len(component))
+    distance, reached = expected_hops(hops, component, anchor)
+    return float(reached / (1 + distance))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -155,16 +159,14 @@ def test_hops_are_those_of_networkx(seed):
     hops = all_hops(graph)
     for shared_row, layer in zip(found.frame.shared, found.inputs, strict=True):
         for shared, inputs in zip(shared_row, layer, strict=True):
-            near = inputs.measured
-            assert near.distance.dtype == near.reached.dtype == np.float32
+            assert inputs.similarity.dtype == np.float32
             for c, component in enumerate(found.components.nodes):
                 if inputs.own is not None and not inputs.own.present[c]:
-                    expected = [(0.0, 0.0)] * near.distance.shape[1]
+                    expected = [0.0] * inputs.similarity.shape[1]
                 else:
                     anchors = shared.nodes if inputs.own is None else inputs.own.nodes[c]
                     expected = [expected_nearness(hops, component, a) for a in anchors.tolist()]
-                assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
-            np.testing.assert_allclose(near.similarity, near.reached / (1 + near.distance), rtol=1e-6)
+                assert inputs.similarity[c].tolist() == expected
 
 
 def test_structure_is_the_warping_of_sorted_degrees():
@@ -182,9 +184,7 @@ def test_structure_is_the_warping_of_sorted_degrees():
                 for rows in (found.components.nodes, shared.patches)
             )
             expected = dtw(ours, theirs, cost="ratio")
-            np.testing.assert_array_equal(inputs.measured.distance, expected.astype(np.float32))
-            assert (inputs.measured.reached == 1).all()
-            assert inputs.measured.reached.shape == inputs.measured.distance.shape
+            np.testing.assert_array_equal(inputs.similarity, 1 / (1 + expected.astype(np.float32)))
 
 
 @pytest.mark.parametrize("limit", ["count", "memory"])
@@ -203,12 +203,10 @@ def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     found = distances.own_hops(work, rows, anchors)
     for drawn, near in zip(anchors, found, strict=True):
         for c, component in enumerate(rows):
-            expected = [
-                expected_nearness(hops, component, a) if present[c] else (0.0, 0.0) for a in drawn.nodes[c].tolist()
-            ]
-            assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
-        assert near.distance.flags.c_contiguous
-        assert near.distance.dtype == near.reached.dtype == np.float32
+            expected = [expected_nearness(hops, component, a) if present[c] else 0.0 for a in drawn.nodes[c].tolist()]
+            assert near[c].tolist() == expected
+        assert near.flags.c_contiguous
+        assert near.dtype == np.float32
     of_near = [(done, total) for what, done, total in told if what == "hops to own anchors"]
     assert {total for _, total in of_near} == {5}
     assert sorted(done for done, _ in of_near) == [done for done, _ in of_near]

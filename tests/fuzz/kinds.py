@@ -196,7 +196,7 @@ def read_prepared_file(path: Path) -> bytes:
     plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
     found = read_prepared(path, plan, key="key", graph_hash=prepared().graph_hash)
     parts = [found.components.nodes.values, found.components.nodes.offsets]
-    parts += [one.measured.similarity for layer in found.inputs for one in layer]
+    parts += [one.similarity for layer in found.inputs for one in layer]
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from subgnn import DataError, NodeNames, Ragged, to_networkx
-from subgnn.channels.channel import Similarities
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.settings import (
     ChannelSettings,
@@ -188,9 +187,9 @@ def test_a_masked_anchor_has_similarity_0(model):
         whole = measured.inputs.whole
         changed = [list(layer) for layer in whole.channels]
         seen = changed[anchor.layer][anchor.channel]
-        similarity = seen.measured.similarity.clone()
+        similarity = seen.similarity.clone()
         similarity[anchor.components, anchor.slots] = 0
-        changed[anchor.layer][anchor.channel] = replace(seen, measured=Similarities(similarity))
+        changed[anchor.layer][anchor.channel] = replace(seen, similarity=similarity)
         without = network(replace(whole, channels=changed))[0].detach().numpy()
         item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]
         np.testing.assert_allclose(item.contributions, predictor.outputs(rows)[0] - without, **CLOSE)

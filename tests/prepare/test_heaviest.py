@@ -30,8 +30,8 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
         inputs = found.inputs[layer][BORDER]
         assert np.array_equal(inputs.own.nodes, nodes)
         assert np.array_equal(inputs.own.present, present)
-        assert np.array_equal(inputs.measured.similarity, weights)
-        assert inputs.measured.similarity.dtype == np.float32
+        assert np.array_equal(inputs.similarity, weights)
+        assert inputs.similarity.dtype == np.float32
 
 
 def test_graphs_with_next_to_nothing_in_them():
@@ -43,5 +43,5 @@ def test_graphs_with_next_to_nothing_in_them():
     inputs = pair.inputs[0][0]
     assert inputs.own.present.tolist() == [True, False, False]
     assert inputs.own.nodes[0].tolist() == [1, 1, 1]
-    assert inputs.measured.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert inputs.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
     assert len(prepare(*case(), Plan(**options)).extend(random_graph(0), Ragged.from_rows([])).components.nodes) == 0

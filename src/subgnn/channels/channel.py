@@ -158,32 +158,6 @@ class OwnAnchors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distances:
-    """Distances (C, n_A) of components to anchors: arrays, or tensors in a batch; gamma = reached / (1 + distance).
-
-    ``reached`` is the fraction of the component's nodes that reach the anchor. Both are 0 if none does.
-    """
-
-    distance: Any
-    reached: Any
-
-    @property
-    def similarity(self) -> Any:
-        """gamma, in [0, 1]."""
-        return self.reached / (1 + self.distance)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Similarities:
-    """Similarities (C, n_A) in [0, 1] that do not follow from distances: numpy arrays, or tensors in a batch."""
-
-    similarity: Any
-
-
-Measured = Distances | Similarities
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Work:
     """What one channel is sampled and measured with; with ``cache``, searches across large graphs are kept."""
 
@@ -255,8 +229,8 @@ class Channel:
         return (PatchAnchors if self.patches else NodeAnchors).from_arrays(take, num_anchors)
 
 
-Compare = Callable[[Work, Ragged, list[Any]], list[Any]]
-"""Maps work, components and the anchors of every layer to :class:`Distances` or :class:`Similarities` by layer."""
+Compare = Callable[[Work, Ragged, list[Any]], list[NDArray[np.float32]]]
+"""Maps work, components and the anchors of every layer to similarities gamma (C, n_A) in [0, 1], by layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
+from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarity, Work
 from subgnn.channels.stored_hops import hops_from
 from subgnn.data.graph import Graph
 from subgnn.errors import MemoryLimitError
@@ -39,25 +39,25 @@ _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less 
 _EDGES = 1024
 
 
-def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[Distances]:
-    """Distances of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
+def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[NDArray[np.float32]]:
+    """Similarities of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
     nodes, slots = np.unique(components.values, return_inverse=True)
     sources = np.concatenate([a.nodes for a in anchors])
-    distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
+    gamma = np.empty((len(components), len(sources)), np.float32)
     table = min(TABLE_AT_ONCE, share(0.05) // 4)
     most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
         hops = hops_from(work, sources[part], nodes)
-        distance[:, part], reached[:, part] = reduce_table(hops, slots, components.offsets)
+        distance, reached = reduce_table(hops, slots, components.offsets)
+        gamma[:, part] = reached / (1 + distance)
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
-    layers = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
-    return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*layers, strict=True)]
+    return [np.ascontiguousarray(layer) for layer in np.split(gamma, cuts, axis=1)]
 
 
-def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Distances]:
-    """Distances of every component to its own anchors, for every layer, a block of components at a time."""
+def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[NDArray[np.float32]]:
+    """Similarities of every component to its own anchors, for every layer, a block of components at a time."""
     shape = (len(components), len(anchors), anchors[0].nodes.shape[1])
-    full = [np.zeros(shape, np.float32) for _ in range(2)]
+    gamma = np.zeros(shape, np.float32)
     at_once = min(OWN_AT_ONCE, max(1, share(0.1) // (_BYTES_DRAWN * max(1, shape[1] * shape[2]))))
     for begin in range(0, len(components), at_once):
         rows = slice(begin, min(begin + at_once, len(components)))
@@ -68,10 +68,9 @@ def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[
         owner, nodes = np.divmod(distinct, work.graph.num_nodes)
         wanted = Ragged.from_lengths(nodes.astype(np.int32), np.bincount(owner, minlength=len(present)))
         some = components.take(np.arange(rows.start, rows.stop))
-        measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
-        for out, values in zip(full, measured, strict=True):
-            out[rows][present] = values[inverse.reshape(-1)].reshape(-1, *shape[1:])
-    return [Distances(*(np.ascontiguousarray(out[:, layer]) for out in full)) for layer in range(shape[1])]
+        distance, reached = distances_to(work, some, wanted, done=rows.start, total=len(components))
+        gamma[rows][present] = (reached / (1 + distance))[inverse.reshape(-1)].reshape(-1, *shape[1:])
+    return [np.ascontiguousarray(gamma[:, layer]) for layer in range(shape[1])]
 
 
 HOPS = Similarity(measure={NodeAnchors: shared_hops, OwnAnchors: own_hops}, searches=True)

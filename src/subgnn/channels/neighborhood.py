@@ -11,8 +11,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, Similarity, Work
+from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, PatchAnchors, Similarity, Work
 from subgnn.config.settings import PrepareSettings
 from subgnn.errors import UserError
 from subgnn.kernels.borders import BYTES_AN_EDGE, heaviest_borders, sample_borders
@@ -74,17 +75,17 @@ SIDES = {
 }
 
 
-def weight(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Similarities]:
+def weight(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Any]:
     """The weights that anchors were sampled with."""
     if any(own.weights is None for own in anchors):
         hint = 'set prepare.border_anchors to "heaviest", or choose another similarity'
         raise UserError(f"the anchors of {work.channel.name} have no weights", where="channels.similarity", hint=hint)
-    return [Similarities(own.weights) for own in anchors]
+    return [own.weights for own in anchors]
 
 
-def constant(work: Work, components: Ragged, anchors: list[Any]) -> list[Similarities]:
+def constant(work: Work, components: Ragged, anchors: list[Any]) -> list[NDArray[np.float32]]:
     """1, as for nodes of the component itself (paper, section 4.2)."""
-    return [Similarities(np.ones((len(components), work.channel.num_anchors), np.float32))] * len(anchors)
+    return [np.ones((len(components), work.channel.num_anchors), np.float32)] * len(anchors)
 
 
 WEIGHT = Similarity(measure={OwnAnchors: weight})

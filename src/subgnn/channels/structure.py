@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import Channel, Distances, PatchAnchors, SharedAnchors, Similarity, Work
+from subgnn.channels.channel import Channel, PatchAnchors, SharedAnchors, Similarity, Work
 from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.dtw import dtw
 from subgnn.kernels.induced import inside_degrees
@@ -43,8 +43,8 @@ def _sample(work: Work, walk: Callable[..., Ragged]) -> list[SharedAnchors]:
     return found
 
 
-def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list[Distances]:
-    """DTW of sorted degree sequences, inside or at the border by the channel's side; equal sequences once."""
+def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list[NDArray[np.float32]]:
+    """By DTW of sorted degree sequences, inside or at the border by the channel's side; equal sequences once."""
     csr, side = work.graph.csr, 0 if work.channel.side == "internal" else 1
     ours = sorted_rows(inside_degrees(*csr, components)[side])
     representative, place = distinct_rows(ours)
@@ -57,7 +57,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
         for part in work.pieces(len(some), step=256, what=what):
             rows = some.take(np.arange(part.start, part.stop))
             warped[part] = dtw(rows, theirs, cost="ratio")
-        found.append(Distances(warped[place], np.ones((len(ours), len(theirs)), np.float32)))
+        found.append(np.asarray(1 / (1 + warped), np.float32)[place])
     return found
 
 

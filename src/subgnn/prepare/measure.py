@@ -17,17 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import (
-    Distances,
-    Measured,
-    NodeAnchors,
-    OwnAnchors,
-    PatchAnchors,
-    SharedAnchors,
-    Similarities,
-    Work,
-    each_array,
-)
+from subgnn.channels.channel import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors, Work, each_array
 from subgnn.channels.distances import searches_at_once
 from subgnn.channels.table import channel_of, similarity_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe
@@ -42,7 +32,7 @@ from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 ALGORITHM_VERSION = 1
 """Increased when the same input gives different numbers, so that cached ones are not used."""
-LAYOUT = 2
+LAYOUT = 3
 """Increased when the layout of the file changes, so that older files are computed again."""
 _PREPARED = Format("subgnn-prepared", "prepared file", "subgnn prepare writes one", "prepare again")
 _PARTS = ("components", "shared", "inputs")
@@ -52,7 +42,7 @@ _PARTS = ("components", "shared", "inputs")
 class SubchannelInputs:
     """What one layer of one subchannel sees of the components (C, n_A); ``own`` is None if the anchors are shared."""
 
-    measured: Measured
+    similarity: NDArray[np.float32]
     own: OwnAnchors | None
 
 
@@ -148,31 +138,27 @@ def measure(
             by_channel.append([SubchannelInputs(one, None) for one in shared])
         else:
             own, found = channel_of(channel).sample_own(work, subgraphs, components), []
-            for measured, anchors in zip(compare(work, components.nodes, own), own, strict=True):
-                for field in fields(measured):
-                    getattr(measured, field.name)[~anchors.present] = 0
-                found.append(SubchannelInputs(measured, replace(anchors, weights=None)))
+            for similarity, anchors in zip(compare(work, components.nodes, own), own, strict=True):
+                similarity[~anchors.present] = 0
+                found.append(SubchannelInputs(similarity, replace(anchors, weights=None)))
             by_channel.append(found)
-        _check_measured(work, by_channel[-1], len(components.nodes))
+        _check_similarities(work, by_channel[-1], len(components.nodes))
     inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
     return Prepared(frame, graph.content_hash, components, inputs)
 
 
-def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> None:
+def _check_similarities(work: Work, inputs: list[SubchannelInputs], count: int) -> None:
     """Validate the output of a similarity, which a network would otherwise learn from."""
     where, shape = f"the similarity of {work.channel.name}", (count, work.channel.num_anchors)
     if len(inputs) != work.layers:
         raise UserError(f"it returned {len(inputs)} layers", where=where, hint=f"accepted: {work.layers}")
-    for layer in inputs:
-        for field in fields(layer.measured):
-            values = getattr(layer.measured, field.name)
-            if values.shape != shape:
-                hint = f"accepted: {shape}, one row per component and one column per anchor"
-                raise UserError(f"{field.name} has the shape {values.shape}", where=where, hint=hint)
-            low, high = values.min(initial=0), values.max(initial=0)
-            if not (low >= 0 and high <= (np.inf if field.name == "distance" else 1) and np.isfinite(high)):
-                accepted = "numbers of at least 0" if field.name == "distance" else "numbers from 0 to 1"
-                raise UserError(f"{field.name} ranges from {low} to {high}", where=where, hint=f"accepted: {accepted}")
+    for values in (layer.similarity for layer in inputs):
+        if values.shape != shape:
+            hint = f"accepted: {shape}, one row per component and one column per anchor"
+            raise UserError(f"it has the shape {values.shape}", where=where, hint=hint)
+        low, high = values.min(initial=0), values.max(initial=0)
+        if not (low >= 0 and high <= 1):
+            raise UserError(f"it ranges from {low} to {high}", where=where, hint="accepted: numbers from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,7 +253,7 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
     return Prepared(Frame(plan.channels, plan.settings, shared, plan.seed), graph_hash, components, inputs)
 
 
-_TYPES = (Ragged, Components, NodeAnchors, PatchAnchors, OwnAnchors, Distances, Similarities, SubchannelInputs)
+_TYPES = (Ragged, Components, NodeAnchors, PatchAnchors, OwnAnchors, SubchannelInputs)
 
 
 def _unpack(entry: Any, arrays: Arrays) -> Any:

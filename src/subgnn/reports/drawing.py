@@ -73,7 +73,7 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
             if inputs.own is not None:
                 nodes = np.unique(inputs.own.nodes[inputs.own.present])
             elif shared is not None and shared.walks is None:
-                near = inputs.measured.similarity.max(axis=0)
+                near = inputs.similarity.max(axis=0)
                 nodes = shared.nodes[np.argsort(-near, kind="stable")[:most]]
             else:
                 continue

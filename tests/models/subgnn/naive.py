@@ -76,7 +76,7 @@ def component_output(
                 else:
                     present = bool(seen.own.present[c])
                     anchor = vector(seen.own.nodes[c, a]) if present else torch.zeros_like(z0)
-                messages.append(float(seen.measured.similarity[c, a]) * anchor)
+                messages.append(float(seen.similarity[c, a]) * anchor)
             channel_outputs = []
             g = sum(messages)
             key = (layer, channel.name)

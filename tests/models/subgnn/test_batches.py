@@ -44,7 +44,7 @@ def test_a_batch_has_the_rows_of_its_subgraphs():
     assert batch.baseline_scores.tolist() == extra["baseline_scores"][rows].tolist()
     for layer, given in zip(batch.channels, prepared.inputs, strict=True):
         for channel, seen in zip(layer, given, strict=True):
-            np.testing.assert_array_equal(channel.measured.similarity, seen.measured.similarity[chosen])
+            np.testing.assert_array_equal(channel.similarity, seen.similarity[chosen])
             assert (channel.own is None) == (seen.own is None)
             if seen.own is not None:
                 present = seen.own.present[chosen]

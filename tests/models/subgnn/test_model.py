@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subgnn.channels.channel import NodeAnchors, each_array
+from subgnn.channels.channel import NodeAnchors
 from subgnn.data.graph import Graph
 from subgnn.models.subgnn import Inputs
 from subgnn.ragged import Ragged
@@ -21,9 +21,7 @@ from .examples import ALL_CHANNELS, SMALL, build_model, prepare_example, random_
 
 def double(batch):
     """The batch with its distances in double precision."""
-    channels = [
-        [replace(c, measured=each_array(torch.Tensor.double, c.measured)) for c in layer] for layer in batch.channels
-    ]
+    channels = [[replace(c, similarity=c.similarity.double()) for c in layer] for layer in batch.channels]
     return replace(batch, channels=channels)
 
 
@@ -141,7 +139,7 @@ def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():
     extended = prepared.extend(graph, random_subgraphs(6).take(order))
     for layer, again in zip(prepared.inputs, extended.inputs, strict=True):
         for before, after in zip(layer, again, strict=True):
-            np.testing.assert_array_equal(before.measured.similarity[rows], after.measured.similarity)
+            np.testing.assert_array_equal(before.similarity[rows], after.similarity)
             assert before.own is None or np.array_equal(before.own.nodes[rows], after.own.nodes)
 
 
@@ -188,7 +186,7 @@ def test_parts_are_the_columns_they_say(options):
     for i, channel in enumerate(prepared.frame.channels):
         changed = [list(layer) for layer in batch.channels]
         for layer in changed:
-            layer[i] = replace(layer[i], measured=each_array(lambda t: 0.7 * t, layer[i].measured))
+            layer[i] = replace(layer[i], similarity=0.7 * layer[i].similarity)
         moved = (model.embed(replace(batch, channels=changed)) != before).any(dim=0)
         mine = torch.zeros_like(moved)
         for some in parts[channel.name]:

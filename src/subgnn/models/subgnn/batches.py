@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.channel import Measured, Similarities, each_array
+from subgnn.channels.channel import each_array
 from subgnn.prepare.measure import Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
 
@@ -34,10 +34,10 @@ class ChannelBatch:
     """One layer of one subchannel, for the components of a batch.
 
     Shapes:
-        measured: (C, n_A). own: (C, n_A) int64 places in the table, or None where anchors are shared.
+        similarity: (C, n_A). own: (C, n_A) int64 places in the table, or None where anchors are shared.
     """
 
-    measured: Measured
+    similarity: Tensor
     own: Tensor | None
 
 
@@ -87,14 +87,13 @@ class Places:
         return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
 
     def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
-        """A layer of a subchannel, as similarities."""
-        own, measured = inputs.own, each_array(torch.from_numpy, Similarities(inputs.measured.similarity))
+        own, similarity = inputs.own, torch.from_numpy(inputs.similarity)
         if own is None:
-            return ChannelBatch(measured, None)
+            return ChannelBatch(similarity, None)
         # A component without anchors has similarity 0 to whatever stands here: any node will do.
         absent = ~own.present
         nodes = np.where(absent[:, None], self.nodes[0], own.nodes) if absent.any() else own.nodes
-        return ChannelBatch(measured, self(nodes))
+        return ChannelBatch(similarity, self(nodes))
 
 
 def make_batch(

@@ -219,7 +219,7 @@ class SubGNN(nn.Module):
 
     def similarities(self, batch: Batch, dtype: torch.dtype) -> list[list[Tensor]]:
         """Similarities gamma of components and anchors (C, n_A), by layer and channel."""
-        return [[seen.measured.similarity.to(dtype) for seen in layer] for layer in batch.channels]
+        return [[seen.similarity.to(dtype) for seen in layer] for layer in batch.channels]
 
     def component_outputs(self, batch: Batch) -> Tensor:
         """z_c (C, width): z^(0)_c beside AGG_L over layers of AGG_C over subchannels."""
