@@ -18,7 +18,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe
-from subgnn.models.subgnn.layer import StateNorm
+from subgnn.models.subgnn.layer import BatchNorm
 from subgnn.task import task_of
 from subgnn.training.devices import (
     GlobalDropout,
@@ -157,7 +157,7 @@ def test_dropout_of_shares_is_that_of_the_batch():
 
 
 def test_a_model_that_follows_computes_the_same_alone():
-    model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(StateNorm(6), nn.Dropout(0.5)))
+    model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(BatchNorm(6), nn.Dropout(0.5)))
     x = torch.randn(5, 4)
     torch.manual_seed(0)
     expected, names = model(x), list(model.state_dict())

@@ -125,9 +125,7 @@ def pretrain_nodes(
     from subgnn.data.graph import ATTRIBUTES
     from subgnn.embeddings.pretrain import pretrain
     from subgnn.embeddings.sources import write_vectors
-    from subgnn.training.devices import quiet_lightning
 
-    quiet_lightning()
     with locked_file(out, doing="pretraining into this file"), progress_bar(pretrain_epochs=chosen.epochs) as bar:
         found = pretrain(graph.undirected(), method, dim=dim, settings=chosen, device=device, on_epoch=bar.pretrain)
         write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
@@ -200,9 +198,7 @@ def tune_recipe(
     chosen = find_recipe(recipe, settings or ())
     wanted = None if space is None else find_space(space)
     from subgnn.lab.tuning.tune import tune
-    from subgnn.training.devices import quiet_lightning
 
-    quiet_lightning()
     dataset = read_dataset(path, id_base=id_base)
     with progress_bar() as bar:
         found = tune(dataset, chosen, out, space=wanted, on_progress=bar.prepare, **asdict(options))

@@ -54,10 +54,9 @@ def train_run(
 
     from subgnn.api.train_recipe import metric_line, train
     from subgnn.models.recipes import find_recipe, unused_line
-    from subgnn.training.devices import current_ranks, quiet_lightning
+    from subgnn.training.devices import current_ranks
     from subgnn.training.run_dir import PAGE
 
-    quiet_lightning()
     chosen = find_recipe(recipe, settings or ())
     prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
@@ -135,10 +134,8 @@ def update_trained_run(
     from subgnn.api.update import update_run
     from subgnn.data.formats.format import Columns, ReadOptions
     from subgnn.task import metric_text
-    from subgnn.training.devices import quiet_lightning
     from subgnn.training.run_dir import read_run_recipe
 
-    quiet_lightning()
     notes: list[str] = []
     columns = Columns(subgraph=subgraph_column, node=node_column)
     reading = ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append)

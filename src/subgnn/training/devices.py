@@ -24,7 +24,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from subgnn.models.examples import Outputs, Source, outputs_of
-from subgnn.models.subgnn.layer import BatchNorm, StateNorm
+from subgnn.models.subgnn.layer import BatchNorm
 from subgnn.parallel.device import OneDevice
 from subgnn.task import TaskName, task_of
 
@@ -61,12 +61,6 @@ def current_ranks() -> Ranks | None:
     return Ranks(int(os.environ["RANK"]), size, local_rank, local_size)
 
 
-def quiet_lightning() -> None:
-    """Hide Lightning's advice to its own users until the end of the process."""
-    for name in ("lightning", "lightning.fabric"):  # each sets its own level when it is imported
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-
 def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
     """One device, or this rank's among several, which :func:`in_turn` connects; ``device`` is auto, cpu or cuda."""
     if ranks is None:
@@ -75,6 +69,8 @@ def make_fabric(device: str, ranks: Ranks | None = None) -> Fabric:
     from lightning.fabric.plugins.environments import TorchElasticEnvironment
     from lightning.fabric.strategies import DDPStrategy
 
+    for name in ("lightning", "lightning.fabric"):  # each sets its own level when it is imported
+        logging.getLogger(name).setLevel(logging.ERROR)
     # Some weights may be unused, as those of a layer whose output nothing reads. Buffers are equal on
     # all ranks anyway, and ranks that evaluate unequal numbers of batches must not wait for each other's.
     newer = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
@@ -212,28 +208,6 @@ class GlobalBatchNorm(BatchNorm):
 
     share: Share | None = None
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Shapes: (rows of the share, width), both."""
-        if not self.training or self.share is None or self.share.whole:
-            return super().forward(input)
-        total, values = self.share.total, input.float()
-        mean = _sum_over_ranks(values.sum(dim=0)) / total
-        centred = values - mean
-        variance = _sum_over_ranks(centred.square().sum(dim=0)) / total
-        with torch.no_grad():
-            rate = cast(float, self.momentum)
-            cast(Tensor, self.running_mean).lerp_(mean, rate)
-            cast(Tensor, self.running_var).lerp_(variance * total / (total - 1), rate)
-            cast(Tensor, self.num_batches_tracked).add_(1)
-        normed = centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
-        return normed.to(input.dtype)
-
-
-class GlobalStateNorm(StateNorm):
-    """Normalisation of states by the mean and variance of the components of the whole batch, added up over ranks."""
-
-    share: Share | None = None
-
     def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
         """Shapes: (rows of the share, width), both."""
         self.total = None if self.share is None or self.share.whole else _sum_over_ranks
@@ -259,26 +233,19 @@ def _sum_over_ranks(value: Tensor) -> Tensor:
     return cast(Tensor, _SumOverRanks.apply(value))  # type: ignore[no-untyped-call]
 
 
-_GLOBAL_NORMS: dict[type, type[GlobalBatchNorm | GlobalStateNorm]] = {
-    nn.BatchNorm1d: GlobalBatchNorm,
-    BatchNorm: GlobalBatchNorm,
-    StateNorm: GlobalStateNorm,
-}
-
-
 def use_global_batch(model: nn.Module) -> None:
     """Replace, in place, the modules of a model that depend on the whole batch; the weights keep their names."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
                 module.add_module(name, GlobalDropout(child.p))
-            elif isinstance(child, nn.BatchNorm1d) and type(child) in _GLOBAL_NORMS:
-                norm = _GLOBAL_NORMS[type(child)](child.num_features, eps=child.eps, momentum=child.momentum)
+            elif type(child) is nn.BatchNorm1d or type(child) is BatchNorm:
+                norm = GlobalBatchNorm(child.num_features, eps=child.eps, momentum=child.momentum)
                 norm.load_state_dict(child.state_dict())
                 module.add_module(name, norm.to(child.weight.device))
 
 
-def global_modules(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm | GlobalStateNorm]:
+def global_modules(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm]:
     """The modules whose ``share`` must be set before each step."""
-    kinds = (GlobalDropout, GlobalBatchNorm, GlobalStateNorm)
+    kinds = (GlobalDropout, GlobalBatchNorm)
     return [module for module in model.modules() if isinstance(module, kinds)]

@@ -33,7 +33,7 @@ from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.result import Alerts, Candidate, Interval, LearningCurve, RunResult, Seconds
-from subgnn.task import task_of
+from subgnn.task import Standard, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
@@ -82,13 +82,14 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         result = replace(result, learning_curve=curve, seconds=replace(result.seconds, **seconds))
         result.save(options.out)
     if options.write_page is not None:
+        target = checkpoint.spec.standards.get("target")
         trained = TrainedRun(
             result,
             options.recipe,
             checkpoint,
             tables=_tables(members),
             outputs=tested.outputs,
-            out_of_fold=(np.stack(training.outputs(answer, checkpoint.spec)), training.pool.rows[training.pool.judged]),
+            out_of_fold=(answer.calibrated(target), training.pool.rows[training.pool.judged]),
         )
         options.write_page(dataset, options.out, trained)
     return result
@@ -121,10 +122,9 @@ class _Ensemble:
     calibration: Calibration
     decision: Decision | None = None
 
-    @property
-    def calibrated(self) -> NDArray[np.float64]:
+    def calibrated(self, target: Standard | None = None) -> NDArray[np.float64]:
         """Calibrated out-of-fold outputs of all repeats (repeats, n, outputs)."""
-        return self.calibration.apply(self.given.mixed(self.choice.weights), self.given.task)
+        return self.calibration.apply(self.given.mixed(self.choice.weights), self.given.task, target)
 
     @property
     def members(self) -> list[tuple[Entry, float]]:
@@ -317,7 +317,7 @@ class _Training:
             return answer
         decision = Decision.choose(
             aim,
-            task_of(subgraphs.task).scores(answer.calibrated),
+            task_of(subgraphs.task).scores(answer.calibrated()),
             targets,
             task=subgraphs.task,
             classes=subgraphs.classes,
@@ -407,7 +407,7 @@ class _Training:
         given, pool = self.pool.given, self.pool
         subgraphs = replace(given.subgraphs, splits=pool.whole())
         spec = ModelSpec.for_recipe(self.options.recipe, given.graph, subgraphs, seed=self.options.seed)
-        scores = task_of(subgraphs.task).scores(answer.calibrated)
+        scores = task_of(subgraphs.task).scores(answer.calibrated())
         learned = np.flatnonzero(np.asarray(subgraphs.splits) < HELD_OUT)
         spec = replace(
             spec,
@@ -460,17 +460,11 @@ class _Training:
             self._scored[key] = self.scores.constant() if row is None else self.scores.of(row)
         return self._scored[key]
 
-    def outputs(self, answer: _Ensemble, spec: ModelSpec) -> list[NDArray[np.float64]]:
-        """Calibrated out-of-fold outputs of each repeat (n, outputs)."""
-        task, calibration = self.pool.subgraphs.task, answer.calibration
-        mixed = answer.given.mixed(answer.choice.weights)
-        return [calibration.apply(one, task, spec.standards.get("target")) for one in mixed]
-
     def result(self, answer: _Ensemble, checkpoint: Checkpoint, tested: _TestScores, *, interrupted: bool) -> RunResult:
         """The result; its seconds are still without those of the whole."""
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
         recipe, metric = options.recipe, self.scores.metric_name
-        calibrated = self.outputs(answer, spec)
+        calibrated = answer.calibrated(spec.standards.get("target"))
         thresholds = answer.calibration.decision_thresholds
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
@@ -489,7 +483,7 @@ class _Training:
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         of_repeats = calibration_error(
             task_of(subgraphs.task),
-            np.concatenate([task_of(subgraphs.task).scores(one) for one in calibrated]),
+            np.concatenate(list(task_of(subgraphs.task).scores(calibrated))),
             np.concatenate([np.asarray(subgraphs.targets)] * len(calibrated)),
         )
         of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)

@@ -40,7 +40,6 @@ from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.measure import prepare_cached
 from subgnn.storage.files import atomic_write, write_json
 from subgnn.task import task_of
-from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES
 from subgnn.training.run_dir import CHECKPOINT, SUBGRAPHS
 
@@ -52,7 +51,6 @@ _FROM_JOB = ("key", "suite", "dataset", "split", "seed", "models", "set", "comma
 
 def share_job(job: dict[str, Any]) -> None:
     """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``."""
-    quiet_lightning()
     with one_thread():
         recipe, dataset = parse_recipe(job["recipe"], job["folder"]), _load(job["source"], job["id_base"])
         graph = dataset.graph.undirected()
@@ -65,7 +63,6 @@ def share_job(job: dict[str, Any]) -> None:
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """Train one model, or resume it, save its test predictions, and return the content of outcome.json."""
     folder = Path(job["out"])
-    quiet_lightning()
     with locked_folder(folder), one_thread(), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         _reset_peak_memory()

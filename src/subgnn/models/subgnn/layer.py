@@ -31,25 +31,11 @@ from subgnn.errors import warn
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch norm; in training, a single row is normalised by the running mean and variance, and does not change them.
+    """Batch normalisation of rows (n, d), those of a subgraph or, as in the authors' code, the states of components.
 
-    The variance of one row is 0. The running mean starts at 0 and the running variance at 1, so if all batches have one
-    row (training.batch_size = 1, or one training subgraph), the module is a learned scale and shift.
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        if not self.training or len(input) != 1:
-            return super().forward(input)
-        mean, variance = cast(Tensor, self.running_mean), cast(Tensor, self.running_var)
-        return functional.batch_norm(input, mean, variance, self.weight, self.bias, training=False, eps=self.eps)
-
-
-class StateNorm(nn.BatchNorm1d):
-    """Batch normalisation of the states h (C, d) over the components of a batch, as in the authors' code.
-
-    Mean and variance are those of components that are ``present`` (C,), without those that only fill a batch up to a
-    fixed shape. In training, a batch of one component has no variance: the running statistics are used and not
-    changed. ``total`` adds up a sum over the ranks that share the batch.
+    Mean and variance are those of rows that are ``present`` (n,), without those that only fill a batch up to a fixed
+    shape. In training, a batch of one row has no variance: the running statistics are used and not changed. ``total``
+    adds up a sum over the ranks that share the batch.
 
     *Differs from the authors' code:* there, components that pad a batch count too.
     """
@@ -89,7 +75,7 @@ class SubchannelLayer(nn.Module):
     def __init__(self, dim: int, *, state: bool, norm: bool = False) -> None:
         super().__init__()
         self.update = nn.Linear(2 * dim, dim, bias=False) if state else None
-        self.norm = StateNorm(dim) if state and norm else None
+        self.norm = BatchNorm(dim) if state and norm else None
         self.score = None if state else nn.Linear(dim, 1)
         if self.score is not None:
             # With a bias of 1 every anchor has a gradient; with 0, relu would cut off those with q . a_i < 0.
@@ -106,7 +92,7 @@ class SubchannelLayer(nn.Module):
     def forward(
         self, gamma: Tensor, anchors: Tensor, own: Tensor | None, h: Tensor, present: Tensor | None = None
     ) -> Tensor | None:
-        """The next state (C, d), or None if it is not computed; ``present`` as for :class:`StateNorm`."""
+        """The next state (C, d), or None if it is not computed; ``present`` as for :class:`BatchNorm`."""
         if self.update is None:
             return None
         g = self.aggregate(gamma, anchors, own)
