@@ -115,7 +115,8 @@ class PairFeatures:
     @cached_property
     def _edges(self) -> scipy.sparse.csr_array:
         ones = np.ones(len(self.graph.neighbors), np.float32)
-        return scipy.sparse.csr_array((ones, self.graph.neighbors, self.graph.offsets))
+        shape = self.graph.num_nodes, self.graph.num_nodes
+        return scipy.sparse.csr_array((ones, self.graph.neighbors, self.graph.offsets), shape=shape)
 
     def diffuse(self, subgraphs: Ragged) -> Iterator[DiffusedSubgraph]:
         """Compute the diffusions of subgraphs, a few at a time."""
