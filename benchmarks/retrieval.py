@@ -4,7 +4,7 @@
 
 Prints a table for each dataset. Known are the subgraphs of training and validation. ``validation`` asks for those of
 validation, each among all others that are known, and is what defaults were chosen by; ``test`` asks for those of test.
-Rows: chance; simple baselines, which compare sets of nodes; then the vectors of runs by each distance. Of several
+Rows: chance; simple baselines, which compare sets of nodes; then the vectors of runs. Of several
 labels, a subgraph that is found counts if it shares one (precision), or by the Jaccard similarity of the sets of labels
 (agreement). The standard error is over the queries of test.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import subgnn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS
-from subgnn.inference.nearest import DISTANCES, Nearest
+from subgnn.inference.nearest import Nearest
 from subgnn.inference.search import Overlap
 from subgnn.models.kernel_machines.views import bag_of_nodes
 
@@ -39,11 +39,11 @@ def by_similarity(similarity: NDArray[np.float64]) -> Find:
     return find
 
 
-def by_vectors(vectors: NDArray[np.float32], distance: Any) -> Find:
+def by_vectors(vectors: NDArray[np.float32]) -> Find:
     """The nearest, as subgnn search finds them."""
 
     def find(queries: NDArray[np.int64], known: NDArray[np.int64], top: int) -> NDArray[np.int64]:
-        return known[Nearest(vectors[known], distance=distance).find(vectors[queries], top)[0]]
+        return known[Nearest(vectors[known]).find(vectors[queries], top)[0]]
 
     return find
 
@@ -110,13 +110,12 @@ def evaluate(path: Path, recipes: list[str], split: str) -> list[dict[str, Any]]
                 rows.append({"method": "chance", **measure(data, None)})
                 rows += [{"method": name, **measure(data, find)} for name, find in node_sets(data)]
             vectors = run.predictor.embeddings(subgraphs.nodes)
-            for distance in DISTANCES:
-                rows.append({"method": f"{recipe}, {distance}", **measure(data, by_vectors(vectors, distance))})
+            rows.append({"method": recipe, **measure(data, by_vectors(vectors))})
             if (
                 not run.predictor.model.vectors_need_labels
             ):  # their first numbers are statistics, which outweigh the rest
-                found = by_vectors(vectors[:, SUBGRAPH_STATISTICS:], "centred")
-                rows.append({"method": f"{recipe} without statistics, centred", **measure(data, found)})
+                found = by_vectors(vectors[:, SUBGRAPH_STATISTICS:])
+                rows.append({"method": f"{recipe} without statistics", **measure(data, found)})
     return rows
 
 

@@ -104,7 +104,7 @@ def test_json_has_the_answers_unless_they_are_in_a_file(run, tmp_path):
     (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
     options = ("--subgraphs", tmp_path / "new.tsv", "--by", "class", "--top", 2, "--include-test", "--json")
     answer = json.loads(call("search", run, *options).out)
-    assert (answer["run"], answer["distance"], answer["notes"]) == (str(run), "centred", [])
+    assert (answer["run"], answer["by"], answer["notes"]) == (str(run), "class", [])
     assert [one["subgraph"] for one in answer["results"]] == ["G0-G1", "G9"]
     rows = Ragged.from_rows([[0, 1], [9]])
     for one, wanted in zip(answer["results"], expected(run, rows, 2, splits=("train", "val", "test")), strict=True):
@@ -160,8 +160,6 @@ def test_wrong_input_is_one_line(run, tmp_path):
         ((run, "--subgraphs", tmp_path / "nowhere"), "nowhere: no such file"),
         ((tmp_path / "nowhere", "--subgraphs", tmp_path / "new.tsv"), "nowhere"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--top", 0), "--top"),
-        ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "far"), "--distance"),
-        ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "cosine"), "--distance: only vectors have this"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--by", "far"), "--by"),
     ]
     for words, message in cases:

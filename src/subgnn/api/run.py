@@ -30,7 +30,6 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, warn
 from subgnn.inference.answers import AnswerTable, Query, vector_table
 from subgnn.inference.export import export_run
-from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.pooled import pooled
@@ -136,7 +135,6 @@ class Run:
         *,
         top: int = 10,
         by: By = "place",
-        distance: Distance = "centred",
         include_test: bool = False,
         unknown: Unknown = "error",
     ) -> pd.DataFrame:
@@ -146,9 +144,8 @@ class Run:
 
         Args:
             by: ``place``, the same part of the graph; ``nodes``, shared nodes; ``class``, the vectors of the run.
-            distance: of vectors; with ``centred``, the mean of the known ones is subtracted first.
         """
-        options = SearchOptions(top, distance, include_test, by=by)
+        options = SearchOptions(top, include_test, by)
         query = self._query(subgraphs, unknown).as_of(self.predictor.as_of_step)
         return answer_frame(SearchAnswers.of_subgraphs(self._known, query, options).table())
 

@@ -163,13 +163,6 @@ def search_subgraphs(
     by: Annotated[
         Literal["place", "nodes", "class"], Option(help="Same part of the graph, shared nodes, or the run's vectors.")
     ] = "place",
-    distance: Annotated[
-        Literal["centred", "cosine", "euclidean"] | None,
-        Option(
-            help="Distance between vectors, for --by class; centred: cosine after subtracting the known mean.",
-            show_default="centred",
-        ),
-    ] = None,
     include_test: Annotated[bool, Option("--include-test", help="Also search the test split.")] = False,
     options: AnswerOptions,
 ) -> None:
@@ -182,17 +175,13 @@ def search_subgraphs(
     ...
     """
     options.check(run, out, json_on_stdout=True)
-    if distance is not None and by != "class":
-        raise UserError("only vectors have this choice", where="--distance", hint="pass --by class, or leave it out")
     from subgnn.inference.search import SearchOptions, search_files
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
-    chosen = SearchOptions(top, distance or "centred", include_test, by)
-    answers, count = search_files(run, files, chosen)
+    answers, count = search_files(run, files, SearchOptions(top, include_test, by))
     if options.json and out == STANDARD_STREAM:
-        how = {"distance": chosen.distance} if by == "class" else {}
-        found = {"run": str(run), "by": by, **how, "results": answers.to_json()}
+        found = {"run": str(run), "by": by, "results": answers.to_json()}
         print_json(found | {"notes": options.notes})
         return
     files.write(form, answers.table())

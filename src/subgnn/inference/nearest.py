@@ -1,28 +1,20 @@
 """Find the nearest vectors, exactly.
 
-======================= =================================================================
-distance                of a query q and a known vector k, m being the mean of the known
-======================= =================================================================
-cosine                  1 - cos(q, k)
-centred (the default)   1 - cos(q - m, k - m)
-euclidean               |q - k|
-======================= =================================================================
-
-The cosine with a vector of zeros is 0. Subtracting the mean tells similar vectors apart (docs/patients.md). All pairs
-are compared in 64 bits, each by itself, so the answer to a query does not depend on other queries.
+The distance of a query q from a known vector k is 1 - cos(q - m, k - m), m being the mean of the known ones, whose
+subtraction tells similar vectors apart. The cosine with a vector of zeros is 0. Known vectors on a line, such as scores
+of two classes with a constant sum, have no cosines but 1 and -1: there it is |q - k|. Pairs are compared in 64 bits,
+each by itself, so the answer to a query does not depend on other queries.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from subgnn.errors import DataError, UserError, choices
+from subgnn.errors import DataError, UserError
 from subgnn.parallel.memory import share
 
-Distance = Literal["cosine", "centred", "euclidean"]
-DISTANCES: tuple[Distance, ...] = get_args(Distance)
 _LINE = 1e-8  # of squares of vectors: that of the smaller direction which is rounding
 _DIGITS = 12  # of cosines; those beyond are rounding
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -33,26 +25,13 @@ fewer, the number of known vectors; -1 and NaN for a query that is NaN."""
 class Nearest:
     """Known vectors (m, width), ready for queries; those with NaN are never found."""
 
-    def __init__(self, known: NDArray[Any], *, distance: Distance = "centred") -> None:
-        if distance not in DISTANCES:
-            raise UserError(f"unknown distance '{distance}'", where="distance", hint=choices(str(distance), DISTANCES))
-        self.distance, vectors = distance, _checked(known, "known vectors")
+    def __init__(self, known: NDArray[Any]) -> None:
+        vectors = _checked(known, "known vectors")
         self.present = np.flatnonzero(~np.isnan(vectors).any(axis=1))
         points = vectors[self.present].astype(np.float64)
-        self.mean = points.mean(axis=0) if distance == "centred" and len(points) else np.zeros(points.shape[1])
+        self.mean = points.mean(axis=0) if len(points) else np.zeros(points.shape[1])
+        self.on_a_line = len(points) > 1 and _on_a_line(points - self.mean)
         self.known, self.lengths = self._points(points)
-
-    @property
-    def sees_sides_only(self) -> bool:
-        """Whether the known vectors lie on a line through the origin, so that all cosines are 1 or -1.
-
-        This happens if the vectors are the scores of two classes with a constant sum.
-        """
-        if self.distance == "euclidean" or self.known.shape[1] > 2 or len(self.present) < 2:
-            return False
-        points = self.known * self.lengths
-        spread = np.linalg.eigvalsh(points.T @ points)
-        return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
     def find(self, queries: Any, top: int = 10) -> Found:
         """Find the nearest known vectors for each query; ties are broken by position."""
@@ -77,7 +56,7 @@ class Nearest:
     def _distances(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Distances of queries from all known vectors that are present."""
         points, lengths = self._points(queries)
-        if self.distance == "euclidean":
+        if self.on_a_line:
             return np.asarray(cdist(points, self.known))
         # Half the squared distance of vectors of length one.
         cosines = np.where(lengths * self.lengths.T > 0, 1 - cdist(points, self.known, "sqeuclidean") / 2, 0.0)
@@ -87,23 +66,26 @@ class Nearest:
         """Vectors as they are compared, for cosines of length one, and their lengths (n, 1)."""
         points = vectors - self.mean
         lengths = np.linalg.norm(points, axis=1, keepdims=True)
-        return points if self.distance == "euclidean" else points / np.where(lengths > 0, lengths, 1), lengths
+        return points if self.on_a_line else points / np.where(lengths > 0, lengths, 1), lengths
 
 
-def nearest_vectors(queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred") -> Found:
-    """Find the nearest known vectors for each query: positions and distances, (n, top) each, nearest first.
+def _on_a_line(points: NDArray[np.float64]) -> bool:
+    """Whether points (m, width), of mean 0, lie on a line."""
+    if points.shape[1] > 2:
+        return False
+    spread = np.linalg.eigvalsh(points.T @ points)
+    return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
-    Args:
-        queries: (n, width).
-        known: (m, width).
-        distance: ``centred``, the cosine after subtracting the mean of the known vectors; ``cosine``; ``euclidean``.
+
+def nearest_vectors(queries: Any, known: Any, *, top: int = 10) -> Found:
+    """Find the nearest known vectors (m, width) for each query (n, width): positions and distances, nearest first.
 
     Example:
-        >>> places, distances = nearest_vectors([[1.0, 0.2]], [[0.0, 1.0], [2.0, 0.0]], top=1, distance="cosine")
+        >>> places, distances = nearest_vectors([[1.0, 0.2]], [[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]], top=1)
         >>> places.tolist(), distances.round(3).tolist()
-        ([[1]], [[0.019]])
+        ([[1]], [[0.009]])
     """
-    return Nearest(known, distance=distance).find(queries, top)
+    return Nearest(known).find(queries, top)
 
 
 def check_top(top: int) -> None:

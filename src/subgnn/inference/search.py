@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError, UserError, choices, excerpt, warn
+from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
-from subgnn.inference.nearest import Distance, Found, Nearest, check_top
+from subgnn.inference.nearest import Found, Nearest, check_top
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
 from subgnn.models.kernel_machines.views import bag_of_nodes
@@ -55,13 +55,9 @@ _ENTRY_BYTES = 40  # of the rows of known subgraphs, with copies while they are 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How many known subgraphs to find, whether to include test, and how to compare.
-
-    ``distance`` is of vectors, for ``by="class"``.
-    """
+    """How many known subgraphs to find, whether to include test, and how to compare."""
 
     top: int = 10
-    distance: Distance = "centred"
     test: bool = False
     by: By = "place"
 
@@ -181,10 +177,7 @@ class KnownSubgraphs:
                 raise DataError("every subgraph is in the test split", where="search", hint="pass --include-test")
             finder: Overlap | Nearest
             if options.by == "class":
-                finder = Nearest(self.vectors()[places], distance=options.distance)
-                if finder.sees_sides_only:
-                    what = f"so the cosine distance '{options.distance}' tells only its two sides apart"
-                    warn(f"search: all vectors lie on one line, {what}; use --distance euclidean")
+                finder = Nearest(self.vectors()[places])
             else:
                 finder = Overlap(self._predictor.graph, nodes.take(places), options.by)
             self._finders[options] = places, finder

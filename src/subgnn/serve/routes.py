@@ -425,6 +425,6 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
 async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSearch) -> Any:
     """Find the known subgraphs (training and validation) that are nearest, with their labels."""
     size = check_size(body.subgraphs, state_of(request).limits)
-    options = SearchOptions(body.top, body.distance, body.include_test, by=body.by)
+    options = SearchOptions(body.top, body.include_test, body.by)
     work = partial(run.search, options=options)
     return await answer_each(request, run, body, work, size=size, slow=not run.known.is_ready(options))

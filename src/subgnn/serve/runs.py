@@ -278,7 +278,7 @@ class ServedRun:
 
         found = zip(subgraphs, hits(*self.known.find(subgraphs, options), described), strict=True)
         results = [{"nearest": [one | self.known.shared(own, one["place"]) for one in some]} for own, some in found]
-        return {"run": self.name, "by": options.by, "distance": options.distance, "results": results}
+        return {"run": self.name, "by": options.by, "results": results}
 
 
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:

@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from subgnn.errors import excerpt
-from subgnn.inference.nearest import Distance
 from subgnn.inference.search import By
 
 Node = (
@@ -69,10 +68,6 @@ class SubgraphsToPredict(Subgraphs):
 class SubgraphsToSearch(Subgraphs):
     top: int = Field(10, ge=1, le=100, description="How many known subgraphs to find for each.")
     by: By = Field("place", description="The same part of the graph, shared nodes, or the vectors of the run (class).")
-    distance: Distance = Field(
-        "centred",
-        description="How vectors are compared; centred: by cosine, after subtracting the mean of the known vectors.",
-    )
     include_test: bool = Field(False, description="Include subgraphs of the test split.")
 
 
@@ -252,7 +247,6 @@ class NearSubgraphs(BaseModel):
 
 class SearchResults(Answer):
     by: str
-    distance: str
     results: list[NearSubgraphs]
 
 
