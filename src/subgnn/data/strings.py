@@ -136,7 +136,7 @@ class NodeNames(Sequence[str]):
 
     def written(self, node: int) -> str:
         """An unambiguous text for a node: its name, or its row number where the name is ambiguous."""
-        called = (self._shown[node], self.primary[node])
+        called = (column[node] for column in (self._shown, self.primary))
         return next((name for name in called if self.find(name) == node), f"{self.row_prefix}{node}")
 
     def readable(self) -> NodeNames:

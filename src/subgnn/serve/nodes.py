@@ -6,6 +6,7 @@ in milliseconds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from subgnn.serve.limits import Limits, Refusal
 
 _MAX_HITS = 1000  # of each kind that are ranked
 _MAX_LISTED = 20
+_KEPT_NAMES = 2**17
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class NodeIndex:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self.name = lru_cache(_KEPT_NAMES)(self._name)
         self._names = {} if graph.names is None else graph.names.columns
         self._folded = {
             name: pa.array((_folded(text) for text in names), pa.large_binary()) for name, names in self._names.items()
@@ -77,7 +80,7 @@ class NodeIndex:
         node = find_node(str(given), self._graph.num_nodes, names)
         return node if node is not None or names is None else names.find_ignoring_case(str(given))
 
-    def name(self, node: int) -> str:
+    def _name(self, node: int) -> str:
         """The text that identifies a node in a request: its name, or its row number."""
         return names_of(self._graph, [node])[0]
 

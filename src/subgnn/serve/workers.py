@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from subgnn.inference.options import PredictOptions
+from subgnn.kernels.diffusion import COLUMNS
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, check_deadline, encode
 from subgnn.serve.monitoring import Metrics
@@ -147,7 +148,8 @@ class PredictionBatcher:
     """Answers small requests for predictions that arrive at the same time together.
 
     Much of the cost of a prediction does not depend on the number of subgraphs, so a free thread takes all small
-    requests that wait. A single request is answered at once.
+    requests that wait, or so many that walks, which are computed in blocks of subgraphs, fill their blocks. A single
+    request is answered at once.
     """
 
     def __init__(self, run: ServedRun, limits: Limits) -> None:
@@ -192,9 +194,11 @@ class PredictionBatcher:
         nodes = subgraphs = 0
         with self._lock:
             self._coming = False
+            waiting = sum(len(one.rows) for one in self._queue)
+            most = min(_MAX_BATCH, max(COLUMNS, waiting - waiting % COLUMNS))
             while self._queue:
                 first = self._queue[0]
-                full = nodes + first.nodes > self._limits.quick_nodes or subgraphs + len(first.rows) > _MAX_BATCH
+                full = nodes + first.nodes > self._limits.quick_nodes or subgraphs + len(first.rows) > most
                 if batch and full:
                     break
                 self._queue.popleft()
