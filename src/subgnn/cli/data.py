@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -12,7 +12,7 @@ from subgnn.api.progress import progress_bar
 from subgnn.cli.create import build_dataset, download, generate_dataset, print_properties
 from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
-from subgnn.errors import UserError, excerpt
+from subgnn.errors import DataError, UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.parallel.memory import parse_size
 from subgnn.training.options import SplitName
@@ -107,7 +107,6 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
     edges.csv: fine; 48 nodes, 128 edges, 48 subgraphs
     next: subgnn data describe edges.csv members.csv
     """
-    from subgnn.data.dataset import Problem
     from subgnn.data.describe import check
     from subgnn.data.formats.bundle import is_bundle
 
@@ -117,11 +116,13 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
         problems, dataset = check(path, id_base=files.id_base)
     else:
         problems, dataset = check(path, read=lambda problems: files.read(path, command, problems=problems))
-        problems.notes = [Problem("", note) for note in files.notes] + problems.notes
+        problems.notes = [DataError(note) for note in files.notes] + problems.notes
     if json:
-        lists = {"errors": problems.errors, "warnings": problems.warnings, "notes": problems.notes}
-        found = {"path": str(path), "ok": not problems.num_errors, "num_errors": problems.num_errors}
-        print_json(found | {key: [asdict(problem) for problem in some] for key, some in lists.items()})
+        found: dict[str, Any] = {"path": str(path), "ok": not problems.num_errors, "num_errors": problems.num_errors}
+        for key in ("errors", "warnings", "notes"):
+            some = getattr(problems, key)
+            found[key] = [{"where": one.where, "what": one.what, "hint": one.hint} for one in some]
+        print_json(found)
     else:
         print_notes([str(problem) for problem in problems.notes])
         for problem in problems.warnings:

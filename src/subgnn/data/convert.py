@@ -23,11 +23,9 @@ _READ_DEFAULTS = ReadOptions()
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What :func:`convert` writes.
+    """What :func:`convert` writes: by default a bundle of a folder, and where the destination is named as one.
 
-    Args:
-        to: by default a folder becomes a bundle, everything else a folder, and a destination ``*.subgnn`` is a bundle.
-        memory: bytes to work in where a folder becomes a bundle; its edge list may be larger.
+    ``memory`` is what a bundle of a folder is written in, whose edge list may be larger.
     """
 
     to: Layout | None = None

@@ -41,40 +41,28 @@ class Dataset:
         return render("card.html", title=self.name, facts=dataset_facts(self))
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One problem: where it is, what it is, and what is accepted or to do."""
-
-    where: str
-    what: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        return str(DataError(self.what, where=self.where, hint=self.hint))
-
-
 class Problems:
     """Errors, of which a thousand are stored, warnings and notes of a reader, which continues after a bad line."""
 
     def __init__(self) -> None:
-        self.errors: list[Problem] = []
-        self.warnings: list[Problem] = []
-        self.notes: list[Problem] = []
+        self.errors: list[DataError] = []
+        self.warnings: list[DataError] = []
+        self.notes: list[DataError] = []
         self.num_errors = 0
 
     def error(self, where: str, what: str, hint: str = "") -> None:
         """Add an error."""
-        self.num_errors += 1
-        if len(self.errors) < _MAX_ERRORS:
-            self.errors.append(Problem(where, what, hint))
+        self.add(DataError(what, where=where, hint=hint))
 
     def add(self, error: DataError) -> None:
         """Add an error that was raised."""
-        self.error(error.where, error.what, error.hint)
+        self.num_errors += 1
+        if len(self.errors) < _MAX_ERRORS:
+            self.errors.append(error)
 
     def warn(self, where: str, what: str, hint: str = "") -> None:
         """Add a warning about something that was corrected."""
-        self.warnings.append(Problem(where, what, hint))
+        self.warnings.append(DataError(what, where=where, hint=hint))
 
     def require(self, dataset: Dataset | None, source: str | Path) -> Dataset:
         """The result; raises an error if something is wrong."""

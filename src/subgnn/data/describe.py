@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset, Problem, Problems
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.splits import refuse_look_ahead, split_warnings
@@ -135,7 +135,7 @@ def check(
                 try:
                     dataset = read(problems)
                 finally:
-                    problems.warnings += [Problem("", str(warning.message)) for warning in caught]
+                    problems.warnings += [DataError(str(warning.message)) for warning in caught]
         if dataset is None or problems.num_errors:
             return problems, None
         single = single_classes(dataset.subgraphs)
@@ -146,15 +146,19 @@ def check(
     hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
     if read is None and not dataset.card and task_of(subgraphs.task).several:
         what = f"labels are split at '-' into {subgraphs.num_classes} classes, because no dataset.json names the task"
-        problems.notes.append(Problem(where, what, 'to keep them whole, write {"task": "multi-class"} there'))
+        problems.notes.append(
+            DataError(what, where=where, hint='to keep them whole, write {"task": "multi-class"} there')
+        )
     elif read is None and path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:
         what = "labels with '-' are kept whole, because dataset.json names no task"
-        problems.notes.append(Problem(where, what, 'to split them at \'-\', write {"task": "multi-label"} there'))
-    problems.notes += [Problem(where, note) for note in label_notes(subgraphs)]
+        problems.notes.append(
+            DataError(what, where=where, hint='to split them at \'-\', write {"task": "multi-label"} there')
+        )
+    problems.notes += [DataError(note, where=where) for note in label_notes(subgraphs)]
     shared = 0 if dataset.graph.names is None else dataset.graph.names.num_shared
     if shared:
         what = f"{shared:,} names are used by several nodes"
-        problems.notes.append(Problem(where, what, "those nodes are written as row numbers, such as #12"))
+        problems.notes.append(DataError(what, where=where, hint="those nodes are written as row numbers, such as #12"))
     try:
         refuse_look_ahead(dataset.graph, subgraphs)
     except DataError as error:

@@ -104,13 +104,10 @@ class Graph:
         weights. Such an edge is as old as the latest of them, so that no weight is known before its time.
 
         Args:
-            tails, heads: the ends of the edges, integers from 0.
             num_nodes: N; by default as many as ids, names or features need.
-            weights: one finite number for each edge.
-            features: N x F finite numbers.
-            times: one finite number, or numpy date, for each edge; dates become seconds since 1970.
+            features: N x F numbers.
+            times: one number, or numpy date, for each edge; dates become seconds since 1970.
             types: the name of a type for each edge.
-            repeated: first (the default), last, sum, mean, max or count.
 
         Example:
             >>> g = Graph.from_edges([0, 0, 1], [1, 1, 2], types=["binds", "inhibits", "binds"])
@@ -204,12 +201,7 @@ class Graph:
         return self.neighbors[self.offsets[node] : self.offsets[node + 1]]
 
     def row_of(self, written: str) -> int:
-        """The row of a node, by name, or by row number where there are no names; ``#12`` is row 12.
-
-        Example:
-            >>> Graph.from_edges([0], [1], names=NodeNames.of(["7157", "1"])).row_of("1")
-            1
-        """
+        """The row of a node, by name, or by row number where there are no names; ``#12`` is row 12."""
         node = find_node(written, self.num_nodes, self.names)
         if node is None or node < 0:
             what = "is not a node of the graph" if node is None else "names several nodes"
@@ -276,12 +268,7 @@ class Graph:
         return replace(self.layers[self.types.index(name)], names=self.names, features=self.features)
 
     def until(self, time: float) -> Graph:
-        """The graph as it was at a time, that is without its later edges; nodes and types stay.
-
-        Example:
-            >>> Graph.from_edges([0, 1, 2], [1, 2, 3], times=[5, 6, 7]).until(6).num_edges
-            2
-        """
+        """The graph as it was at a time, that is without its later edges; nodes and types stay."""
         if self.times is None:
             raise DataError("the edges have no times", where="graph", hint="a time for each edge is needed")
         kept = self.times <= time
@@ -402,12 +389,7 @@ class _Edges:
 
 
 def dropped_line(loops: int, repeats: int) -> str:
-    """The line about self loops and repeated edges that were dropped.
-
-    Example:
-        >>> dropped_line(1, 0), dropped_line(2, 1000)
-        ('dropped 1 self loop', 'dropped 2 self loops and 1,000 repeated edges')
-    """
+    """The line about self loops and repeated edges that were dropped."""
     counts = ((loops, "self loop"), (repeats, "repeated edge"))
     return "dropped " + " and ".join(f"{count:,} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
 

@@ -317,8 +317,7 @@ def stratify_units(
 ) -> NDArray[np.int8]:
     """Assign units label by label, the label of fewest waiting units first, each where the label lacks most.
 
-    Shapes:
-        counts: (units, labels), how many subgraphs of a unit carry a label. sizes: (units,).
+    ``counts`` (units, labels) says how many subgraphs of a unit carry a label.
     """
     capacity, out = _Capacity(sizes, fractions), np.full(len(sizes), -1, np.int8)
     lacking = np.outer(counts.sum(axis=0), np.asarray(fractions, np.float64))

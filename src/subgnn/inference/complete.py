@@ -87,12 +87,7 @@ _FORMAT = Format(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiffusedSubgraph:
-    """A subgraph and its diffusion.
-
-    Shapes:
-        nodes: (|S|,) sorted. ratios: (N,) float32, p_S / pi. reached: (k,), the 1,000 nodes where a walk from S ends
-        most often, or those that local push finds.
-    """
+    """A subgraph, p_S / pi of all nodes, and the nodes where a walk ends most often, or that local push finds."""
 
     nodes: NDArray[np.int32]
     ratios: NDArray[np.float32]
@@ -198,11 +193,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranker:
-    """A fitted logistic regression: log odds = bias + sum over i of weights_i (x_i - means_i).
-
-    Shapes:
-        weights, means: (features,) float64.
-    """
+    """A fitted logistic regression: log odds = bias + sum over i of weights_i (x_i - means_i)."""
 
     weights: Floats
     means: Floats
@@ -230,9 +221,8 @@ class Ranker:
 class Completion:
     """The best candidates for one subgraph, the likeliest first; ties by row number.
 
-    Shapes:
-        nodes: (k,). probabilities: (k,). links: (k,), the number of a node's neighbours in the subgraph.
-        contributions: (k, groups), the terms of the log odds by :data:`GROUPS`.
+    ``links`` (k,) are the numbers of their neighbours in the subgraph, and ``contributions`` (k, groups) the terms of
+    the log odds by :data:`GROUPS`.
     """
 
     nodes: NDArray[np.int64]

@@ -159,13 +159,7 @@ class Explainer:
     def _leave_one_out(
         self, subgraphs: Ragged, components: Sequence[Sequence[Nodes]], whole: Outputs
     ) -> list[tuple[tuple[NodeContribution, ...], tuple[ComponentContribution, ...]]]:
-        """Contributions of the nodes (by id) and components of each subgraph.
-
-        Nodes are not left out of subgraphs with one node or more than ``max_nodes``; likewise components.
-
-        Shapes:
-            whole: (subgraphs, outputs).
-        """
+        """Contributions of the nodes (by id) and components of each subgraph; none of a lone one, or of too many."""
         smaller: list[Nodes] = []
         counts = []
         owners: list[int] = []
@@ -195,10 +189,7 @@ class Explainer:
         return found
 
     def _outputs(self, rows: list[Nodes], owners: Ragged) -> Outputs:
-        """Outputs of subgraphs, each computed once: without a lone node or its component, the rest is the same.
-
-        Each has the time and the absent nodes of its owner.
-        """
+        """Outputs of subgraphs with the times and absent nodes of their owners; equal ones are computed once."""
         times, absent = times_of(owners), absent_of(owners)
         first: dict[tuple[bytes, float, bytes], int] = {}
         chosen: list[int] = []
@@ -283,10 +274,7 @@ def _by_contribution(items: Sequence[Item], found: Explanation) -> tuple[Item, .
 
 
 def by_statistic(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[list[StatisticContribution]]:
-    """The statistics that the model decides by, if any, each replaced by its median over the training subgraphs.
-
-    Of a portfolio, the statistics are those of the heaviest member that has any. Shapes: whole: (n, outputs).
-    """
+    """The statistics that the model, or the heaviest member that has any, decides by, each replaced by its median."""
     portfolio = predictor.portfolio
     through: Sequence[Callable[[Outputs], Outputs]] = [lambda outputs: outputs] * len(subgraphs)
     found = predictor.fitted.statistics(subgraphs)
@@ -335,10 +323,7 @@ def _triangle_edges(graph: Graph, subgraphs: Ragged) -> list[tuple[tuple[str, st
 
 
 def by_member(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[tuple[MemberContribution, ...]]:
-    """The members of a portfolio, the heaviest first: what each predicts alone, and what it adds to the whole.
-
-    Without a member, the others share its weight.
-    """
+    """The members of a portfolio, the heaviest first: what each predicts alone, and what it adds to the whole."""
     portfolio = predictor.portfolio
     if portfolio is None:
         return [()] * len(subgraphs)

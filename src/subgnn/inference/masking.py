@@ -26,11 +26,7 @@ _MAX_NUMBERS = 400_000_000  # similarities of all masked copies of a subgraph; b
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
-    """An anchor of a layer and channel, and its positions in the similarities (C, n_A).
-
-    Shapes:
-        components, slots: (positions,).
-    """
+    """An anchor of a layer and channel, and its positions in the similarities (C, n_A)."""
 
     layer: int
     channel: int
@@ -188,11 +184,7 @@ class Masking:
         return tuple(sorted(found, key=strength, reverse=True)[: self._max_anchors])
 
     def by_channel(self, reference: NDArray[np.float32] | None) -> tuple[ChannelContribution, ...]:
-        """Contributions of the parts of z_S, each masked in all networks at once: also the two sides of a channel.
-
-        Shapes:
-            reference: (networks, width), 0 by default.
-        """
+        """Contributions of the parts of z_S, each replaced by the reference (networks, width), or by 0."""
         parts = {name: list(columns) for name, columns in self._inputs[0].model.parts().items()}
         groups = {("part", name): columns for name, columns in parts.items() if "/" not in name}
         for kind in dict.fromkeys(name.partition("/")[0] for name in parts if "/" in name):

@@ -107,8 +107,7 @@ class Overlap:
 class KnownSubgraphs:
     """The subgraphs of a run's dataset, and their vectors.
 
-    Vectors are computed ``part`` at a time; parts stay when work is given up, so that the next call continues from
-    there. Without a dataset there are no subgraphs.
+    Vectors are computed ``part`` at a time; parts stay when work is given up, so that the next call continues there.
     """
 
     def __init__(self, predictor: Predictor, subgraphs: SubgraphSet | None, *, part: int | None = None) -> None:

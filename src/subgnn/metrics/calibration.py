@@ -30,12 +30,9 @@ class Bin:
 
 
 def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
-    """Ten bins of equal width, without empty ones, and the expected calibration error.
+    """Ten bins of predicted probabilities, and the mean of |mean probability - share correct| of the bin of each.
 
-    The error is the mean over predictions of |mean probability - share correct| of their bin.
-
-    Shapes:
-        said: (m,) predicted probabilities. right: (m,) whether each prediction is correct.
+    ``right`` says whether each prediction is correct; empty bins are left out.
     """
     place = np.minimum((np.asarray(said, np.float64) * _BINS).astype(np.int64), _BINS - 1)
     found, error = [], 0.0

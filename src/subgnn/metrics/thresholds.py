@@ -107,11 +107,7 @@ def _alerts(alerts: float, hits: float, positives: float, subgraphs: int) -> Ale
 
 
 def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tuple[float, bool]:
-    """The threshold that comes nearest to an aim, and whether it reaches it; one half without a positive subgraph.
-
-    Shapes:
-        scores: (n,), or (repeats, n), float32. truth: (n,) of 0 and 1.
-    """
+    """The threshold of scores ([repeats,] n) best for an aim, .5 without positives, and whether it reaches it."""
     if not (truth > 0).any():
         return 0.5, False
     flat, all_truth = scores.reshape(-1), np.broadcast_to(truth, scores.shape).reshape(-1)
@@ -150,11 +146,7 @@ class Decision:
         positive: int,
         chosen_on: str,
     ) -> Self:
-        """Choose a threshold of the positive class, or of each label.
-
-        Shapes:
-            scores: (n, classes), or (repeats, n, classes). targets: (n,), or (n, labels).
-        """
+        """Choose a threshold of the positive class, or of each label, from scores ([repeats,] n, classes)."""
         wanted, found = Aim.parse(aim), []
         columns = task_of(task).indicators(targets, len(classes))
         for column, label in enumerate(classes):

@@ -65,12 +65,9 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no result.
+    """Why there is no result, in one line, with the traceback, if there is one.
 
-    Attributes:
-        message: one line.
-        details: the traceback, where there is one.
-        error: the exception, where its message is enough: a :class:`UserError`, or an :class:`OSError` of a file.
+    ``error`` is the exception, where its message is enough: a :class:`UserError`, or an :class:`OSError` of a file.
     """
 
     message: str

@@ -164,12 +164,7 @@ def likely_title(titles: Sequence[str], role: str) -> str | None:
 
 
 def are_ends(titles: Sequence[str], ids: Sequence[str]) -> bool:
-    """Whether two texts are likely titles of the ends of an edge: usual words, and not like the ids below them.
-
-    Example:
-        >>> are_ends(["Gene symbol 1", "partner"], ["TP53"]), are_ends(["gene1", "gene2"], ["gene7"])
-        (True, False)
-    """
+    """Whether two texts are likely titles of the ends of an edge: usual words, and not like the ids below them."""
     plain = [_plain(title) for title in titles]
     usual = tuple(plain) in _PAIRS or all(_NODE_WORDS & set(re.split("[_12]", title)) for title in plain)
     shapes = {re.sub("[0-9]+", "", _plain(text)) for text in ids}

@@ -56,8 +56,6 @@ RECIPES: dict[str, Recipe] = {
 def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     """Draw the synthetic dataset of that name in :data:`RECIPES`, with some fields of its settings changed.
 
-    Targets that cannot be met are refused; the message says what can.
-
     Example:
         >>> d = generate("density", seed=1, num_nodes=500, num_subgraphs=12, subgraph_size=8)
         >>> d.graph.num_nodes, d.subgraphs.label_counts()

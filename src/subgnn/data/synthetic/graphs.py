@@ -79,12 +79,6 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     """The bin of every value, by rank: bins are about equal in size, and equal values are in one bin.
 
     A boundary between equal values moves to the nearest place where values differ.
-
-    Example:
-        >>> quantile_bins(np.array([0.3, 0.1, 0.9, 0.2]), 2).tolist()
-        [1, 0, 1, 0]
-        >>> quantile_bins(np.array([1, 1, 1, 2]), 2).tolist()
-        [0, 0, 0, 1]
     """
     order = np.argsort(values, kind="stable")
     steps = np.flatnonzero(np.diff(values[order])) + 1
