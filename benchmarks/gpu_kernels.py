@@ -3,7 +3,7 @@
     python benchmarks/gpu_kernels.py [density] [ppi_bp] [surroundings] [--data DIR] [--seeds 3] [--profile]
 
 The first two compare the LSTM over walks by cuDNN with Triton's kernels (:mod:`subgnn.kernels.lstm_gpu`); the third
-compares ways to compute the gradient of picked rows: torch's, a dense product, and :mod:`subgnn.kernels.bags_gpu`.
+compares training with ways to compute the gradient of picked rows (:func:`subgnn.models.subgnn.layer.weighted_bag`).
 Inputs of the first tables are those of the first step of training and those after training. A step is timed as a
 captured graph that is replayed, without the host. ``--data`` is as in epoch.py.
 """
@@ -30,7 +30,7 @@ from torch.nn.utils.rnn import PackedSequence
 from epoch import CASES, dataset_of
 from subgnn.api.train_recipe import train
 from subgnn.models.recipes import find_recipe
-from subgnn.models.subgnn import layer, model, patch_encoder
+from subgnn.models.subgnn import layer, patch_encoder
 from subgnn.training import steps
 from subgnn.training.options import Callbacks
 
@@ -40,47 +40,14 @@ GRID = [(16, 8, "ieee"), *((walks, warps, "tf32x3") for walks in (16, 32) for wa
 FIRST = 8  # epochs that load kernels and capture steps
 
 
-class _Dense(torch.autograd.Function):
-    """:func:`subgnn.models.subgnn.layer.weighted_bag`, with a gradient by a dense matrix of weights."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(own, weights)
-        ctx.rows = len(table)
-        return torch.nn.functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        own, weights = ctx.saved_tensors
-        dense = weights.new_zeros(len(own), ctx.rows).scatter_add_(1, own, weights)
-        return None, dense.T @ grads[0], None
-
-
-def _dense(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
-    learned = torch.is_grad_enabled() and table.requires_grad
-    return _Dense.apply(own, table, weights) if learned else _BAGS[0](own, table, weights)
-
-
-_BAGS = layer.weighted_bag, layer._is_added_up
-SPREADS: dict[str, Any] = {
-    "dense": None,
-    "torch": None,
-    **{" ".join(map(str, launch)): launch for launch in itertools.product((16, 32), (32,), (4,), ("ieee", "tf32x3"))},
-    "16 16 2 ieee": (16, 16, 2, "ieee"),
-    "16 64 4 ieee": (16, 64, 4, "ieee"),
-}
+SPREADS = {"torch": 0, "dense": layer.DENSE_NUMBERS}  # the largest dense matrix
 
 
 def _choose(variant: str, names: dict[str, Any]) -> None:
-    if names is LAUNCHES:
+    if names is SPREADS:
+        layer.DENSE_NUMBERS = SPREADS[variant]
+    else:
         patch_encoder.LAUNCH = LAUNCHES[variant]
-        return
-    layer.weighted_bag = _dense if variant == "dense" else _BAGS[0]
-    layer._is_added_up = _BAGS[1] if SPREADS[variant] else lambda _: False
-    if SPREADS[variant]:
-        from subgnn.kernels import bags_gpu
-
-        bags_gpu.LAUNCH = SPREADS[variant]
 
 
 def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tuple[float, list[float], float]:
@@ -149,7 +116,7 @@ def compare(name: str, dataset: Any, names: dict[str, Any], *, seeds: int, profi
             print(f"    {step:.1f} us a replayed step; {1e3 * seen / ms:,.0f} subgraphs a second;")
             print(f"    losses of epochs {', '.join(shown)}", flush=True)
     for variant in names if profile else ():
-        if variant in ("cuDNN", "tf32x3", "dense", "16 32 4 ieee"):
+        if variant in ("cuDNN", "tf32x3", "dense"):
             print(f"profile of {name}, {variant}")
             _choose(variant, names)
             train_once(name, dataset, 0, profile=True)
@@ -264,63 +231,6 @@ def _errors_of_lstm(what: str, lstm: Any, table: Tensor, walks: Any) -> None:
     tabulate(what, exact, found)
 
 
-def check_spread(name: str, dataset: Any) -> None:
-    """Errors and microseconds of the gradients of picked rows, on the first batch."""
-    seen: dict[str, tuple[Any, ...]] = {}
-    plain = model.plain_bag
-
-    def spy(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
-        if torch.is_grad_enabled():
-            seen.setdefault("own anchors", (own.clone(), table.detach().clone().requires_grad_(), weights.clone()))
-        return _BAGS[0](own, table, weights)
-
-    def spy_plain(places: Tensor, starts: Tensor, table: Tensor, mode: str) -> Tensor:
-        if torch.is_grad_enabled():
-            seen.setdefault(
-                "components", (places.clone(), starts.clone(), table.detach().clone().requires_grad_(), mode)
-            )
-        return plain(places, starts, table, mode)
-
-    _choose("torch", SPREADS)
-    layer.weighted_bag, model.plain_bag = spy, spy_plain
-    train_once(name, dataset, 0)
-    layer.weighted_bag, model.plain_bag = _BAGS[0], plain
-    _check_gradient(f"{name}, own anchors", seen["own anchors"], lambda *given: layer.weighted_bag(*given))
-    _check_gradient(f"{name}, components", seen["components"], plain)
-
-
-def _check_gradient(what: str, given: tuple[Any, ...], bag: Callable[..., Tensor]) -> None:
-    table = next(one for one in given if isinstance(one, Tensor) and one.requires_grad)
-    _choose("torch", SPREADS)
-    sums = bag(*given)
-    rows = torch.linspace(-9, 9, sums.numel(), device=DEVICE).cos().view_as(sums)
-    print(f"{what}: picks {tuple(given[0].shape)} of {tuple(table.shape)}")
-    found, base = {}, 0.0
-
-    def step() -> None:
-        table.grad = None
-        bag(*given).backward(rows)
-
-    for variant in SPREADS:
-        try:
-            _choose(variant, SPREADS)
-            step()
-            ms = captured_ms(step)
-            step()
-        except Exception as error:
-            print(f"    {variant}: {str(error).splitlines()[0] if str(error) else error!r}", flush=True)
-            continue
-        base = base or ms
-        found[variant] = {"gradient": table.grad}
-        print(f"    {variant}: {1e3 * ms:.1f} us with the sum, {base / ms:.2f} times the speed", flush=True)
-    _choose("torch", SPREADS)
-    exact = [one.detach().cpu() if isinstance(one, Tensor) else one for one in given]
-    exact = [one.double() if isinstance(one, Tensor) and one.is_floating_point() else one for one in exact]
-    double = next(one.requires_grad_() for one in exact if isinstance(one, Tensor) and one.shape == table.shape)
-    bag(*exact).backward(rows.cpu().double())
-    tabulate(what, {"gradient": double.grad}, found)
-
-
 def main() -> None:
     """Run each case in a process of its own: after an error, CUDA refuses everything else."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -337,7 +247,8 @@ def main() -> None:
         dataset = dataset_of(CASES[name], options.data)
         names: dict[str, Any] = SPREADS if name == "surroundings" else LAUNCHES
         try:
-            (check_spread if name == "surroundings" else check_lstm)(name, dataset)
+            if names is LAUNCHES:
+                check_lstm(name, dataset)
         except Exception:
             traceback.print_exc()
         compare(name, dataset, names, seeds=options.seeds, profile=options.profile)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +26,9 @@ from torch.nn import functional
 
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings
-from subgnn.errors import warn
+
+DENSE_NUMBERS = 2**25
+"""The largest matrix of weights by which a GPU computes the gradient of picked rows; torch's own takes longer."""
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -148,67 +149,37 @@ def weighted_bag(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
     Shapes:
         own, weights: (C, n). table: (T, d). returns: (C, d).
     """
-    plain = table.dtype == weights.dtype == torch.float32 and not weights.requires_grad
-    if plain and torch.is_grad_enabled() and table.requires_grad and _is_added_up(table.device):
-        bag: Tensor = _Bag.apply(own, None, table, weights)  # type: ignore[no-untyped-call]
+    learned = torch.is_grad_enabled() and table.requires_grad
+    plain = table.dtype == weights.dtype == torch.float32
+    plain &= table.device.type == "cpu" or len(own) * len(table) <= DENSE_NUMBERS
+    if learned and plain and not weights.requires_grad:
+        bag: Tensor = _WeightedBag.apply(own, table, weights)  # type: ignore[no-untyped-call]
         return bag
     return functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
 
 
-def plain_bag(places: Tensor, starts: Tensor, table: Tensor, mode: str) -> Tensor:
-    """Sums, means or maxima (C, d) of the rows ``places`` (picks,) of a table; those of c begin at ``starts`` (C,)."""
-    learned = table.dtype == torch.float32 and torch.is_grad_enabled() and table.requires_grad
-    if mode == "sum" and learned and table.device.type == "cuda" and _is_added_up(table.device):
-        bag: Tensor = _Bag.apply(places, starts, table, None)  # type: ignore[no-untyped-call]
-        return bag
-    return functional.embedding_bag(places, table, starts, mode=mode)
-
-
-class _Bag(torch.autograd.Function):
-    """Sums of picked rows, if the weights are fixed; torch's own gradient takes longer.
-
-    As for :func:`torch.nn.functional.embedding_bag`, ``starts`` is None if ``places`` (C, n) has a line for each sum.
-    """
+class _WeightedBag(torch.autograd.Function):
+    """:func:`weighted_bag` with fixed weights; torch's own gradient takes longer."""
 
     @staticmethod
-    def forward(ctx: Any, places: Tensor, starts: Tensor | None, table: Tensor, weights: Tensor | None) -> Tensor:
-        ctx.save_for_backward(places, starts, weights)
+    def forward(ctx: Any, own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(own, weights)
         ctx.rows = len(table)
-        return functional.embedding_bag(places, table, starts, per_sample_weights=weights, mode="sum")
+        return functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        places, starts, weights = ctx.saved_tensors
-        if places.device.type != "cpu":
-            from subgnn.kernels.bags_gpu import add_up
-
-            return None, None, add_up(places, starts, grads[0], ctx.rows, weights=weights), None
+        own, weights = ctx.saved_tensors
+        if own.device.type != "cpu":
+            dense = weights.new_zeros(len(own), ctx.rows).scatter_add_(1, own, weights)  # (C, T)
+            return None, dense.T @ grads[0], None
         from scipy.sparse import csc_array
 
         used = weights.numpy() != 0  # bags are filled up with weights of 0
         ends = np.append(0, np.cumsum(used.sum(axis=1)))
         # Column c is component c.
-        spread = csc_array((weights.numpy()[used], places.numpy()[used], ends), shape=(ctx.rows, len(places)))
-        return None, None, torch.from_numpy(spread @ grads[0].numpy()), None
-
-
-@lru_cache
-def _is_added_up(device: torch.device) -> bool:
-    """Whether :class:`_Bag` runs on a device; on a GPU, Triton calls a C compiler at run time."""
-    if device.type != "cuda":
-        return device.type == "cpu"
-    try:
-        from subgnn.kernels.bags_gpu import add_up
-
-        one = torch.zeros(1, dtype=torch.int64, device=device)
-        add_up(one, one, torch.zeros(1, 1, device=device), 1, weights=None)
-    except ImportError:
-        return False
-    except Exception as error:  # of the compiler, the driver or Triton, each with classes of its own
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        warn(f"the kernel of picked rows cannot be compiled here ({told}); that of torch is used")
-        return False
-    return True
+        spread = csc_array((weights.numpy()[used], own.numpy()[used], ends), shape=(ctx.rows, len(own)))
+        return None, torch.from_numpy(spread @ grads[0].numpy()), None
 
 
 def subchannel_width(channel: ChannelSettings, dim: int) -> int:

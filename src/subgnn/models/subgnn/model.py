@@ -27,7 +27,6 @@ from subgnn.models.subgnn.layer import (
     ChannelInput,
     SubchannelLayer,
     layers_width,
-    plain_bag,
     property_outputs,
     segment_reduce,
     subchannel_width,
@@ -180,7 +179,7 @@ class SubGNN(nn.Module):
 
     def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
         """z^(0) (C, d): the sum, mean or maximum of a component's node vectors."""
-        return plain_bag(batch.nodes, batch.node_starts, nodes, self.settings.component_init)
+        return functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
 
     @torch.no_grad()
     def start_components(self, batches: Iterable[Batch]) -> None:
