@@ -82,18 +82,6 @@ class Bar:
         self._bar.update(self._task, completed=done, total=total, state=state)
 
 
-def leaderboard_table(rows: Sequence[Candidate]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The header and the cells of a portfolio's leaderboard, of candidates with a score."""
-    header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
-    cells: list[tuple[str, ...]] = []
-    for row in rows:
-        ends = [row.low, row.high]
-        interval = "" if None in ends else "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(f"{end:.3f}" for end in ends)
-        weight = f"{row.weight:.2f}" if row.weight else ""
-        cells.append((row.name, f"{row.score:.3f}", interval, weight, f"{row.seconds:.1f}", row.note))
-    return header, cells
-
-
 @contextmanager
 def progress_bar(
     epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False, shown: bool | None = None

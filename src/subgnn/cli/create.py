@@ -43,23 +43,14 @@ def print_properties(found: dict[str, Any], paper: CatalogEntry | None = None) -
     print_table("Subgraphs, mean ± standard deviation", header, subgraphs)
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Sizes of a synthetic dataset; None means the recipe's own."""
-
-    num_nodes: Annotated[int | None, Option(help="Nodes in the base graph.")] = None
-    num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None
-    subgraph_size: Annotated[int | None, Option(help="Nodes in each subgraph.")] = None
-    bins: Annotated[int | None, Option(help="Number of classes (quantiles of the property).")] = None
-
-
-@with_options(Sizes)
 def generate_dataset(
-    *,
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(GENERATED)}.")],
     out: OutFolder,
     seed: Annotated[int, Option(help="Seed for all draws; the same seed gives the same bytes.")] = 0,
-    sizes: Sizes,
+    num_nodes: Annotated[int | None, Option(help="Nodes in the base graph.")] = None,
+    num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None,
+    subgraph_size: Annotated[int | None, Option(help="Nodes in each subgraph.")] = None,
+    bins: Annotated[int | None, Option(help="Number of classes (quantiles of the property).")] = None,
     gzip: GzipFlag = False,
     force: ForceFlag = False,
     json: JsonFlag = False,
@@ -77,7 +68,8 @@ def generate_dataset(
     from subgnn.data.synthetic import find_recipe, generate, read_settings
     from subgnn.storage.files import refuse_existing
 
-    options = {key: value for key, value in asdict(sizes).items() if value is not None}
+    sizes = {"num_nodes": num_nodes, "num_subgraphs": num_subgraphs, "subgraph_size": subgraph_size, "bins": bins}
+    options = {key: value for key, value in sizes.items() if value is not None}
     resolved = read_settings(find_recipe(name), options)
     refuse_existing(out, overwrite=force)
     dataset = generate(name, seed=seed, **options)

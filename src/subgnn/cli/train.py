@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Context, Option
 
 from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
-from subgnn.api.progress import leaderboard_table, progress_bar
+from subgnn.api.progress import progress_bar
 from subgnn.cli.options import DataOptions, JsonFlag, MemoryLimit, RecipeName, Settings, check_paths
 from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import UserError
@@ -168,7 +168,12 @@ def update_trained_run(
 
 def _print_leaderboard(result: RunResult) -> None:
     title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
-    print_table(title, *leaderboard_table([row for row in result.leaderboard if row.score is not None]))
+    cells = []
+    for row in (row for row in result.leaderboard if row.score is not None):
+        interval = "" if row.low is None else f"{row.low:.3f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{row.high:.3f}"
+        weight = f"{row.weight:.2f}" if row.weight else ""
+        cells.append((row.name, f"{row.score:.3f}", interval, weight, f"{row.seconds:.1f}", row.note))
+    print_table(title, ("candidate", "score", "95 % interval", "weight", "seconds", "note"), cells)
     for row in result.leaderboard:
         if row.score is None:
             print_line(f"no score: {row.name} ({row.note})")

@@ -1,14 +1,8 @@
-"""Models and channels from other packages, named in a recipe without changing this one.
-
-A recipe names a plug-in in one of two ways:
-
-- by the name of an entry point (group ``subgnn.models`` or ``subgnn.channels``) of an installed package;
-- as ``package.module:NAME``, for any module that Python can import.
+"""Models and channels from other packages, which a recipe names by an entry point, or as ``package.module:NAME``.
 
 Somebody else's run may name a plug-in, too, and opening it must not import code that the user did not choose. Who
 installs a package chooses its entry points. Any other module is imported only if the user allows it: in a recipe of
-their own, with ``--plugin``, or in the environment variable ``SUBGNN_PLUGINS`` (names separated by commas;
-processes that we start inherit it).
+their own, with ``--plugin``, or in the environment variable ``SUBGNN_PLUGINS``, which processes that we start inherit.
 """
 
 import os

@@ -1,8 +1,6 @@
 """Charts as plain values (scales, lines, marks, bars and keys), which ``templates/charts.html`` draws as SVG.
 
-Positions are in units of the data; the template maps them by the scales of the axes. Colours are classes of the style
-sheet, so that a chart follows light and dark mode; groups also differ in dashes and shapes. A chart is 400 units wide,
-about the width of a phone, so that its text stays readable.
+Positions are in units of the data. A chart is 400 units wide, about the width of a phone, so that its text is readable.
 """
 
 import math

@@ -1,9 +1,7 @@
 """Draw a subgraph and its surroundings: for the server's page, as SVG for a notebook, and as a file.
 
-A drawing shows the nodes of the subgraph, the border nodes with most edges into it, and anchors, as far as there is
-room (:func:`~subgnn.data.layout.lay_out`). The page and the SVG picture use the same marks: one colour per component,
-faint neighbours, diamonds for anchors, rings for contributions of nodes. A picture pushes overlapping names apart; on
-the page, users move nodes themselves.
+Page and picture use the same marks: one colour per component, faint neighbours, diamonds for anchors, rings for
+contributions of nodes. A picture pushes overlapping names apart; on the page, users move nodes themselves.
 """
 
 import re

@@ -1,14 +1,10 @@
 """Packaged recipes: settings of a run as a file, with the published number where there is one.
 
-Besides the TOML files there is a recipe for each row of ``alsentzer2020.tsv``, the settings that the paper's authors
-published. A column with a dot is a setting, one with a slash the number of anchors of a subchannel; ``channels`` are
-the properties the run uses, P, N or S. The table has everything that was published, also what a run without that
-channel ignores. Its last columns are micro-F1 in the paper and its deviation over ten seeds, with GIN and with
-GraphSAINT embeddings.
-
-A table with the name of a recipe, ``wlks.tsv`` beside ``wlks.toml``, has the settings that were published with that
-model for certain datasets: row ``ppi_bp`` is the recipe ``wlks_ppi_bp``. A column with a dot is a setting; where it is
-empty, that of the plain recipe holds. The others are the published ``micro_f1``, its ``std`` and its ``source``.
+Each row of ``alsentzer2020.tsv``, the settings that the paper's authors published, is a recipe, too. A column with a
+dot is a setting, one with a slash the number of anchors of a subchannel; ``channels`` are the properties the run uses.
+Its last columns are micro-F1 in the paper and its deviation over ten seeds, by the source of embeddings. A table with
+the name of a recipe has settings that were published for certain datasets: row ``ppi_bp`` of ``wlks.tsv`` is the recipe
+``wlks_ppi_bp``; where a column is empty, ``wlks.toml`` holds.
 """
 
 import csv

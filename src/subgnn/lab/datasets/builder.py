@@ -1,8 +1,4 @@
-"""Parts of every builder of a real dataset: its declaration, its result, and reading sources.
-
-A builder is a function from source files and settings to a :class:`Draft`, and a :class:`Builder` that declares it;
-:mod:`~subgnn.lab.datasets.build` reads options, calls the function and writes the card.
-"""
+"""Parts of every builder of a real dataset: its declaration, its result, and reading sources."""
 
 import gzip
 import lzma
@@ -48,14 +44,10 @@ _SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A dataset without its card.
+    """A dataset without its card; ``dropped`` counts what was left out, by reason.
 
-    Args:
-        note: what nodes, edges, subgraphs and labels are.
-        dropped: counts of what was left out, by reason.
-        titles: of subgraphs, for the second column of subgraph_names.tsv.
-        versions: of sources, by key, as far as the files state them.
-        files: that were read for a source, by key, unless it is the given path.
+    ``titles`` of subgraphs are for the second column of subgraph_names.tsv. ``versions`` and ``files`` are those of
+    sources, by key, as far as files state a version, and unless the file is the given path.
     """
 
     graph: Graph

@@ -44,7 +44,6 @@ class PpiBpSettings:
         min_genes, max_genes: genes of a set that are in the interactome.
         max_overlap: a set that shares this much of the smaller one with a larger kept set is dropped.
         excluded_evidence: codes that do not count; by default IEA (made by a program) and ND (no data).
-        fractions: of train, val and test, in every class.
     """
 
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(FUNCTIONS))
@@ -77,14 +76,10 @@ def read_gene_symbols(path: Path) -> dict[str, str]:
 
 
 def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Interactome:
-    """The largest component of an interactome.
+    """The largest component of an interactome, a CSV file whose first two columns are gene ids, under a header or not.
 
-    Self loops, repeated pairs and, where symbols are given, ids that are not in them are dropped and counted. Nodes are
-    numbered in the order of their gene ids.
-
-    Args:
-        path: CSV with a header line and two columns of gene ids; further columns are ignored.
-        symbols: the symbol of each human gene; without it, every id counts as one.
+    Self loops, repeated pairs and, where the symbols of human genes are given, other ids are dropped and counted. Nodes
+    are numbered in the order of their gene ids.
     """
     pairs, dropped = _read_pairs(path, symbols)
     if not len(pairs):

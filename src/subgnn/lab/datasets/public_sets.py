@@ -3,9 +3,6 @@
 Five of them have no graph of their own. Their labelled sets are drawn from all that are eligible, in proportion to
 classes, and the graph joins nodes that occur together in a set that is *not* labelled, so that it says nothing about
 the labelled ones; some of their nodes have no edge. Nodes are numbered in order, those of labelled sets first.
-
-The rules were read off the datasets that the benchmark reports and are not confirmed on the whole public files; samples
-and splits differ, because those datasets had another source of random numbers. The graph of patients is the same.
 """
 
 import csv
@@ -240,12 +237,9 @@ def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: O
 
 @dataclass(frozen=True, slots=True)
 class PatientSettings:
-    """Which patients are subgraphs.
+    """Which patients are subgraphs, by their observed phenotypes in the graph, and how many a disease needs.
 
-    Args:
-        min_phenotypes: observed ones that are in the graph.
-        min_patients, min_publications: of a disease.
-        fractions: of train, val and test; patients of one publication are in one split.
+    Patients of one publication are in one split.
     """
 
     min_phenotypes: int = 3

@@ -1,12 +1,5 @@
 """Compare models: over datasets by their ranks and pairs of scores, and subgraph by subgraph from kept predictions.
 
-The Friedman test asks whether any of the models differ over datasets; the Nemenyi test says which do: two of k models
-on n datasets differ at the level of 5 % if their mean ranks are further apart than
-
-    CD = q(.05, k) sqrt(k (k + 1) / (6 n)),
-
-with q the studentized range over sqrt(2) (Demšar, JMLR 2006).
-
 Over subgraphs: by the protocol ``folds`` every subgraph is predicted once in ten runs, by models that never saw it;
 with a stored split, all seeds predict one test split, and a subgraph counts with its mean over them. A split that is
 drawn by seed has no such pairs.
@@ -62,6 +55,9 @@ class Ranking:
 
 def rank_models(scores: pd.DataFrame) -> Ranking:
     """Rank models by their scores; equal scores share the mean of their ranks.
+
+    By the Nemenyi test, two of k models on n datasets differ at the level of 5 % if their mean ranks are further apart
+    than ``q(.05, k) sqrt(k (k + 1) / (6 n))``, with q the studentized range over sqrt(2) (Demšar, JMLR 2006).
 
     Example:
         >>> scores = pd.DataFrame([[0.9, 0.5], [0.8, 0.5], [0.1, None]], ["a", "b", "c"], ["x", "y"])

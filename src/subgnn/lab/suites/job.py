@@ -8,9 +8,6 @@ runs/NAME/failure.json     instead of these, the message of a run that failed
 The weights and node embeddings of a run are removed once its test predictions are saved: a run takes kilobytes.
 """
 
-import hashlib
-import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -50,7 +47,7 @@ _FROM_JOB = ("key", "suite", "dataset", "split", "seed", "models", "set", "comma
 
 
 def share_job(job: dict[str, Any]) -> None:
-    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, according to ``job["share"]``."""
+    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache, as ``job["share"]`` says."""
     with one_thread():
         recipe, dataset = parse_recipe(job["recipe"], job["folder"]), _load(job["source"], job["id_base"])
         graph = dataset.graph.undirected()
@@ -94,7 +91,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
             "tested": len(dataset.subgraphs.indices("test")),
             "total_seconds": time.perf_counter() - begin,
             **_peak_memory(),
-            **provenance(),
+            "commit": _commit(),
             "warnings": sorted(said),
         }
         write_json(outcome, folder / OUTCOME)
@@ -148,28 +145,18 @@ def _load(source: str, id_base: int | None) -> Dataset:
 
 
 @lru_cache(maxsize=1)
-def provenance() -> dict[str, str]:
-    """Commit and hash of the source, and the machine."""
-    source = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        source.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    processor = platform.processor() or platform.machine()
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        processor = next(named, processor)
-    hardware = [processor, f"{os.cpu_count()} cores"] + ([torch.cuda.get_device_name()] if _on_gpu() else [])
+def _commit() -> str:
+    """The commit of the checkout that tracks the package, if there is one."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(_PACKAGE), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
-    commit = ""  # of the checkout that tracks the package, if there is one
     with suppress(OSError, subprocess.SubprocessError):
         git("ls-files", "--error-unmatch", "__init__.py")
         changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
-        commit = git("rev-parse", "HEAD") + (" with changes" if changed else "")
-    return {"commit": commit, "source_hash": source.hexdigest()[:16], "hardware": ", ".join(hardware)}
+        return git("rev-parse", "HEAD") + (" with changes" if changed else "")
+    return ""
 
 
 def _reset_peak_memory() -> None:

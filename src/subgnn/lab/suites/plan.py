@@ -81,16 +81,9 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
 def plan_jobs(
     suite: Suite, spec: DatasetSpec, source: Path, dataset: Dataset, *, models: Sequence[ModelSpec], request: Request
 ) -> list[dict[str, Any]]:
-    """The jobs of one dataset, seed by seed, so that all models have their first runs early.
+    """The jobs of one dataset at a path, for :func:`~subgnn.lab.suites.job.run_job`, seed by seed.
 
-    Models with the same content share a job.
-
-    Args:
-        source: the path of the dataset.
-        models: the selected models of the suite.
-
-    Returns:
-        Plain dictionaries, as :func:`~subgnn.lab.suites.job.run_job` takes them.
+    So all models have their first runs early. Models with the same content share a job.
     """
     name, split, graph = spec.name, request.split or spec.split or suite.protocol.split, dataset.graph.undirected()
     if task_of(dataset.subgraphs.task).real:

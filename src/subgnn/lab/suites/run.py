@@ -55,17 +55,13 @@ def run_suite(
     plan: bool = False,
     job_seconds: float = math.inf,
 ) -> dict[str, Any]:
-    """Run a suite, or a part of it; finished runs are skipped.
+    """Run a suite, or a part of it; finished runs are skipped. Returns the report as plain values.
 
     Args:
         data: folders of datasets by their names in the suite; generated ones can be replaced as well.
         models, datasets: labels and names to run; all by default.
-        engine: runs the jobs; this process by default.
-        plan: run only the first seed of each model and dataset whose time is not known, and return the costs.
+        plan: run only the first seed of each model and dataset whose time is not known, and return ``plan``, the costs.
         job_seconds: a run that takes longer is killed, and counts as failed.
-
-    Returns:
-        The report as plain values; with ``plan``, ``plan``, a list of :func:`cost_plan`.
     """
     request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
     labels = [model.label for model in suite.models]

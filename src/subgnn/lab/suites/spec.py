@@ -1,22 +1,4 @@
-"""Suite files: title, protocol, datasets, models, and published numbers with their source.
-
-.. code-block:: toml
-
-    title = "My models on my data"
-
-    [protocol]
-    split = "random"
-    seeds = 10
-
-    [[datasets]]
-    name = "density"
-    generate = "density"
-
-    [[models]]
-    label = "SubGNN"
-    recipe = "alsentzer2020_{dataset}"
-    set = ["embeddings.source=gin"]
-"""
+"""Suite files in TOML (docs/reproduce.md has one): title, protocol, datasets, models, and published numbers."""
 
 import re
 from collections.abc import Sequence

@@ -1,12 +1,4 @@
-"""Search spaces: TOML files with a range or choices for each setting that a search may change.
-
-.. code-block:: toml
-
-    note = "Why these."
-    training.lr = {low = 1e-4, high = 1e-3, log = true}
-    model.norm = {choices = ["none", "batch"]}
-    model.head = {low = 32, high = 64, step = 32}                   # each number of a list by itself
-    channels."position/border".num_anchors = {low = 50, high = 200, step = 50}
+"""Search spaces: TOML files with a range or choices for each setting that a search may change (docs/settings.md).
 
 ``channels.structure`` applies to both sides, which then have one number of anchors. A subchannel that the recipe does
 not have stays off.

@@ -64,20 +64,11 @@ def tune(
     cache: bool = True,
     on_progress: OnProgress = ignore,
 ) -> dict[str, Any]:
-    """Search for the settings with the best out-of-fold score.
+    """Search for the settings with the best out-of-fold score; called again, the search continues.
 
-    The first trial has the recipe's values, as far as they lie in the space. Called again, the search continues.
-
-    Args:
-        space: the settings that may change; by default the paper's ranges for SubGNN or the baselines.
-        trials: the total of the study, over all calls.
-        storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
-        study: its name there; by default made of dataset, recipe and space.
-        folds: of training and validation subgraphs, from 2.
-        timeout: seconds after which no further trial begins.
-
-    Returns:
-        What ``subgnn tune --json`` prints.
+    The first trial has the recipe's values, as far as they lie in the space, by default the paper's for SubGNN or the
+    baselines. ``trials`` is the total over all calls; no trial begins after ``timeout`` seconds. The database of the
+    study is a SQLite file or a URL. Returns what ``subgnn tune --json`` prints.
     """
     with extra_package("optuna", extra="tune", feature="tune"):
         import optuna
