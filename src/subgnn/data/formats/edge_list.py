@@ -1,6 +1,7 @@
 """``edge_list.txt``: one edge per line, ``u v`` or ``u v weight``; lines that begin with # or % are comments.
 
-pandas parses chunks of lines. One that it does not take for edges alone is read line by line, to say what is wrong.
+Chunks of lines are parsed as a whole, those with weights by pandas, whose import takes longer than most files. What is
+not edges alone is read line by line, to say what is wrong.
 """
 
 import csv
@@ -25,6 +26,7 @@ from subgnn.parallel.progress import OnProgress, ignore
 
 _COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
 _COMMENTS, _FIRST_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$"), re.compile(rb"\S[^\n]*")
+_PAIRS = re.compile(rb"(?:[ \t]*+(?:\d++[ \t]++\d++[ \t]*+)?+(?:\n|\Z))*+")
 _SIGNED_ID = re.compile(rb"(?m)^[ \t]*(\d+[ \t]+)?[+-]")
 _NUMERALS = b"0123456789.eE+- \t\n"
 _LARGEST_ID, _LARGEST_WEIGHT = 2**31 - 2, float(np.finfo(np.float32).max)
@@ -146,22 +148,26 @@ class _EdgeReader:
         """The columns of lines that are all edges, in a regular form; None for others."""
         first = _FIRST_LINE.search(text)
         width = len(first[0].split()) if first else self._columns or 2
-        if width not in (2, 3) or self._columns not in (0, width) or text.translate(None, _NUMERALS + b"\r"):
+        if width not in (2, 3) or self._columns not in (0, width):
             return None
-        if (b"+" in text or b"-" in text) and _SIGNED_ID.search(text):
+        text = text.replace(b"\r", b" ") if b"\r" in text else text
+        if first is None or width == 2:
+            if not _PAIRS.fullmatch(text):
+                return None
+            if first is None:
+                return [np.empty(0, np.int64)] * 2
+            ends, weights = np.fromstring(text, np.int64, sep=" ").reshape(-1, 2), np.empty(0)
+        elif text.translate(None, _NUMERALS) or ((b"+" in text or b"-" in text) and _SIGNED_ID.search(text)):
             return None
-        import pandas as pd
+        else:
+            import pandas as pd
 
-        if first is None:
-            return [np.empty(0, np.int64)] * 2
-        if b"\r" in text:
-            text = text.replace(b"\r", b" ")
-        options: dict[str, Any] = {"header": None, "names": range(width), "dtype": {2: np.float64}}
-        try:
-            table = pd.read_csv(BytesIO(text), sep=r"\s+", quoting=csv.QUOTE_NONE, na_filter=False, **options)
-        except (ValueError, OverflowError):
-            return None
-        ends, weights = table[[0, 1]].to_numpy(), table[2].to_numpy() if width == 3 else np.empty(0)
+            options: dict[str, Any] = {"header": None, "names": range(width), "dtype": {2: np.float64}}
+            try:
+                table = pd.read_csv(BytesIO(text), sep=r"\s+", quoting=csv.QUOTE_NONE, na_filter=False, **options)
+            except (ValueError, OverflowError):
+                return None
+            ends, weights = table[[0, 1]].to_numpy(), table[2].to_numpy()
         if ends.dtype != np.int64 or ends.min() < self.id_base or ends.max() > _LARGEST_ID:
             return None
         if not (np.abs(weights) <= _LARGEST_WEIGHT).all():
