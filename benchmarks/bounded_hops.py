@@ -75,7 +75,7 @@ def compare(graph: Graph, sets: Ragged) -> list[dict[str, object]]:
     found = []
     for channel in CHANNELS:
         work = Work(graph, PrepareSettings(), channel, layers=2, seed=0)
-        own = channel_of(channel).sample_own(work, sets, components)
+        own = channel_of(channel).sample(work, sets, components)
         exact = None
         for name, bounds in SETTINGS.items():
             if bounds is not None:

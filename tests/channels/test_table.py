@@ -21,11 +21,11 @@ SETTINGS = PrepareSettings(patch_length=4, walks=3, walk_length=5)
 def own(graph, subgraphs, channel, settings, *, layers=2, seed=0, on_progress=ignore):
     components = induced_components(*graph.csr, subgraphs)
     work = Work(graph, settings, channel, layers, seed, on_progress)
-    return components, channel_of(channel).sample_own(work, subgraphs, components)
+    return components, channel_of(channel).sample(work, subgraphs, components)
 
 
 def sample_shared(graph, channel, settings, *, layer, seed):
-    return channel_of(channel).sample_shared(Work(graph, settings, channel, layer + 1, seed))[layer]
+    return channel_of(channel).sample(Work(graph, settings, channel, layer + 1, seed))[layer]
 
 
 def test_both_sides_walk_over_the_same_patches_each_in_its_way():

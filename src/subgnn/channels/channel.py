@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.kernels.induced import Components
 from subgnn.parallel.progress import OnProgress, ignore, pieces
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -184,49 +183,38 @@ class Work:
         return [OwnAnchors(np.ascontiguousarray(by_layer[:, layer]), present) for layer in range(self.layers)]
 
 
-def _not_given(*_: Any) -> Any:
-    raise TypeError("the channel has no such sampler: Channel.shared tells whether it has sample_shared or sample_own")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """One side of a channel. Exactly one of the two samplers is given.
+    """One side of a channel.
 
     Args:
         similarity: the name of the similarity, or a function that chooses it by the settings; an entry of
             ``[[channels]]`` may name another.
-        sample_shared: draws anchors for all subgraphs, a function of the graph and the seed; by layer.
-        sample_own: draws anchors for each component, given all subgraphs and their components: a function of the seed
-            and of the node set that is drawn from, so that neither the batch nor the order of lines matters; by layer.
-        patches: whether shared anchors are patches (:class:`PatchAnchors`), not nodes.
+        anchors: their type. All subgraphs share them, unless they are :class:`OwnAnchors`.
+        sample: draws anchors, by layer. Of shared ones, it is called with the work, and a function of the graph and the
+            seed. Of own ones, it is called with all subgraphs and their components, too: a function of the seed and of
+            the node set that is drawn from, so that neither the batch nor the order of lines matters.
         output: what the network reads off: one number an anchor, or the state h.
     """
 
     similarity: str | Callable[[PrepareSettings], str]
-    sample_shared: Callable[[Work], list[SharedAnchors]] = _not_given
-    sample_own: Callable[[Work, Ragged, Components], list[OwnAnchors]] = _not_given
-    patches: bool = False
+    anchors: type[NodeAnchors] | type[PatchAnchors] | type[OwnAnchors]
+    sample: Callable[..., list[Any]]
     output: Literal["anchors", "state"] = "anchors"
-
-    def __post_init__(self) -> None:
-        if (self.sample_shared is _not_given) == (self.sample_own is _not_given):
-            raise TypeError("a channel has one of sample_shared and sample_own")
 
     @property
     def shared(self) -> bool:
         """Whether all subgraphs share the anchors."""
-        return self.sample_shared is not _not_given
+        return self.anchors is not OwnAnchors
 
     @property
-    def anchors(self) -> type[NodeAnchors] | type[PatchAnchors] | type[OwnAnchors]:
-        """The type of its anchors."""
-        return (PatchAnchors if self.patches else NodeAnchors) if self.shared else OwnAnchors
+    def patches(self) -> bool:
+        """Whether anchors are patches, not nodes."""
+        return self.anchors is PatchAnchors
 
     def read_anchors(self, take: Take, num_anchors: int) -> SharedAnchors | None:
         """Shared anchors from stored arrays; None if anchors are not shared."""
-        if not self.shared:
-            return None
-        return (PatchAnchors if self.patches else NodeAnchors).from_arrays(take, num_anchors)
+        return None if self.anchors is OwnAnchors else cast(Any, self.anchors).from_arrays(take, num_anchors)
 
 
 Compare = Callable[[Work, Ragged, list[Any]], list[NDArray[np.float32]]]

@@ -70,8 +70,8 @@ def _border_similarity(settings: PrepareSettings) -> str:
 
 
 SIDES = {
-    "internal": Channel(similarity="constant", sample_own=sample_components, output="state"),
-    "border": Channel(similarity=_border_similarity, sample_own=sample_border, output="state"),
+    "internal": Channel(similarity="constant", anchors=OwnAnchors, sample=sample_components, output="state"),
+    "border": Channel(similarity=_border_similarity, anchors=OwnAnchors, sample=sample_border, output="state"),
 }
 
 

@@ -28,6 +28,6 @@ def sample_subgraphs(work: Work, subgraphs: Ragged, components: Components) -> l
 
 
 SIDES = {
-    "internal": Channel(similarity="hops", sample_own=sample_subgraphs),
-    "border": Channel(similarity="hops", sample_shared=sample_graph),
+    "internal": Channel(similarity="hops", anchors=OwnAnchors, sample=sample_subgraphs),
+    "border": Channel(similarity="hops", anchors=NodeAnchors, sample=sample_graph),
 }

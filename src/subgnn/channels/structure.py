@@ -77,7 +77,7 @@ def sorted_rows(rows: Ragged) -> Ragged:
 
 
 SIDES = {
-    "internal": Channel(similarity="warping", sample_shared=sample_inside, patches=True),
-    "border": Channel(similarity="warping", sample_shared=sample_border, patches=True),
+    "internal": Channel(similarity="warping", anchors=PatchAnchors, sample=sample_inside),
+    "border": Channel(similarity="warping", anchors=PatchAnchors, sample=sample_border),
 }
 WARPING = Similarity(measure={PatchAnchors: warping})

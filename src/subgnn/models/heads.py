@@ -59,7 +59,7 @@ class Head(nn.Module):
 
 
 class HeadedNetwork(nn.Module, ABC):
-    """A network whose outputs are head(embed(batch)); a subclass sets ``head``, last, and defines ``embed``."""
+    """A network whose outputs are head(embed(batch)); a subclass sets ``head`` and defines ``embed``."""
 
     head: Head
 

@@ -264,16 +264,15 @@ def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
 
 
 class Table(HostSource):
-    """A row of an array for each subgraph; a batch is the chosen rows."""
+    """A row of an array, perhaps a sparse one, for each subgraph; a batch is the chosen rows."""
 
-    def __init__(self, rows: NDArray[np.float64]) -> None:
+    def __init__(self, rows: Any) -> None:
         self.rows = rows
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return int(self.rows.shape[0])
 
-    def batch(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The chosen subgraphs, in the given order."""
+    def batch(self, rows: NDArray[np.int64]) -> Any:
         return self.rows[rows]
 
 

@@ -115,7 +115,7 @@ def prepare(
     for settings in plan.channels:
         similarity_of(settings, plan.settings)  # an unknown one is refused before any work
         work, channel = Work(graph, plan.settings, settings, plan.layers, plan.seed), channel_of(settings)
-        by_channel.append(channel.sample_shared(work) if channel.shared else [None] * plan.layers)
+        by_channel.append(channel.sample(work) if channel.shared else [None] * plan.layers)
     shared = [[anchors[layer] for anchors in by_channel] for layer in range(plan.layers)]
     frame = Frame(plan.channels, plan.settings, shared, plan.seed)
     return measure(graph, subgraphs, frame, cache=cache, on_progress=on_progress)
@@ -137,7 +137,7 @@ def measure(
             shared = compare(work, components.nodes, frame.anchors(i))
             by_channel.append([SubchannelInputs(one, None) for one in shared])
         else:
-            own, found = channel_of(channel).sample_own(work, subgraphs, components), []
+            own, found = channel_of(channel).sample(work, subgraphs, components), []
             for similarity, anchors in zip(compare(work, components.nodes, own), own, strict=True):
                 similarity[~anchors.present] = 0
                 found.append(SubchannelInputs(similarity, replace(anchors, weights=None)))

@@ -8,25 +8,29 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged
+from subgnn.config.settings import ModelSettings
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.node_pooling import Average, GraphClassifier, NodeSets
-from subgnn.models.subgnn import Head
+from subgnn.models.spec import Checkpoint, ModelSpec
 from tests.models.examples import two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 
 
+def checkpoint(method, table, layers=1):
+    spec = ModelSpec(method, 0, "binary", ("a", "b"), "", model=ModelSettings(layers=layers))
+    return Checkpoint(spec, {"nodes": torch.arange(len(table)), "table": table})
+
+
 def test_a_subgraph_is_the_mean_of_its_nodes():
     table = torch.tensor([[1.0, 0.0], [3.0, 4.0], [5.0, -1.0]])
-    model = Average(torch.arange(3), table, Head(2, 3), trainable=False)
+    model = Average(checkpoint("avg", table))
     batch = NodeSets(Ragged.from_rows([[0, 1], [2], [0, 1, 2]])).batch(np.array([2, 0, 1]))
-    np.testing.assert_allclose(model.embed(batch).numpy(), [[3.0, 1.0], [2.0, 2.0], [5.0, -1.0]])
+    np.testing.assert_allclose(model.embed(batch).detach().numpy(), [[3.0, 1.0], [2.0, 2.0], [5.0, -1.0]])
 
 
 def classifier(num_nodes, layers=2):
     torch.manual_seed(0)
-    return GraphClassifier(
-        torch.arange(num_nodes), torch.randn(num_nodes, 4), Head(4, 2), layers=layers, trainable=True
-    )
+    return GraphClassifier(checkpoint("gc", torch.randn(num_nodes, 4), layers=layers))
 
 
 def answer(model, graph, rows, method="embed"):

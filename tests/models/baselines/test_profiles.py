@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from subgnn.models.baselines.profiles import fit_profiles
+from subgnn.models.baselines.profiles import Groups, fit_profiles
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.registry import MODELS
 from tests.channels.test_diffusion import dense_ratios, dense_walk
@@ -43,7 +43,7 @@ def test_scores_are_those_of_fits_without_the_fold(task, form, monkeypatch):
     targets = {"multi-class": rng.integers(0, 3, 20), "multi-label": rng.integers(0, 2, (20, 3))}
     y, outputs = targets.get(task, rng.normal(size=20)), 1 if task == "regression" else 3
     monkeypatch.setattr("subgnn.models.baselines.profiles._NUMBERS_AT_A_TIME", 80)
-    scores, columns, weights = fit_profiles(form(rows), train, fold, y, task, outputs)
+    scores, columns, weights = fit_profiles(form(rows), train, Groups.of(fold, y, task, outputs), outputs)
     known = rows[train].astype(float)
     np.testing.assert_array_equal(columns, np.flatnonzero(known.sum(axis=0) > 0))
     np.testing.assert_allclose(weights, written_out(known, y, task, outputs)[columns], atol=1e-9)
@@ -54,7 +54,7 @@ def test_scores_are_those_of_fits_without_the_fold(task, form, monkeypatch):
 
 def test_a_class_without_subgraphs_has_the_common_profile():
     rows = np.array([[1.0, 0], [0, 1]], np.float32)
-    _, _, weights = fit_profiles(rows, np.arange(2), np.arange(2), np.array([0, 2]), "multi-class", 3)
+    _, _, weights = fit_profiles(rows, np.arange(2), Groups.of(np.arange(2), np.array([0, 2]), "multi-class", 3), 3)
     assert not weights[:, 1].any()
     outputs = special.softmax(rows @ weights, axis=1)
     assert outputs.argmax(axis=1).tolist() == [0, 2]

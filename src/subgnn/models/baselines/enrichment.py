@@ -27,12 +27,12 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.models.baselines.scores import fit_scales, held_out_scores, indicators
-from subgnn.models.examples import Examples, HostSource
+from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import ArrayNetwork, TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayNetwork, Table, TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -64,8 +64,9 @@ class EnrichmentModel(TensorModel):
         columns = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
         return {"columns": columns, "background": np.array(data.graph.num_nodes)}
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> KnownNodes:
-        return KnownNodes(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]])
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Table:
+        """The nodes of each subgraph that training knows, as rows of 0 and 1."""
+        return Table(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]].astype(np.float32))
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Renumber the nodes that training knows, without those that are gone."""
@@ -85,19 +86,6 @@ class EnrichmentModel(TensorModel):
             yield "the columns of its node sets are not in order, or are not nodes of the graph"
         if not len(columns) <= int(checkpoint.weights["background"]) < 2**53:
             yield "its background is smaller than its node sets"
-
-
-class KnownNodes(HostSource):
-    """The nodes of each subgraph that training knows, as rows of 0 and 1."""
-
-    def __init__(self, rows: scipy.sparse.csr_array) -> None:
-        self.rows = rows.astype(np.float32)
-
-    def __len__(self) -> int:
-        return int(self.rows.shape[0])
-
-    def batch(self, rows: NDArray[np.int64]) -> scipy.sparse.csr_array:
-        return self.rows[rows]
 
 
 class EnrichmentNetwork(ArrayNetwork):

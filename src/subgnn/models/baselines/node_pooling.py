@@ -26,7 +26,7 @@ from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, moved_vectors, node_vectors
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.examples import HostSource, Source
-from subgnn.models.heads import Head, HeadedNetwork, make_head
+from subgnn.models.heads import HeadedNetwork, make_head
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
@@ -77,34 +77,34 @@ class NodeSets(HostSource):
         return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
 
 
-class Average(HeadedNetwork):
-    """The mean of node embeddings, and the head."""
+class _Pooled(HeadedNetwork):
+    """A table of node embeddings, and the head."""
 
     nodes: Tensor
 
-    def __init__(self, nodes: Tensor, table: Tensor, head: Head, *, trainable: bool) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        self.register_buffer("nodes", nodes)
-        self.table = nn.Parameter(table.clone(), requires_grad=trainable)
-        self.head = head
+        spec, weights = checkpoint.spec, checkpoint.weights
+        self.register_buffer("nodes", weights["nodes"])
+        self.table = nn.Parameter(weights["table"].clone(), requires_grad=spec.embeddings.trainable)
+        self.head = make_head(spec, self.table.shape[1])
+
+
+class Average(_Pooled):
+    """The mean of node embeddings, and the head."""
 
     def embed(self, batch: NodeBatch) -> Tensor:
         return functional.embedding_bag(batch.nodes, self.table, batch.starts, mode="mean")
 
 
-class GraphClassifier(HeadedNetwork):
+class GraphClassifier(_Pooled):
     """h_u <- relu(MLP((1 + eps) h_u + sum over neighbours v in S of h_v)), then z_S = sum over u in S of h_u."""
 
-    nodes: Tensor
-
-    def __init__(self, nodes: Tensor, table: Tensor, head: Head, *, layers: int, trainable: bool) -> None:
-        super().__init__()
-        dim = table.shape[1]
-        self.register_buffer("nodes", nodes)
-        self.table = nn.Parameter(table.clone(), requires_grad=trainable)
-        mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(inplace=True), nn.Linear(dim, dim)) for _ in range(layers))
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__(checkpoint)
+        dim, count = self.table.shape[1], checkpoint.spec.model.layers
+        mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(inplace=True), nn.Linear(dim, dim)) for _ in range(count))
         self.layers = nn.ModuleList(gin_layers(mlps, extra="paper", feature="the baseline gc"))
-        self.head = head
 
     def embed(self, batch: NodeBatch) -> Tensor:
         h = functional.embedding(batch.nodes, self.table)
@@ -179,9 +179,7 @@ class AverageModel(NodePooling):
         return "surroundings" if settings.embeddings.source in PRETRAINED else "nodes"
 
     def network(self, checkpoint: Checkpoint) -> Average:
-        spec, weights = checkpoint.spec, checkpoint.weights
-        head = make_head(spec, weights["table"].shape[1])
-        return Average(weights["nodes"], weights["table"], head, trainable=spec.embeddings.trainable)
+        return Average(checkpoint)
 
 
 class GraphClassificationModel(NodePooling):
@@ -191,7 +189,4 @@ class GraphClassificationModel(NodePooling):
     takes_edges = True
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
-        spec, weights = checkpoint.spec, checkpoint.weights
-        head = make_head(spec, weights["table"].shape[1])
-        layers, trainable = spec.model.layers, spec.embeddings.trainable
-        return GraphClassifier(weights["nodes"], weights["table"], head, layers=layers, trainable=trainable)
+        return GraphClassifier(checkpoint)

@@ -105,8 +105,8 @@ class ProfileModel(TensorModel):
         classes, outputs = weights["classes"][kept], checkpoint.spec.num_outputs
         kind, every = task_of(checkpoint.spec.task), np.arange(len(nodes))
         high = classes.astype(np.float64)
-        groups = _Groups(np.zeros(len(nodes), np.int64), np.repeat(high, 2, axis=1) if kind.real else high, kind)
-        _, columns, found = _fit_groups(walks, every, groups, outputs)
+        groups = Groups(np.zeros(len(nodes), np.int64), np.repeat(high, 2, axis=1) if kind.real else high, kind)
+        _, columns, found = fit_profiles(walks, every, groups, outputs)
         moved = {"columns": columns, "weight": found * weights["scale"], "classes": classes} | set_arrays(nodes)
         return replace(checkpoint, weights=weights | moved)
 
@@ -140,7 +140,7 @@ def _walks(source: ViewSource, rows: NDArray[np.int64]) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class Groups:
     """Training subgraphs by fold and class; fits leave a fold out, or none (the last).
 
     For real values each fit has a class of its own: subgraphs above the mean of those it is fitted to.
@@ -154,7 +154,7 @@ class _Groups:
     task: Task
 
     @classmethod
-    def of(cls, fold: NDArray[np.int64], targets: NDArray[Any], task: TaskName, outputs: int) -> _Groups:
+    def of(cls, fold: NDArray[np.int64], targets: NDArray[Any], task: TaskName, outputs: int) -> Groups:
         kind = task_of(task)
         if not kind.real:
             return cls(fold, kind.indicators(targets, outputs), kind)
@@ -196,27 +196,15 @@ def _log_ratios(sums: Floats, counts: Floats, of_all: Floats, number: float) -> 
 
 
 def fit_profiles(
-    walks: Matrix,
-    train: NDArray[np.int64],
-    fold: NDArray[np.int64],
-    targets: NDArray[Any],
-    task: TaskName,
-    outputs: int,
+    walks: Matrix, train: NDArray[np.int64], groups: Groups, outputs: int
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
     """Scores of training subgraphs (n, outputs) without their fold; nodes where some walk ends, and their weights.
 
     Walks are read once, some columns at a time.
 
     Shapes:
-        walks: (subgraphs, N). train: (n,) places of those to learn from. fold, targets: (n,), or (n, labels).
+        walks: (subgraphs, N). train: (n,) places of those to learn from.
     """
-    return _fit_groups(walks, train, _Groups.of(fold, targets, task, outputs), outputs)
-
-
-def _fit_groups(
-    walks: Matrix, train: NDArray[np.int64], groups: _Groups, outputs: int
-) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """:func:`fit_profiles` of groups."""
     fold, sparse, there = groups.fold, scipy.sparse.issparse(walks), np.arange(walks.shape[1])
     if sparse:
         walks, there = used_columns(walks[train])
@@ -258,7 +246,7 @@ class ProfileNetwork(ArrayNetwork):
         walks = _walks(source, np.arange(len(source)))
         targets = examples.targets.cpu().numpy()[examples.train]
         fold = draw_inner_folds(len(targets), self.seed, "profiles/folds")
-        scores, columns, weight = fit_profiles(walks, examples.train, fold, targets, task, outputs)
+        scores, columns, weight = fit_profiles(walks, examples.train, Groups.of(fold, targets, task, outputs), outputs)
         scale, bias = fit_scales(scores[None], targets, task, examples.train_weights)
         weight = weight * scale[0]
         classes, nodes = indicators(targets, task, outputs), source.nodes.take(examples.train)
