@@ -32,11 +32,10 @@ def test_a_generated_folder_is_shown_beside_the_paper(tmp_path):
 
 def test_generate_as_json_and_over_an_existing_folder(tmp_path):
     command = ("data", "generate", "density", *SMALL, "--out", tmp_path / "d")
-    found = call(*command, "--bins", 2, "--json", "--gzip").json
+    found = call(*command, "--bins", 2, "--json").json
     assert (found["num_subgraphs"], found["label_counts"]) == (24, {"0": 13, "1": 11})
     assert found["settings"]["bins"] == 2
     assert found["paper"]["num_edges"] == 29_521
-    assert (tmp_path / "d" / "edge_list.txt.gz").is_file()
     before = (tmp_path / "d" / "subgraphs.tsv").read_bytes()
     assert re.search(r"exists already; .*--force", call(*command, "--seed", 1).error)
     assert (tmp_path / "d" / "subgraphs.tsv").read_bytes() == before
@@ -70,13 +69,12 @@ def test_ppi_bp_replaces_a_folder_if_forced_and_prints_counts_and_sources(ppi, t
     (out / "mine").write_text("kept")
     assert "exists already" in call(*ppi, "--out", out).error
     assert (out / "mine").read_text() == "kept"
-    called = call(*ppi, "--out", out, "--gzip", "--force")
+    called = call(*ppi, "--out", out, "--force")
     assert (called.code, (out / "mine").exists()) == (0, False)
     assert f"{out}: 52 nodes, 52 edges, 10 subgraphs (train 6, val 2, test 2)" in called.out
     assert "dropped: pairs of a gene with itself 1; pairs with another species 1; repeated pairs 1" in called.out
     assert "source: Gene Ontology in OBO, releases/2022-07-01; licence: CC BY 4.0" in called.out
     assert called.out.endswith(f"next: subgnn data check {out}\n")
-    assert (out / "edge_list.txt.gz").is_file()
     assert read_dataset(out).name == "ppi-bp"
 
 

@@ -163,10 +163,9 @@ def sample(*, types: bool = True, times: bool = True) -> Dataset:
 
 @pytest.mark.parametrize("types", [True, False])
 @pytest.mark.parametrize("times", [True, False])
-@pytest.mark.parametrize("compress", [True, False])
-def test_folders_and_bundles_hold_types_and_times(tmp_path: Path, types: bool, times: bool, compress: bool) -> None:
+def test_folders_and_bundles_hold_types_and_times(tmp_path: Path, types: bool, times: bool) -> None:
     dataset = sample(types=types, times=times)
-    write_folder(dataset, tmp_path / "folder", compress=compress)
+    write_folder(dataset, tmp_path / "folder")
     convert(tmp_path / "folder", tmp_path / "b.subgnn")
     for path in (tmp_path / "folder", tmp_path / "b.subgnn"):
         again = read_dataset(path)

@@ -104,7 +104,7 @@ def test_a_seed_gives_the_dataset_it_always_gave(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_written_dataset_is_fine_and_says_where_it_comes_from(name: str, tmp_path: Path) -> None:
-    write_folder(small(name, 0), tmp_path / "out", compress=True)
+    write_folder(small(name, 0), tmp_path / "out")
     problems, _ = check(tmp_path / "out")
     assert problems.num_errors == 0
     assert problems.warnings == []

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
+from subgnn.cli.options import ForceFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import UserError, choices
 from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry, differences_from_paper
@@ -51,7 +51,6 @@ def generate_dataset(
     num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None,
     subgraph_size: Annotated[int | None, Option(help="Nodes in each subgraph.")] = None,
     bins: Annotated[int | None, Option(help="Number of classes (quantiles of the property).")] = None,
-    gzip: GzipFlag = False,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -73,7 +72,7 @@ def generate_dataset(
     resolved = read_settings(find_recipe(name), options)
     refuse_existing(out, overwrite=force)
     dataset = generate(name, seed=seed, **options)
-    write_folder(dataset, out, compress=gzip, overwrite=force)
+    write_folder(dataset, out, overwrite=force)
     found = describe(dataset)
     if json:
         keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
@@ -116,7 +115,6 @@ def build_dataset(
     sources: Sources,
     settings: KeyValues = None,
     seed: Annotated[int, Option(help="Seed for all draws; the same seed gives the same files.")] = 0,
-    gzip: GzipFlag = False,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -139,7 +137,7 @@ def build_dataset(
         on_step = partial(bar.step, f"building {name}")
         built = build(name, files, options=options, seed=seed, on_step=on_step)
         on_step("writing")
-        built.write(out, compress=gzip, overwrite=force)
+        built.write(out, overwrite=force)
     card, counts = built.dataset.card, built.dataset.card["counts"]
     if json:
         keys = ("seed", "settings", "sources", "counts", "dropped")

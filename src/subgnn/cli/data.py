@@ -10,7 +10,7 @@ from typer import Argument, Option
 from subgnn.api.options import TableOptions, with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.create import build_dataset, download, generate_dataset, print_properties
-from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, GzipFlag, IdBase, JsonFlag
+from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import DataError, UserError, excerpt
 from subgnn.lab.datasets.catalog import CATALOG
@@ -222,7 +222,6 @@ def convert_dataset(
     subgraphs: Annotated[Path | None, Option(help="For a graph: a table, gene sets (.gmt) or a subgraphs.tsv.")] = None,
     tables: TableOptions,
     id_base: IdBase = None,
-    gzip: GzipFlag = False,
     memory: Annotated[
         str, Option(metavar="SIZE", help="Memory to write a bundle from a folder; at least 10MB.")
     ] = "2GB",
@@ -258,7 +257,7 @@ def convert_dataset(
             subgraphs=subgraphs,
             nodes=tables.nodes,
             reading=reading,
-            writing=WriteOptions(to, gzip, force, size, bar.prepare),
+            writing=WriteOptions(to, force, size, bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if dataset.unlabelled is not None:

@@ -66,7 +66,6 @@ MemoryLimit = Annotated[
         help="Memory limit, such as 16GB; by default two thirds of the machine's memory. It does not change results.",
     ),
 ]
-GzipFlag = Annotated[bool, Option("--gzip", help="Compress the edge list.")]
 ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print a single JSON object on stdout, and nothing else.")]
 

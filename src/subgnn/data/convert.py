@@ -29,7 +29,6 @@ class WriteOptions:
     """
 
     to: Layout | None = None
-    compress: bool = False
     overwrite: bool = False
     memory: int = MEMORY
     on_progress: OnProgress = ignore
@@ -73,7 +72,7 @@ def convert(
     if layout == "bundle":
         write_bundle(dataset, destination, overwrite=writing.overwrite)
     else:
-        write_folder(dataset, destination, compress=writing.compress, overwrite=writing.overwrite)
+        write_folder(dataset, destination, overwrite=writing.overwrite)
     return dataset, layout
 
 

@@ -1,11 +1,9 @@
 """A dataset as a folder of text files; docs/data.md describes each of them."""
 
-import gzip
 import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -278,16 +276,11 @@ def folder_id_base(path: Path, graph: Graph) -> int:
 
 
 def write_folder(
-    dataset: Dataset,
-    folder: Path,
-    *,
-    compress: bool = False,
-    overwrite: bool = False,
-    subgraph_titles: Sequence[str] | None = None,
+    dataset: Dataset, folder: Path, *, overwrite: bool = False, subgraph_titles: Sequence[str] | None = None
 ) -> None:
     """Write a dataset as a folder of text files, atomically; refused if these cannot hold its labels, splits or names.
 
-    ``compress`` packs the edge list; ``subgraph_titles`` are the second column of subgraph_names.tsv.
+    ``subgraph_titles`` are the second column of subgraph_names.tsv.
     """
     _check_writable(dataset)
     subgraphs, graph, labels = dataset.subgraphs, dataset.graph, label_card(dataset.subgraphs)
@@ -298,7 +291,7 @@ def write_folder(
     card |= {"directed": True} if graph.directed else {}
     with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
-        _write_edges(temporary, graph, ".gz" if compress else "")
+        _write_edges(temporary, graph)
         _write_rows(temporary / SUBGRAPHS, _subgraph_rows(subgraphs))
         if subgraphs.names is not None or subgraphs.groups is not None:
             columns: list[Iterable[str]] = [subgraphs.names or map(str, range(len(subgraphs)))]
@@ -347,7 +340,7 @@ def edge_attributes_bytes(folder: Path) -> int:
     return _BYTES_A_BYTE * sum(sizes)
 
 
-def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
+def _write_edges(folder: Path, graph: Graph) -> None:
     """Write the edge list, and beside it a file of types and times, if there are any."""
     import pyarrow as pa
     from pyarrow import csv
@@ -357,10 +350,7 @@ def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
         found = {title: columns[title] for title in kept if title in columns}
         if found:
             options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
-            with ExitStack() as stack:
-                file: Any = stack.enter_context((folder / (name + suffix)).open("wb"))
-                if suffix:  # no name and no time in the header: the same edges give the same bytes
-                    file = stack.enter_context(gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0))
+            with (folder / name).open("wb") as file:
                 if name != EDGES:
                     file.write((delimiter.join(found) + "\n").encode())
                 csv.write_csv(pa.table(found), file, options)

@@ -29,9 +29,9 @@ class BuiltDataset:
     dataset: Dataset
     titles: Sequence[str] | None = None
 
-    def write(self, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
+    def write(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the dataset as a folder."""
-        write_folder(self.dataset, folder, compress=compress, overwrite=overwrite, subgraph_titles=self.titles)
+        write_folder(self.dataset, folder, overwrite=overwrite, subgraph_titles=self.titles)
 
 
 def build(
