@@ -126,10 +126,6 @@ def report_benchmark(
     out: Annotated[
         Path | None, Option(metavar="FILE", help="The page; by default report.html, in the folder where one is given.")
     ] = None,
-    markdown: Annotated[
-        list[Path] | None,
-        Option(metavar="FILE", help="Also write the tables of a document again, between its markers; may be repeated."),
-    ] = None,
     table: Annotated[
         Path | None, Option(metavar="FILE", help="Also write all runs as a table (.csv, .csv.gz).")
     ] = None,
@@ -145,7 +141,7 @@ def report_benchmark(
     the page: table/report.html
     """
     from subgnn.lab.suites.page import benchmark_page
-    from subgnn.lab.suites.report import fill_document, open_benchmark
+    from subgnn.lab.suites.report import open_benchmark
     from subgnn.lab.suites.table import write_table
     from subgnn.render import write_page
 
@@ -153,10 +149,6 @@ def report_benchmark(
     found = open_benchmark(places)
     page = out or (places[0] / PAGE if len(places) == 1 and places[0].is_dir() else Path(PAGE))
     write_page(benchmark_page(found), page)
-    for document in markdown or []:
-        if not document.is_file():
-            raise UserError("no such file", where=str(document), hint="give a document with markers: docs/benchmark.md")
-        write_page(fill_document(document.read_text(encoding="utf-8"), found, str(document)), document)
     if table is not None:
         write_table(found.runs, table)
     _print_report(found.to_json(), page, json)

@@ -1,10 +1,8 @@
-"""The report of a benchmark from its table of runs: means, ranks, missing cells, and tables for documentation.
+"""The report of a benchmark from its table of runs: means, ranks and missing cells.
 
 The table is that of one folder of a suite, the packaged one, or several tables of any origin.
 """
 
-import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from subgnn.errors import DataError, UserError, choices
+from subgnn.errors import DataError, choices
 from subgnn.lab.suites.comparison import PAIR_COLUMNS, Ranking, pair_models, pair_over_datasets, rank_models
 from subgnn.lab.suites.job import FAILURE, OUTCOME
 from subgnn.lab.suites.spec import Suite, find_suite, parse_suite
@@ -26,7 +24,6 @@ from subgnn.lab.suites.table import (
     with_labels,
     write_table,
 )
-from subgnn.render import markdown_cells
 from subgnn.storage.files import atomic_write, read_json
 
 SUITE, RUNS, PAGE, PAIRS = "suite.json", "runs", "report.html", "paired.csv"
@@ -34,7 +31,6 @@ MISSING = "—"
 PROTOCOLS = {"stored": "Stored splits", "folds": "Ten folds over all subgraphs", "random": "Random splits by seed"}
 _BENCHMARK = "subgraphbench"
 _REPLACE = "remove the run's folder, and run the suite again"
-_BLOCK = re.compile(r"(<!-- benchmark (?P<options>.*?) -->\n).*?(<!-- end of benchmark -->)", re.S)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,27 +216,6 @@ def paired_rows(benchmark: Benchmark) -> list[dict[str, Any]]:
     ]
 
 
-def markdown_table(benchmark: Benchmark, protocol: str, datasets: Sequence[str], models: Sequence[str]) -> str:
-    """A Markdown table of models by datasets with their mean ranks, the best of a column bold, missing cells as —."""
-    scores, ranking = benchmark.scores(protocol), benchmark.ranking(protocol)
-    if scores.empty:
-        return "No runs.\n"
-    for what, names, known in (("dataset", datasets, scores.columns), ("model", models, scores.index)):
-        for name in names:
-            if name not in known:
-                raise UserError(f"the table has no {what} '{name}'", where="benchmark", hint=choices(name, known))
-    best, datasets = scores.round(3).max(), datasets or list(scores.columns)
-    chosen = models or [*ranking.models, *(name for name in scores.index if name not in ranking.models)]
-    lines = [["", "rank", *datasets], ["---"] * (2 + len(datasets))]
-    for model in chosen:
-        rank, cells = ranking.rank(model), []
-        for name in datasets:
-            text = score_text(score := scores.at[model, name])
-            cells.append(f"**{text}**" if round(score, 3) == best[name] else text)
-        lines.append([model, MISSING if rank is None else f"{rank:.1f}", *cells])
-    return "".join(f"{markdown_cells(line)}\n" for line in lines)
-
-
 def score_text(score: float) -> str:
     """A score as papers print it.
 
@@ -249,26 +224,3 @@ def score_text(score: float) -> str:
         ('.664', '1.000', '—')
     """
     return MISSING if pd.isna(score) else f"{score:.3f}".removeprefix("0")
-
-
-def fill_document(text: str, benchmark: Benchmark, where: str) -> str:
-    """Write the tables of a document, each between ``<!-- benchmark OPTIONS -->`` and ``<!-- end of benchmark -->``.
-
-    Options: ``protocol=stored`` (the default) or another; ``datasets=a|b`` and ``models=a|b``, by default all.
-    """
-
-    def fill(match: re.Match[str]) -> str:
-        options = {"protocol": "stored", "datasets": "", "models": ""}
-        for word in shlex.split(match["options"]):
-            name, _, value = word.partition("=")
-            if name not in options:
-                raise UserError(f"'{word}'", where=where, hint=choices(name, options))
-            options[name] = value
-        protocol, *lists = options.values()
-        names = [[one for one in some.split("|") if one] for some in lists]
-        return f"{match[1]}\n{markdown_table(benchmark, protocol, *names)}\n{match[3]}"
-
-    if not _BLOCK.search(text):
-        hint = "write <!-- benchmark datasets=ppi_bp|patients --> and <!-- end of benchmark --> around the place"
-        raise UserError("there is no place for a table", where=where, hint=hint)
-    return _BLOCK.sub(fill, text)
