@@ -73,7 +73,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.serving = state
-    for part in (health, graphs, router, page):
+    for part in (router, health, graphs, page):  # in the order that paths are compared in
         app.include_router(part)
     for kind in (Refusal, UserError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _error_response)

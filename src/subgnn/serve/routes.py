@@ -24,7 +24,7 @@ from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.nodes import check_size, known_nodes, resolve, subgraphs_of
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, accepted_format, answer_table, uploaded_file
-from subgnn.serve.workers import Lane, Lanes, PredictionBatcher
+from subgnn.serve.workers import Lane, Lanes, PredictionBatcher, freeze_memory
 from subgnn.versions import __version__
 
 SMALL_BODY = 16_384
@@ -141,6 +141,7 @@ class AppState:
         async with self._replacing:
             found = await asyncio.to_thread(self.open_again)
         self.use(found)
+        freeze_memory()
         return found
 
     async def warm_up(self) -> None:

@@ -17,6 +17,7 @@ from subgnn.errors import UserError
 from subgnn.serve.app import RequestMiddleware
 from subgnn.serve.limits import Limits
 from subgnn.serve.monitoring import log, log_to_stderr
+from subgnn.serve.workers import freeze_memory
 
 _BACKLOG = 256
 _OTHER_FILES = _BACKLOG + 128
@@ -174,6 +175,7 @@ def run_server(
     # uvicorn handles these signals while it serves, and raises them again at the end; the exit code must be 0.
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
+        freeze_memory()
         listening.listen(_BACKLOG)  # connections wait from now on
         on_ready()
         server.run(sockets=[listening])
