@@ -12,7 +12,7 @@ from subgnn.api.progress import progress_bar
 from subgnn.cli.options import ForceFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import UserError, choices
-from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry, differences_from_paper
+from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
 PUBLIC = ("patients", "recipes", "walmart", "mag10", "dblp", "ecoli", "movies")
@@ -80,10 +80,6 @@ def generate_dataset(
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
     print_properties(found, CATALOG[name])
-    as_in_paper = resolved == find_recipe(name).settings()
-    if as_in_paper and (unlike := differences_from_paper(name, [found])):
-        listed = ", ".join(sorted(unlike))
-        print_line(f"note: these differ from the paper's tables: {listed}; docs/reproduce.md says why")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_next("data", "check", out)
 
