@@ -126,7 +126,7 @@ def update_trained_run(
 
     Example:
     $ subgnn update run --graph edges.csv --out run2
-    note: 48 nodes as in training, 0 new, 0 gone; 128 edges as in training, ...
+    note: 48 nodes as in training, 0 new, 0 gone; 128 edges, 128 in training
     ...
     next: subgnn predict run2 --subgraphs FILE --out predictions.tsv
     """

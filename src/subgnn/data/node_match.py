@@ -1,7 +1,7 @@
 """Match the nodes of the graph that a run was trained on with those of another graph, such as one that has grown.
 
 Nodes are matched by name, or by row number where neither graph has names. A name of several nodes, and an empty one,
-matches nothing. A run keeps what this needs of its graph (:func:`matchable`): names, and edges to count with.
+matches nothing. A run keeps what this needs of its graph (:func:`matchable`).
 """
 
 from __future__ import annotations
@@ -17,46 +17,31 @@ from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
-from subgnn.kernels.build_csr import entries_at
 from subgnn.ragged import Ragged
 
-_MOST_EDGES = 2**20  # that are kept to count with; of more, a sample
 _WHERE = "--graph"
 _EDGES, _ATTRIBUTES = "edges", "attributes"  # keys of the card
 
 
 def matchable(dataset: Dataset) -> Dataset:
-    """The subgraphs of a dataset, and as much of its graph as matching needs: names, and up to a million edges."""
+    """The subgraphs of a dataset, and as much of its graph as matching needs: its nodes with their names."""
     graph = dataset.graph
-    tails, heads = _some_edges(graph)
     names = graph.names and NodeNames({graph.names.primary_column: graph.names.primary})
-    kept = Graph.from_edges(tails, heads, num_nodes=graph.num_nodes, directed=graph.directed, names=names)
+    kept = Graph.from_edges([], [], num_nodes=graph.num_nodes, directed=graph.directed, names=names)
     card = {_EDGES: graph.num_edges, _ATTRIBUTES: list(graph.attributes)}
     return Dataset(dataset.name, kept, dataset.subgraphs, card)
-
-
-def _some_edges(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Edges, each once: all of them, or about a million, evenly spaced."""
-    entries = len(graph.neighbors)
-    most = _MOST_EDGES * (1 if graph.directed else 2)
-    places = np.arange(entries) if entries <= most else np.linspace(0, entries - 1, most).astype(np.int64)
-    tails, heads = np.searchsorted(graph.offsets, places, side="right") - 1, graph.neighbors[places]
-    once = np.ones(len(places), bool) if graph.directed else tails < heads
-    return tails[once], heads[once]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeMatch:
     """The nodes of an old graph in a new one, which is undirected here; ``places`` are their rows, -1 if gone.
 
-    ``edges`` are numbers of edges: those of both graphs, new ones and gone ones; estimated from a sample unless
-    ``exact``. ``notes`` are lines about what a model makes of the new graph.
+    ``edges`` are the numbers of edges now and in training; ``notes`` are lines about what a model makes of the graph.
     """
 
     graph: Graph
     places: NDArray[np.int64]
-    edges: tuple[int, int, int] = (0, 0, 0)
-    exact: bool = True
+    edges: tuple[int, int]
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -84,15 +69,8 @@ class NodeMatch:
             what = "no node of this graph is in the graph that the run was trained on"
             hint = "give the graph that the run was trained on, or one that has nodes in common with it"
             raise DataError(what, where=_WHERE, hint=hint)
-        tails, heads = (places[ends] for ends in _some_edges(before))
-        there = np.zeros(len(tails), bool)
-        both = (tails >= 0) & (heads >= 0)
-        entries = np.ones(len(new.neighbors), bool)
-        there[both] = entries_at(*new.csr, entries, tails[both], heads[both])
-        total = int(old.card.get(_EDGES, before.num_edges))
-        same = round(total * float(there.mean())) if len(there) else 0
-        counts = same, max(0, new.num_edges - same), total - same
-        return cls(new.undirected(), places, counts, exact=len(there) == total, notes=notes)
+        edges = new.num_edges, int(old.card.get(_EDGES, before.num_edges))
+        return cls(new.undirected(), places, edges, notes)
 
     @property
     def num_old(self) -> int:
@@ -107,11 +85,10 @@ class NodeMatch:
 
     @property
     def line(self) -> str:
-        """How many nodes and edges are the same, new and gone, in one line."""
-        (same, new, gone), edges = self.nodes, self.edges
-        about = "" if self.exact else "about "
-        nodes = f"{same:,} nodes as in training, {new:,} new, {gone:,} gone"
-        return f"{nodes}; {about}{edges[0]:,} edges as in training, {edges[1]:,} new, {edges[2]:,} gone"
+        """How many nodes are the same, new and gone, and how many edges there are and were, in one line."""
+        same, new, gone = self.nodes
+        edges = "{:,} edges, {:,} in training".format(*self.edges)
+        return f"{same:,} nodes as in training, {new:,} new, {gone:,} gone; {edges}"
 
     @property
     def lines(self) -> list[str]:
