@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import UserError
-from subgnn.parallel.engine import Failure, LocalEngine
+from subgnn.parallel.engine import Failure, LocalEngine, import_early
 from subgnn.parallel.memory import limit, memory_limit
 
 ROOT = Path(__file__).parents[2]
@@ -83,11 +83,14 @@ def loaded(name):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
-@pytest.mark.parametrize("starts_a_thread", [False, True])
-def test_workers_are_forked_from_one_process_unless_it_has_threads(tmp_path, monkeypatch, starts_a_thread):
+@pytest.mark.parametrize(("starts_a_thread", "early"), [(False, False), (True, False), (False, True)])
+def test_workers_are_forked_from_one_process_unless_it_has_threads(tmp_path, monkeypatch, starts_a_thread, early):
     source = "import threading, time; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
     (tmp_path / "preloaded_here.py").write_text(source if starts_a_thread else "")
     monkeypatch.syspath_prepend(str(tmp_path))
+    if early:
+        import_early(["preloaded_here"])
+        import_early(["preloaded_here"])
     with LocalEngine(2, preload=["preloaded_here"]) as engine:
         found = [result for _, result in engine.map(loaded, ["preloaded_here"] * 3)]
     # The second thread of a worker waits for the end of its parent.
@@ -151,7 +154,7 @@ def linger(place: str) -> int:
 
 PARENT = """
 import sys
-from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.engine import LocalEngine, import_early
 from subgnn.parallel.interrupts import raise_on_signals
 from tests.parallel.test_engine import linger
 raise_on_signals()

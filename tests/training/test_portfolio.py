@@ -271,7 +271,7 @@ def test_one_fold_is_enough_for_an_answer(tmp_path, monkeypatch):
 @pytest.mark.parametrize("apart", [False, True])
 def test_without_time_for_the_final_fit_that_of_a_fold_answers(tmp_path, monkeypatch, apart):
     if apart:
-        monkeypatch.setattr(fits, "_FEW_SUBGRAPHS", 0)
+        monkeypatch.setattr("subgnn.training.options._FEW_SUBGRAPHS", 0)
     monkeypatch.setattr(fits.Fits, "predictions", lambda *_, **__: [])
     data = dataset()
     found = fit(data, tmp_path / "run", small("bag"))
@@ -341,7 +341,7 @@ def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_pat
 def test_processes_change_nothing(tmp_path, monkeypatch):
     data = replace(dataset(), graph=replace(dataset().graph, names=NodeNames.of(f"n{i}" for i in range(24))))
     here = fit(data, tmp_path / "here")
-    monkeypatch.setattr(fits, "_FEW_SUBGRAPHS", 0)
+    monkeypatch.setattr("subgnn.training.options._FEW_SUBGRAPHS", 0)
     apart = fit(data, tmp_path / "apart", processes=2)
     assert stable(apart) == stable(here)
     one, two = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("here", "apart"))

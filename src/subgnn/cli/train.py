@@ -14,7 +14,7 @@ from subgnn.cli.output import continuing_command, print_json, print_line, print_
 from subgnn.errors import UserError
 from subgnn.result import RunResult
 from subgnn.storage.files import finite
-from subgnn.training.options import DeviceName, TrainOptions
+from subgnn.training.options import PRELOAD, DeviceName, TrainOptions, fit_processes
 
 
 @with_options(TrainOptions, DataOptions)
@@ -51,6 +51,11 @@ def train_run(
     from subgnn.data.describe import task_line
 
     dataset = data.read(path, "subgnn train EDGES MEMBERS --out RUN", seed=options.seed)
+    many = fit_processes(options, len(dataset.subgraphs), dataset.graph.num_edges) > 1
+    if recipe == "auto" and options.engine == "local" and many:
+        from subgnn.parallel.engine import import_early
+
+        import_early(PRELOAD)  # beside the imports of this process
 
     from subgnn.api.train_recipe import metric_line, train
     from subgnn.models.recipes import find_recipe, unused_line

@@ -9,11 +9,13 @@ cluster. A local worker has a fresh interpreter, so a script needs no main guard
 terminal reaches the parent only, which ends its workers. A worker whose parent is gone, for whatever reason, ends too.
 
 Importing torch and scikit-learn takes seconds of processor time. On Linux, an engine that knows what its workers will
-import (``preload``) starts one process that imports it, and forks that process for each worker.
+import (``preload``) starts one process that imports it, and forks that process for each worker. :func:`import_early`
+starts it before there is an engine.
 """
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import pickle
@@ -176,12 +178,11 @@ class LocalEngine:
         self.running: list[Any] = []
         self._folder: TemporaryDirectory[str] | None = None
         self._shared = 0
-        # Libraries read these when they are loaded. A waiting thread that spins takes a core from its neighbours.
-        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-        self.environment = {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(threads))
+        self.environment = _environment(threads)
         self._idle: list[_Worker] = []
-        can_fork = sys.platform == "linux" and hasattr(os, "pidfd_open") and threads == 1 and processes > 1
-        self._template = _Template(self.environment, preload) if preload and can_fork else None
+        self._template = None
+        if preload and _CAN_FORK and threads == 1 and processes > 1:
+            self._template = _early.pop(tuple(preload), None) or _Template(preload)
 
     @property
     def slots(self) -> int:
@@ -351,6 +352,12 @@ def _interpreter(call: str, environment: dict[str, str], descriptor: int) -> sub
     )
 
 
+def _environment(threads: int) -> dict[str, str]:
+    """What libraries read when they are loaded; a waiting thread that spins takes a core from its neighbours."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(threads))
+
+
 _REQUEST, _REPLY = struct.Struct("=4sq"), struct.Struct("=q")  # what to do and a number; the answer
 
 
@@ -360,11 +367,11 @@ class _Template:
     It does so only while it has one thread: a lock that another thread holds would stay locked in the copy.
     """
 
-    def __init__(self, environment: dict[str, str], modules: Sequence[str]) -> None:
+    def __init__(self, modules: Sequence[str]) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         one_thread = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
         call = f"run_template({theirs.fileno()}, {tuple(modules)!r})"
-        self._process = _interpreter(call, environment | one_thread, theirs.fileno())
+        self._process = _interpreter(call, _environment(1) | one_thread, theirs.fileno())
         theirs.close()
 
     def fork(self, descriptor: int, memory: int) -> _Forked | None:
@@ -387,10 +394,22 @@ class _Template:
 
     def close(self) -> None:
         """End the template; workers go on."""
+        atexit.unregister(self.close)
         self._socket.close()
         self._process.kill()
         self._process.wait()
         cast(IO[bytes], self._process.stdin).close()
+
+
+_CAN_FORK = sys.platform == "linux" and hasattr(os, "pidfd_open")
+_early: dict[tuple[str, ...], _Template] = {}
+
+
+def import_early(modules: Sequence[str]) -> None:
+    """Start to import what the workers of the next engine with this ``preload`` need, while this process goes on."""
+    if _CAN_FORK and tuple(modules) not in _early:
+        _early[tuple(modules)] = template = _Template(modules)
+        atexit.register(template.close)
 
 
 class _Forked:

@@ -33,26 +33,16 @@ from subgnn.models.kernel_machines.shared import share_views
 from subgnn.models.registry import model_of, trainable_model_of
 from subgnn.parallel.cluster import open_engine
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never, one_thread
-from subgnn.parallel.memory import LEAST, limit, share
+from subgnn.parallel.memory import share
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.files import json_digest
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.fit import FitHooks, FitResult, Stopped, fit
-from subgnn.training.options import TrainOptions
+from subgnn.training.options import PRELOAD, TrainOptions, fit_processes
 
-_FEW_SUBGRAPHS, _FEW_EDGES = 100, 20_000  # up to these, fits run in this process
 _EPOCHS_BEFORE_ESTIMATE = 2
-_PRELOAD = (  # what the fits of a portfolio import
-    "subgnn.training.fits",
-    "sklearn.ensemble",
-    "subgnn.models.baselines.bag",
-    "subgnn.models.baselines.enrichment",
-    "subgnn.models.baselines.profiles",
-    "subgnn.models.baselines.topology",
-    "subgnn.models.kernel_machines.kernel_machine",
-)
 _IN_MEMORY = "/dev/shm"  # a folder of Linux whose files are in memory
 
 
@@ -388,14 +378,12 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "")
     """
     subgraphs, graph = pool.dataset.subgraphs, pool.dataset.graph
     device = make_fabric(options.device).device.type
-    small = len(subgraphs) <= _FEW_SUBGRAPHS and graph.num_edges <= _FEW_EDGES
     engine: Any
     if options.engine == "ray" or options.address is not None:  # which an engine that is not Ray refuses
         engine = open_engine(options.engine, address=options.address, processes=options.processes)
     else:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        count = options.processes or max(1, min(cores, limit() // LEAST))  # each with the memory that a process needs
-        engine = LocalEngine(1 if small else count, apart=not small, preload=_PRELOAD)
+        count = fit_processes(options, len(subgraphs), graph.num_edges)
+        engine = LocalEngine(max(1, count), apart=count > 0, preload=PRELOAD)
     scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
     with engine, scratch as folder, one_thread():
         for _ in engine.map(_is_ready, range(engine.slots)):

@@ -6,6 +6,7 @@ imports this module for ``--help``, so it imports no numeric library.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typer import Option
 
 from subgnn.config.files import LARGEST
 from subgnn.errors import UserError, excerpt
+from subgnn.parallel.memory import LEAST, limit
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 
 if TYPE_CHECKING:
@@ -33,6 +35,17 @@ SplitName = Annotated[
 ]
 DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
 CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Use the cache (read and write).")]
+PRELOAD = (
+    "subgnn.training.fits",
+    "sklearn.ensemble",
+    "subgnn.models.baselines.bag",
+    "subgnn.models.baselines.enrichment",
+    "subgnn.models.baselines.profiles",
+    "subgnn.models.baselines.topology",
+    "subgnn.models.kernel_machines.kernel_machine",
+)
+"""What the fits of a portfolio import."""
+_FEW_SUBGRAPHS, _FEW_EDGES = 100, 20_000  # up to these, this process fits a portfolio
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
@@ -176,3 +189,11 @@ class RunOptions(TrainOptions):
         """The splits that the model learns from."""
         both = self.recipe.is_portfolio and self.recipe.auto.fit_on != "train"
         return ("train", "val") if both else ("train",)
+
+
+def fit_processes(options: TrainOptions, subgraphs: int, edges: int) -> int:
+    """The number of local processes that fit a portfolio; 0 if there is so little data that this one does."""
+    if subgraphs <= _FEW_SUBGRAPHS and edges <= _FEW_EDGES:
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return options.processes or max(1, min(cores, limit() // LEAST))  # each with the memory that a process needs
