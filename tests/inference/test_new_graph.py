@@ -119,7 +119,7 @@ def test_a_grown_graph_is_seen(recipe, dataset, run_of):
     opened = open_run(run, graph=fewer)
     assert opened.match is not None
     assert opened.match.nodes == (NODES - 1, 1, 1)
-    assert (opened.match.graph.num_edges, opened.match.old_edges) == (int(kept.sum()) + len(near), len(kept))
+    assert opened.match.edges == (int(kept.sum()) + len(near), len(kept))
     assert any("gone" in line for line in opened.match.lines[1:])
     new_one = opened.predictor.rows([["n3", f"n{NODES}"]])
     assert np.isfinite(opened.predictor.outputs(new_one)).all()
@@ -184,9 +184,8 @@ def test_exports_and_python_take_another_graph(dataset, run_of, tmp_path):
     run = run_of("profiles")
     tails, heads, _ = dataset.graph.edges()
     grown = named(np.append(tails, 5), np.append(heads, NODES), NODES + 1)
-    with pytest.warns(
-        DataWarning, match=f"60 nodes as in training, 1 new, 0 gone; {len(tails) + 1} edges, {len(tails)} in training"
-    ):
+    edges = f"{len(tails) + 1} edges, {len(tails)} in training"
+    with pytest.warns(DataWarning, match=f"60 nodes as in training, 1 new, 0 gone; {edges}"):
         opened = subgnn.load(run, graph=grown)
     expected = opened.predict([["n5", f"n{NODES}"]])
     for with_graph in (True, False):
