@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Dropped, Graph, dropped_line, other_weights_line
 from subgnn.data.strings import NodeNames
-from subgnn.data.values import MAX_NODES
-from subgnn.errors import DataError, warn
+from subgnn.data.values import MAX_NODES, check_weights
+from subgnn.errors import warn
 from subgnn.kernels.build_csr import CELL, CELL_BITS, FLIPPED, bucket_rows, other_weights
 from subgnn.parallel.progress import OnProgress, ignore
 
@@ -60,14 +60,7 @@ class EdgeStore:
         self.num_edges += len(tails)
         if self.num_nodes > MAX_NODES:
             return
-        single = None
-        if weights is not None:
-            with np.errstate(over="ignore"):
-                single = weights.astype(np.float32)
-            bad = np.flatnonzero(~np.isfinite(single))
-            if len(bad):
-                what = f"weight {single[bad[0]]} of edge {self.num_edges - len(single) + bad[0]}"
-                raise DataError(what, where="weights", hint="weights must be finite")
+        single = None if weights is None else check_weights(weights, len(tails))
         if self.num_nodes > len(self._leaving) * CELL:
             more = max(-(-self.num_nodes // CELL), 2 * len(self._leaving)) - len(self._leaving)
             self._leaving, self._entering = np.pad(self._leaving, (0, more)), np.pad(self._entering, (0, more))

@@ -16,7 +16,6 @@ influenced by their labels.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,13 +31,14 @@ from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
 from subgnn.inference.nearest import Found, Nearest, check_top
 from subgnn.inference.predictor import Predictor, names_of
-from subgnn.models.checkpoint import pack
+from subgnn.inference.records import checkpoint_hash
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.novelty import Comparison, spread_entries
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+from subgnn.storage.files import json_digest
 from subgnn.storage.tables import Column
 
 By = Literal["place", "nodes", "class"]
@@ -208,9 +208,7 @@ class KnownSubgraphs:
         return None if splits is None else SPLITS[splits[place]]
 
     def _path(self, nodes: Ragged) -> Path:
-        arrays, content = pack(self._predictor.checkpoint)
-        head = encode_arrays(arrays, _STORED, content)[0]  # which has a checksum of it all
-        return cache_path("subgraph_vectors", hashlib.sha256(bytes(head) + nodes.digest.encode()).hexdigest())
+        return cache_path("subgraph_vectors", json_digest([checkpoint_hash(self._predictor), nodes.digest]))
 
     def _stored(self, nodes: Ragged) -> NDArray[np.float32] | None:
         if cache_limit() == 0:

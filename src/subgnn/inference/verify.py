@@ -1,6 +1,7 @@
 """Compute recorded answers again (:mod:`subgnn.inference.records`), and say how they differ."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from subgnn.data.formats.text import read_lines
 from subgnn.data.own_times import as_rows
 from subgnn.data.subgraphs import with_absent
 from subgnn.errors import DataError, UserError
@@ -16,6 +18,7 @@ from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import Predictions, set_limits
 from subgnn.inference.records import FORMAT, checkpoint_hash
+from subgnn.storage.files import parse_json
 
 _MOST_LINES, _LONGEST = 10**6, 2**24
 _CLOSE = 2e-5  # another processor differs in the last digits
@@ -40,7 +43,7 @@ def verify(
     """
     opened: dict[tuple[str, str | None], tuple[OpenedRun, str]] = {}
     found = []
-    for number, record in _read(file):
+    for number, record in list(_read(file)):
         path = str(run if run is not None else record["run"])
         place = str(graph) if graph is not None else None if data is not None else record.get("graph")
         if (path, place) not in opened:
@@ -50,25 +53,15 @@ def verify(
     return found
 
 
-def _read(file: Path) -> list[tuple[int, dict[str, Any]]]:
+def _read(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records of a file by their lines, with all types checked."""
-    found = []
-    try:
-        with file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if number > _MOST_LINES or len(line) > _LONGEST:
-                    raise ValueError("it is too large")
-                record = json.loads(line)
-                if not _is_record(record):
-                    raise ValueError("it is not a record")
-                found.append((number, record))
-    except OSError as error:
-        raise DataError(str(error.strerror or error).lower(), where=str(file), hint="check the path") from None
-    except (ValueError, RecursionError) as error:
-        where = f"{file}:{len(found) + 1}"
-        hint = "--record of predict, explain and serve writes them"
-        raise DataError(f"not a record of an answer ({error})", where=where, hint=hint) from None
-    return found
+    hint = "--record of predict, explain and serve writes them"
+    for number, line in read_lines(file, max_line=_LONGEST):
+        where, what = f"{file}:{number}", "not a record of an answer"
+        record = parse_json(line, where, hint, what=what)
+        if number > _MOST_LINES or not _is_record(record):
+            raise DataError(what, where=where, hint=hint)
+        yield number, record
 
 
 def _is_record(record: Any) -> bool:
