@@ -4,8 +4,9 @@
 
 Starts ``subgnn serve RUN`` on a free port of 127.0.0.1 and sends it the requests of people and of faulty programs.
 Prints the good requests that failed (none should), the bad ones that were not refused correctly, latencies by kind of
-request (p50 and p99), the server's memory before and after, and its time for one prediction without other load. Exits
-with 1 if a response was wrong.
+request (p50 and p99), the CPU time of the server and of this client for each request, the server's memory before and
+after, and its time for one prediction without other load. CPU times can be compared on a busy machine, too. The server
+first gets some seconds to prepare explanations. Exits with 1 if a response was wrong.
 """
 
 import argparse
@@ -17,8 +18,8 @@ import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import accumulate
 from statistics import median
-from typing import Any
 from urllib.parse import urlsplit
 
 MOST_REQUESTS = 1_000_000
@@ -33,7 +34,7 @@ class RequestKind:
     weight: float
     method: str
     path: str
-    body: Any = None
+    body: bytes | None = None
     expected: tuple[int, ...] = (200,)
 
 
@@ -85,20 +86,24 @@ def request_kinds(run: str, num_nodes: int, rng: random.Random) -> list[RequestK
     def nodes(most: int = 30) -> list[str]:
         return [f"#{node}" for node in rng.sample(range(num_nodes), min(num_nodes, rng.randint(1, most)))]
 
+    def subgraphs(*given: list[str]) -> bytes:
+        return json.dumps({"subgraphs": given}).encode()
+
     found = []
     for _ in range(100):
+        drawing = json.dumps({"nodes": nodes(), "most": 40}).encode()
         found += [
-            RequestKind("predict one", 60, "POST", f"{api}/predict", {"subgraphs": [nodes()]}),
-            RequestKind("predict 16", 8, "POST", f"{api}/predict", {"subgraphs": [nodes() for _ in range(16)]}),
-            RequestKind("embed", 4, "POST", f"{api}/embed", {"subgraphs": [nodes()]}),
-            RequestKind("draw", 4, "POST", f"{api}/draw", {"nodes": nodes(), "most": 40}),
-            RequestKind("search", 4, "POST", f"{api}/search", {"subgraphs": [nodes()]}),
-            RequestKind("explain", 1, "POST", f"{api}/explain", {"subgraphs": [nodes(10)]}),
+            RequestKind("predict one", 60, "POST", f"{api}/predict", subgraphs(nodes())),
+            RequestKind("predict 16", 8, "POST", f"{api}/predict", subgraphs(*(nodes() for _ in range(16)))),
+            RequestKind("embed", 4, "POST", f"{api}/embed", subgraphs(nodes())),
+            RequestKind("draw", 4, "POST", f"{api}/draw", drawing),
+            RequestKind("search", 4, "POST", f"{api}/search", subgraphs(nodes())),
+            RequestKind("explain", 1, "POST", f"{api}/explain", subgraphs(nodes(10))),
             RequestKind("find nodes", 8, "GET", f"{api}/nodes?q={rng.choice('abcdefgh123')}{rng.choice('abc123')}"),
             RequestKind("card", 3, "GET", api),
-            RequestKind("bad: unknown node", 2, "POST", f"{api}/predict", {"subgraphs": [[f"#{num_nodes}"]]}, (422,)),
+            RequestKind("bad: unknown node", 2, "POST", f"{api}/predict", subgraphs([f"#{num_nodes}"]), (422,)),
             RequestKind("bad: no JSON", 2, "POST", f"{api}/predict", b'{"subgraphs": [[', (400,)),
-            RequestKind("bad: no such run", 2, "POST", "/api/runs/nobody/predict", {"subgraphs": [[0]]}, (404,)),
+            RequestKind("bad: no such run", 2, "POST", "/api/runs/nobody/predict", subgraphs(["#0"]), (404,)),
             RequestKind("bad: too large", 1, "POST", f"{api}/predict", b" " * 1_200_000, (413,)),
             RequestKind("bad: a path", 1, "GET", "/static/../../etc/passwd", None, (404,)),
         ]
@@ -107,16 +112,13 @@ def request_kinds(run: str, num_nodes: int, rng: random.Random) -> list[RequestK
 
 async def client(port: int, kinds: list[RequestKind], tally: Tally, *, until: float, seed: int) -> None:
     rng, connection = random.Random(seed), Connection(port)
-    weights = [kind.weight for kind in kinds]
+    weights = list(accumulate(kind.weight for kind in kinds))
     while time.monotonic() < until and sum(map(len, tally.seconds.values())) < MOST_REQUESTS:
-        (kind,) = rng.choices(kinds, weights)
-        body = kind.body
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).encode()
+        (kind,) = rng.choices(kinds, cum_weights=weights)
         begin = time.perf_counter()
         try:
             async with asyncio.timeout(120):
-                status, _, _ = await connection.send(kind.method, kind.path, body)
+                status, _, _ = await connection.send(kind.method, kind.path, kind.body)
         except (OSError, asyncio.IncompleteReadError, TimeoutError, IndexError) as error:
             connection.close()
             status = 0
@@ -129,13 +131,13 @@ async def client(port: int, kinds: list[RequestKind], tally: Tally, *, until: fl
     connection.close()
 
 
-async def memory(port: int) -> float:
-    """The server's resident memory in MB."""
+async def used(port: int) -> tuple[float, float]:
+    """The server's resident memory in MB, and its CPU seconds until now."""
     connection = Connection(port)
     _, _, text = await connection.send("GET", "/metrics", None)
     connection.close()
-    (line,) = [line for line in text.decode().splitlines() if line.startswith("process_resident_memory_bytes ")]
-    return float(line.split()[1]) / 1e6
+    values = dict(line.rsplit(" ", 1) for line in text.decode().splitlines())
+    return float(values["process_resident_memory_bytes"]) / 1e6, float(values["process_cpu_seconds_total"])
 
 
 async def unloaded(port: int, kinds: list[RequestKind]) -> list[float]:
@@ -143,28 +145,31 @@ async def unloaded(port: int, kinds: list[RequestKind]) -> list[float]:
     connection, found = Connection(port), []
     some = [kind for kind in kinds if kind.name == "predict one"][:ALONE]
     for kind in some:
-        body = json.dumps(kind.body).encode()
-        status, headers, _ = await connection.send(kind.method, kind.path, body)
+        status, headers, _ = await connection.send(kind.method, kind.path, kind.body)
         assert status == 200
         found.append(float(headers["server-timing"].partition("dur=")[2]))
     connection.close()
     return found
 
 
-async def load(port: int, *, run: str, connections: int, seconds: float, warm_up: float) -> int:
+async def load(port: int, *, run: str, connections: int, seconds: float, warm_up: float, only: str | None) -> int:
+    await asyncio.sleep(warm_up)
     first = Connection(port)
     card = json.loads((await first.send("GET", f"/api/runs/{run}", None))[2])
     first.close()
     kinds = request_kinds(run, card["num_nodes"], random.Random(0))
     own = sorted(await unloaded(port, kinds))
+    kinds = [kind for kind in kinds if only in (None, kind.name)]
     print(f"one prediction, without other load, at the server: median {median(own):.1f} ms, longest {own[-1]:.1f} ms")
     for name, length in (("warm-up", warm_up), ("load", seconds)):
-        tally, before = Tally(), await memory(port)
+        tally, (before, at_server), here = Tally(), await used(port), time.process_time()
         until = time.monotonic() + length
         await asyncio.gather(*(client(port, kinds, tally, until=until, seed=i) for i in range(connections)))
-        after = await memory(port)
+        here, (after, until_now) = time.process_time() - here, await used(port)
         count = sum(map(len, tally.seconds.values()))
+        at_server = until_now - at_server
         print(f"{name}: {count} requests in {length:g} s over {connections} connections, {count / length:.0f} a second")
+        print(f"CPU time of each: {at_server / count * 1000:.2f} ms of the server, {here / count * 1000:.2f} here")
         print(f"memory: {before:.0f} MB before, {after:.0f} MB after")
     for kind, times in sorted(tally.seconds.items()):
         times.sort()
@@ -182,7 +187,8 @@ def main() -> int:
     parser.add_argument("run", help="the folder of a finished run")
     parser.add_argument("--connections", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--warm-up", type=float, default=5, help="seconds of the same load before it counts")
+    parser.add_argument("--warm-up", type=float, default=5, help="seconds without load, and of load, before it counts")
+    parser.add_argument("--only", help="send requests of this kind alone, such as 'predict one'")
     options = parser.parse_args()
     command = [sys.executable, "-m", "subgnn", "serve", f"run={options.run}", "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
@@ -192,9 +198,8 @@ def main() -> int:
                 print("the server did not start: start it by hand to see why", file=sys.stderr)
                 return 1
             port = urlsplit(json.loads(line)["url"]).port or 0
-            return asyncio.run(
-                load(port, run="run", connections=options.connections, seconds=options.seconds, warm_up=options.warm_up)
-            )
+            given = {name: value for name, value in vars(options).items() if name != "run"}
+            return asyncio.run(load(port, run="run", **given))
         finally:
             server.terminate()
 

@@ -164,7 +164,7 @@ class PredictionBatcher:
         self._run, self._limits = run, limits
         self._queue: deque[_Waiting] = deque()
         self._lock = threading.Lock()
-        self._coming = False  # a job that has not begun will take what waits
+        self._coming = 0  # jobs that have not begun; more where more waits, as other work has a job for each request
 
     async def predict(
         self,
@@ -190,9 +190,9 @@ class PredictionBatcher:
     def _submit(self, lane: Lane, loop: asyncio.AbstractEventLoop) -> None:
         """Have a thread of the lane take what waits."""
         with self._lock:
-            if self._coming or not self._queue:
+            if self._coming * COLUMNS >= len(self._queue):
                 return
-            self._coming = True
+            self._coming += 1
         lane.submit(lambda: self._answer_some(lane, loop))
 
     def _answer_some(self, lane: Lane, loop: asyncio.AbstractEventLoop) -> None:
@@ -201,7 +201,7 @@ class PredictionBatcher:
         settled: _Settled = []
         nodes = subgraphs = 0
         with self._lock:
-            self._coming = False
+            self._coming -= 1
             waiting = sum(len(one.rows) for one in self._queue)
             most = min(_MAX_BATCH, max(COLUMNS, waiting - waiting % COLUMNS))
             while self._queue:
