@@ -45,7 +45,6 @@ from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor, nn
 
 
@@ -181,30 +180,17 @@ class ArrayNetwork(ABC):
         return self
 
 
-class Rows:
+class Rows(HostSource):
     """A row of a tensor for each subgraph; a batch is the chosen rows."""
 
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
 
-    @property
-    def device(self) -> torch.device:
-        """The device of the tensor."""
-        return self.rows.device
-
     def __len__(self) -> int:
         return len(self.rows)
 
-    def to(self, device: torch.device | str) -> Self:
-        """Move the tensor to a device, in place."""
-        self.rows = self.rows.to(device)
-        return self
-
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
-        """The chosen subgraphs, in the given order."""
-        import torch
-
-        return self.rows[torch.from_numpy(rows).to(self.device)]
+        return self.rows[rows].to(self.device)
 
 
 @dataclass(frozen=True, slots=True)

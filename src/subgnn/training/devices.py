@@ -113,19 +113,6 @@ def in_turn(fabric: Any, ranks: Ranks | None) -> Iterator[None]:
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
-def disconnect(fabric: Any) -> None:
-    """Disconnect from the other ranks; a process that ends while it is connected may be aborted."""
-    fabric.barrier()
-    torch.distributed.destroy_process_group()
-
-
-def any_rank(fabric: Fabric, value: bool) -> bool:
-    """Whether a value is true on any rank; every rank must call this."""
-    if fabric.world_size == 1:
-        return value
-    return bool(fabric.all_reduce(torch.tensor(float(value), device=fabric.device), reduce_op="sum") > 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
     """The subgraphs from begin up to end of a batch of ``total``."""

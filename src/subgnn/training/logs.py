@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from subgnn.errors import DataError, warn
 from subgnn.models.registry import trainable_model_of
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.storage.files import atomic_write
-from subgnn.training.devices import Fabric, any_rank
+from subgnn.training.devices import Fabric
 from subgnn.training.loop import Progress, State
 from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import LAST, METRICS
@@ -106,7 +108,9 @@ class Recorder:
             self._options.callbacks.on_epoch(record)
         except KeyboardInterrupt:
             interrupt.pressed = True
-        stop = any_rank(fabric, interrupt.pressed)
+        stop = interrupt.pressed
+        if fabric.world_size > 1:  # all stop together
+            stop = bool(fabric.all_reduce(torch.tensor(float(stop), device=fabric.device), reduce_op="sum") > 0)
         if log is not None and (due or stop):
             save_progress(state() | {"metrics": log.text, "devices": fabric.world_size}, self._options.out / LAST)
             self._saved_at = time.monotonic()

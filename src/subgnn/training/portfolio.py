@@ -144,20 +144,14 @@ class CandidateScores:
         even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
         return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
 
-    def terms(self, row: Entry) -> ScoreTerms | None:
-        """The terms of the headline score of a candidate; None before it is judged."""
-        if row.predictions is None:
-            return None
-        targets = np.asarray(self.pool.subgraphs.targets, np.float64)
-        return prediction_terms(row.predictions.astype(np.float64), targets, self.pool.subgraphs.task)
-
     def of(self, row: Entry) -> dict[str, float | None]:
         """The out-of-fold score of a candidate by the metric of selection, with its 95 % interval."""
-        if row.predictions is None or self.metric == HEADLINE:
-            terms = self.terms(row)
-            return {"score": None, "low": None, "high": None} if terms is None else self._with_interval(terms)
+        if row.predictions is None:
+            return {"score": None, "low": None, "high": None}
         found, subgraphs = row.predictions.astype(np.float64), self.pool.subgraphs
         targets = np.asarray(subgraphs.targets, np.float64)
+        if self.metric == HEADLINE:
+            return self._with_interval(prediction_terms(found, targets, subgraphs.task))
         samples = score_samples(found, OutOfFold(found[None], targets, subgraphs.task, self.pool.units, self.metric))
         low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
         return {"score": score_of(found, targets, subgraphs.task, self.metric), "low": low, "high": high}

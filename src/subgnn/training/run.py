@@ -27,7 +27,7 @@ from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import remove_leftovers
 from subgnn.task import task_of
 from subgnn.training.cross_validation import CrossValidation
-from subgnn.training.devices import Fabric, Ranks, disconnect, in_turn, make_fabric
+from subgnn.training.devices import Fabric, Ranks, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
 from subgnn.training.logs import Recorder
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
@@ -76,8 +76,9 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         if first:
             keep_subgraphs(dataset, out)
         result = _train(dataset, options, fabric, ranks) if pool is None else train_portfolio(dataset, options, pool)
-    if ranks is not None:
-        disconnect(fabric)
+    if ranks is not None:  # a process that ends while it is connected may be aborted
+        cast(Any, fabric).barrier()
+        torch.distributed.destroy_process_group()
     return result
 
 
