@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from subgnn import Dataset, Graph, SubgraphSet, describe
-from subgnn.data import describe as module
 
 # A triangle 0 1 2 with the tail 2 - 3 - 4, and node 5 alone.
 TAILS, HEADS = [0, 1, 2, 2, 3], [1, 2, 0, 3, 4]
@@ -41,11 +40,3 @@ def test_a_val_part_smaller_than_test_is_noted():
     assert "val is smaller than test" in note
     assert "with --split published" in note
     assert describe(dataset(splits=("train", "val", "val", "test")))["notes"] == []
-
-
-def test_the_paper_s_ppi_bp_is_known_by_its_content(monkeypatch):
-    data = dataset()
-    monkeypatch.setattr(module, "PPI_BP", data.subgraphs.content_hash)
-    (note,) = describe(data)["notes"]
-    assert "published numbers score the part that this file calls val" in note
-    assert describe(dataset(labels=("a", "b", "b", "a")))["notes"] == []

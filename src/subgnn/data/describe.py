@@ -21,9 +21,6 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.kernels.induced import induced_components, shapes
 from subgnn.task import task_of
 
-PPI_BP = "a6cc4618d9a3393a699d49b42fe6b352ac913493a85ee9fd102adfba2975cbeb"
-"""Content of the paper's PPI-BP subgraphs, labels and splits, as its authors released them."""
-
 _LISTED = 60
 
 
@@ -104,16 +101,10 @@ def task_line(subgraphs: SubgraphSet) -> str:
 
 def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
     notes = label_notes(dataset.subgraphs)
-    if dataset.subgraphs.content_hash == PPI_BP:
-        notes.append(
-            "these are the subgraphs of the paper's PPI-BP: published numbers score the part that this file calls val, "
-            "because the SubGNN authors' loader, and code that copied it, swap val and test here; this library does so "
-            "with --split published; subgnn benchmark run real has both splits, as ppi-bp-paper and ppi-bp-published"
-        )
-    elif splits and splits["val"] < splits["test"]:
+    if splits and splits["val"] < splits["test"]:
         notes.append(
             "val is smaller than test: in this case the SubGNN authors' loader, and code that copied it, swap the two, "
-            "so published numbers made with it score this file's val part; this library swaps them "
+            "so published numbers made with it, as on PPI-BP, score this file's val part; this library swaps them "
             "with --split published"
         )
     if dataset.graph.num_edges == 0:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.errors import DataError
-from subgnn.storage.files import atomic_write, parse_json
+from subgnn.storage.files import atomic_write, parse_json, read_errors
 
 TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
@@ -123,18 +123,12 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
 
     A file that is of another kind, or does not match its header or, if ``verify``, its checksum is :class:`Damaged`.
     """
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if mapped is None or status.st_size == 0:
-                data = np.frombuffer(file.read(), np.uint8)
-            else:
-                data = np.memmap(file, np.uint8, mode=mapped).view(np.ndarray)
-    except FileNotFoundError:
-        raise DataError("no such file", where=str(path), hint="check the path") from None
-    except (ValueError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"cannot be read ({why})", where=str(path)) from None
+    with read_errors(path), path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        if mapped is None or status.st_size == 0:
+            data = np.frombuffer(file.read(), np.uint8)
+        else:
+            data = np.memmap(file, np.uint8, mode=mapped).view(np.ndarray)
     header, content = _read_header(data, kind, str(path))
     metadata = header.pop("__metadata__")
     arrays = {name: _array(name, entry, content, kind, str(path)) for name, entry in header.items()}

@@ -191,15 +191,23 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_bounded(path: Path, limit: int) -> bytes:
-    """The content of a file; an error if it has more than ``limit`` bytes or cannot be read."""
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Raise errors of the system as errors of the file."""
     try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
+        yield
     except FileNotFoundError:
         raise DataError("no such file", where=str(path), hint="check the path") from None
+    except IsADirectoryError:
+        raise DataError("this is a folder, not a file", where=str(path)) from None
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The content of a file; an error if it has more than ``limit`` bytes or cannot be read."""
+    with read_errors(path), path.open("rb") as file:
+        content = file.read(limit + 1)
     if len(content) > limit:
         raise DataError(f"more than {limit:,} bytes", where=str(path), hint="is this the right file?")
     return content

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from subgnn.errors import DataError, excerpt
+from subgnn.storage.files import read_errors
 
 MAX_RATIO = 100
 MAX_LINE = 2**30
@@ -79,20 +80,15 @@ def open_unpacked(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
 @contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
     where = str(path)
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError("no such file", where=where, hint="check the path") from None
-    except IsADirectoryError:
-        raise DataError("this is a folder, not a file", where=where) from None
-    except EOFError:
-        hint = "was the download complete? fetch it again"
-        raise DataError("the gzip file ends too early", where=where, hint=hint) from None
-    except (gzip.BadGzipFile, zlib.error):
-        hint = "fetch it again, or remove .gz from its name"
-        raise DataError("this is not a gzip file, or it is damaged", where=where, hint=hint) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", where=where) from None
+    with read_errors(path):
+        try:
+            yield
+        except EOFError:
+            hint = "was the download complete? fetch it again"
+            raise DataError("the gzip file ends too early", where=where, hint=hint) from None
+        except (gzip.BadGzipFile, zlib.error):
+            hint = "fetch it again, or remove .gz from its name"
+            raise DataError("this is not a gzip file, or it is damaged", where=where, hint=hint) from None
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
