@@ -154,7 +154,7 @@ def linger(place: str) -> int:
 
 PARENT = """
 import sys
-from subgnn.parallel.engine import LocalEngine, import_early
+from subgnn.parallel.engine import LocalEngine
 from subgnn.parallel.interrupts import raise_on_signals
 from tests.parallel.test_engine import linger
 raise_on_signals()
