@@ -6,7 +6,7 @@ largest cosine with a training subgraph: small if part of the graph that it cove
 distances of the training subgraphs, each from all others, are kept, and the novelty of a subgraph is the share of them
 that are smaller than its own. Of subgraphs like those of training it is uniform between 0 and 1.
 
-At most 2,048 training subgraphs are compared with, fewer if their rows would be large.
+At most 1,024 training subgraphs are compared with, fewer if their rows would be large.
 """
 
 from __future__ import annotations

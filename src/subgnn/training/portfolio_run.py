@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, cast
@@ -64,8 +65,13 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
     closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
     """
-    with noted_interrupt([signal.SIGINT]) as interrupt, open_fits(pool, options, source=options.source) as fits:
+    with (
+        noted_interrupt([signal.SIGINT]) as interrupt,
+        ThreadPoolExecutor(1) as beside,
+        open_fits(pool, options, source=options.source) as fits,
+    ):
         training = _Training.of(dataset, options, fits)
+        novelty = beside.submit(training.novelty)
         training.judge_all(interrupt)
         judged_at = time.monotonic()
         answer = training.answer()
@@ -73,7 +79,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         answer, members, curve = training.refit(answer)
         tables = [fit.vectors for _, fit in members if fit.vectors is not None]
         save_run_vectors(tables, pool.given.graph, options.out)
-        checkpoint = training.checkpoint(answer, members)
+        checkpoint = training.checkpoint(answer, members, novelty.result())
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         tested = training.test(answer, checkpoint, members)
         result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
@@ -394,7 +400,12 @@ class _Training:
         outputs = open_checkpoint(found.checkpoint, given.graph, context).outputs(test)
         return replace(found, outputs={"test": outputs} if len(test) else {})
 
-    def checkpoint(self, answer: _Ensemble, members: list[tuple[Entry, FitResult]]) -> Checkpoint:
+    def novelty(self) -> Novelty:
+        """How far the subgraphs that the answer learns from are from each other."""
+        rows = np.flatnonzero(self.pool.whole() < HELD_OUT)
+        return Novelty.of(self.pool.given.graph, self.pool.given.subgraphs.nodes.take(rows), self.options.seed)
+
+    def checkpoint(self, answer: _Ensemble, members: list[tuple[Entry, FitResult]], novelty: Novelty) -> Checkpoint:
         """The checkpoint of the answer, with those of its members."""
         calibration = answer.calibration
         weights = {
@@ -408,12 +419,11 @@ class _Training:
         subgraphs = replace(given.subgraphs, splits=pool.whole())
         spec = ModelSpec.for_recipe(self.options.recipe, given.graph, subgraphs, seed=self.options.seed)
         scores = task_of(subgraphs.task).scores(answer.calibrated())
-        learned = np.flatnonzero(np.asarray(subgraphs.splits) < HELD_OUT)
         spec = replace(
             spec,
             decision=answer.decision,
             held_out=HeldOutScores.of(scores, np.asarray(pool.subgraphs.targets), subgraphs.task),
-            novelty=Novelty.of(given.graph, subgraphs.nodes.take(learned), self.options.seed),
+            novelty=novelty,
         )
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in members})
 
