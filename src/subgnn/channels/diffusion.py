@@ -81,13 +81,13 @@ class Walks:
         graph, weights, loops = self.graph, self.weights, self.degrees == 0
         over: NDArray[np.float64] = np.divide(damping, self.degrees, out=np.zeros(len(loops)), where=~loops)
         omega = 2 / (1 + np.sqrt(1 - damping * damping))
-        scale, level, measure, rate = over, np.where(loops, 0, damping), self.degrees, np.sqrt(omega - 1)
+        scale, measure, rate = over, self.degrees, np.sqrt(omega - 1)
         if graph.directed:
-            graph, omega, rate, level = self.back, 1.0, damping, np.zeros(len(loops))
+            graph, omega, rate = self.back, 1.0, damping
             weights = over[graph.neighbors].astype(np.float32) * (1 if graph.weights is None else magnitudes(graph))
             scale, measure = np.where(loops, 1 / (1 - damping), 1.0), np.ones(len(loops), np.float32)
         most = 2 + int(2 * np.log(TOLERANCE) / np.log(max(rate, 1e-3)))  # twice as many as the rate asks for
-        equations = np.where(loops, 1, 1 - damping), scale, level, measure
+        equations = np.where(loops, 1, 1 - damping), scale, measure
         tolerance = TOLERANCE * (1 - rate)
         return relax(*graph.csr, weights, equations, start, omega=omega, tolerance=tolerance, most=most)
 

@@ -195,7 +195,8 @@ class NodeNames(Sequence[str]):
 
     def find(self, name: str) -> int | None:
         """The node of that name; None where there is none, -1 where there are several."""
-        return next((ids[name] for ids in self._ids if name in ids), None)
+        primary, others, aliases = self._ids
+        return primary.get(name, others.get(name, aliases.get(name)))
 
     @cached_property
     def _folded(self) -> dict[str, int]:
@@ -241,7 +242,7 @@ def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int 
     node = None if names is None else names.find(text)
     if node is not None:
         return node
-    row = _ROW.fullmatch(text)
+    row = _ROW.fullmatch(text) if text[:1] == "#" else None
     number = int(row[1]) if row else int(text) if names is None and is_id(text) else num_nodes
     return number if number < num_nodes else None
 

@@ -48,21 +48,21 @@ def relax(
     offsets: Array,
     neighbors: Array,
     weights: Array | None,
-    equations: tuple[Array, Array, Array, Array],
+    equations: tuple[Array, Array, Array],
     start: Array,
     *,
     omega: float,
     tolerance: float,
     most: int,
 ) -> Array:
-    """Solve x(v) = own(v) start(v) + scale(v) sum over neighbours u of w(u, v) x(u), from x = own start + level.
+    """Solve x(v) = own(v) start(v) + scale(v) sum over neighbours u of w(u, v) x(u), from x = own start.
 
     A column is finished when a sweep changes it by at most the tolerance, beside its start, or after ``most`` sweeps.
     Changes are sums over all nodes of magnitudes times ``measure``. Other columns do not matter.
 
     Args:
         weights: of entries, from 0 on; None if all are 1.
-        equations: own, scale, level and measure (N,).
+        equations: own, scale and measure (N,).
 
     Shapes:
         start, returns: (blocks, N, width), the width being 1 or :data:`COLUMNS`.
@@ -109,7 +109,7 @@ def _relax_of(width: int) -> Callable[..., None]:
         begin: int, end: int, graph: Csr, weights: Array | None, rows: Any, how: Any, start: Array, out: Array
     ) -> None:
         offsets, neighbors = graph
-        own, scale, level, measure = rows
+        own, scale, measure = rows
         omega, tolerance, most = how
         near, steps = np.empty(width, np.float32), np.empty(width, np.float32)
         bounds, changes = np.empty(width, np.float32), np.empty(width, np.float32)
@@ -119,7 +119,7 @@ def _relax_of(width: int) -> Callable[..., None]:
                 steps[j], bounds[j] = omega, 0
             for v in range(len(x)):
                 for j in range(width):
-                    x[v, j] = own[v] * given[v, j] + level[v]
+                    x[v, j] = own[v] * given[v, j]
                     bounds[j] += tolerance * measure[v] * abs(given[v, j])
             for _ in range(most):
                 for j in range(width):

@@ -383,7 +383,7 @@ def _of_kind(kind: str, walks: Walks, damping: float) -> Transform | None:
             ends, own = part.data, inverse[part.indices]
         else:
             ends, own = part, inverse[columns]
-        numbers = np.sqrt(ends) if kind == "root" else np.log1p(ends * own)
+        numbers = np.sqrt(ends) if kind == "root" else np.log1p(lifts := ends * own, out=lifts)
         if not scipy.sparse.issparse(part):
             return numbers
         return scipy.sparse.csr_array((numbers, part.indices, part.indptr), shape=part.shape)
