@@ -73,7 +73,7 @@ class GLASS(MessagePassing):
             return self.table.new_zeros(0, self.output.in_features)
         if self.training:  # the nodes of all subgraphs are labelled together
             found = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
-            return pool(self.vectors_at(found, batch.places), batch.subgraph, len(batch.nodes), self.pool)
+            return self._pool(self.vectors_at(found, batch.places), batch)
         found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
@@ -99,7 +99,10 @@ class GLASS(MessagePassing):
             vectors.append(layer.jump(out[part.inside], whole.jump))
             if whole.between is not None:
                 changed = layer.onward(out, whole.between)
-        return pool(torch.cat(vectors, dim=1), batch.subgraph, len(batch.nodes), self.pool)
+        return self._pool(torch.cat(vectors, dim=1), batch)
+
+    def _pool(self, rows: Tensor, batch: NodeSetBatch) -> Tensor:
+        return pool(rows, torch.arange(len(rows), device=rows.device), batch, self.pool)
 
     def _correction(self, batch: NodeSetBatch) -> _Correction:
         """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""

@@ -121,7 +121,7 @@ class WholeGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSetBatch:
-    """Node sets of a graph; ``places`` are their nodes laid end to end, ``subgraph`` the set of each (total,)."""
+    """Node sets of a graph; ``places`` are their nodes laid end to end."""
 
     graph: WholeGraph
     nodes: Ragged
@@ -129,10 +129,6 @@ class NodeSetBatch:
     @property
     def places(self) -> Tensor:
         return torch.from_numpy(self.nodes.values.astype(np.int64)).to(self.graph.device)
-
-    @property
-    def subgraph(self) -> Tensor:
-        return torch.from_numpy(self.nodes.row_ids).to(self.graph.device)
 
 
 class NodeSetSource(HostSource):
@@ -358,14 +354,14 @@ def in_blocks(function: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
     return torch.cat([function(*part) for part in parts])
 
 
-def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean", "max", "size"]) -> Tensor:
-    """Pool the rows (total, width) of each of ``count`` sets (count, width); 0 for an empty one."""
-    empty = rows.new_zeros(count, rows.shape[1])
-    if how == "max":
-        return empty.scatter_reduce(0, subgraph[:, None].expand_as(rows), rows, "amax", include_self=False)
-    total = empty.index_add(0, subgraph, rows)
-    sizes = torch.bincount(subgraph, minlength=count).clamp(min=1).to(rows.dtype)[:, None]
-    return total if how == "sum" else total / (sizes if how == "mean" else sizes.sqrt())
+def pool(vectors: Tensor, places: Tensor, sets: NodeSetBatch, how: Literal["sum", "mean", "max", "size"]) -> Tensor:
+    """Pool the vectors at the places of the nodes of each set, laid end to end (sets, width); 0 for an empty one."""
+    starts = torch.from_numpy(sets.nodes.offsets[:-1]).to(vectors.device)
+    pooled = functional.embedding_bag(places, vectors, starts, mode="sum" if how == "size" else how)
+    if how != "size":
+        return pooled
+    sizes = torch.from_numpy(np.maximum(sets.nodes.lengths, 1)[:, None]).to(vectors.device)
+    return pooled / sizes.to(pooled.dtype).sqrt()
 
 
 class MessagePassingModel(TensorModel):

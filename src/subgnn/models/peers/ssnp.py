@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
@@ -31,6 +30,7 @@ from subgnn.models.peers.message_passing import (
     MessagePassingSettings,
     NodeSetBatch,
     in_blocks,
+    pool,
 )
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.ragged import Ragged
@@ -59,17 +59,10 @@ class SSNP(MessagePassing):
             return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
 
         vectors, border = self.kept(after_each_layer), NodeSetBatch(graph, self._border(batch))
-        return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
-
-    def _pool(self, vectors: Tensor, sets: NodeSetBatch) -> Tensor:
-        """Pool without a copy of the rows: a border may have many nodes."""
-        how, starts = self.settings.pool, torch.from_numpy(sets.nodes.offsets[:-1]).to(vectors.device)
-        mode = "sum" if how == "size" else how
-        pooled = functional.embedding_bag(sets.places, vectors, starts, mode=mode)
-        if how != "size":
-            return pooled
-        sizes = torch.from_numpy(np.maximum(sets.nodes.lengths, 1)[:, None]).to(vectors.device)
-        return pooled / sizes.to(pooled.dtype).sqrt()
+        # Without a copy of the rows: a border may have many nodes.
+        parts = [(part, part.places) for part in (batch, border)]
+        pooled = [pool(layer, places, part, self.settings.pool) for part, places in parts for layer in vectors]
+        return torch.cat(pooled, dim=1)
 
     def _border(self, batch: NodeSetBatch) -> Ragged:
         """The border sample of each subgraph: view 0 in prediction, another in each training step."""
