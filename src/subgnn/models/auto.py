@@ -79,7 +79,6 @@ class FittedAuto(FittedModel):
         return self._combined(mean_scores(scores, list(self.shares.values())))
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Vectors of all members side by side, each of length sqrt(w_i), or 0 (n, sum of the widths)."""
         found = []
         for name, part in self.parts.items():
             vectors = part.vectors(subgraphs).astype(np.float64)

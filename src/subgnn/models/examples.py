@@ -45,7 +45,6 @@ class HostSource:
     device: Any = "cpu"
 
     def to(self, device: torch.device | str) -> Self:
-        """Set the device."""
         self.device = device
         return self
 

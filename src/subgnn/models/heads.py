@@ -50,7 +50,6 @@ class Head(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, z: Tensor) -> Tensor:
-        """Logits, or one value for regression."""
         if not self.corrects:
             out: Tensor = self.layers(z)
             return out

@@ -62,7 +62,6 @@ class Novelty:
         return Novelty.measured(match.graph, references) if len(references) else None
 
     def problems(self, num_nodes: int) -> Iterator[str]:
-        """Descriptions of anything wrong with the arrays of a file."""
         rows, distances = self.references, self.distances
         kinds = [f"{array.dtype}/{array.ndim}" for array in (rows.values, rows.offsets, distances)]
         if kinds != ["int32/1", "int64/1", "float64/1"]:

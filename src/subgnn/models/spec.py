@@ -102,16 +102,13 @@ class ModelSpec:
         )
 
     def of(self, kind: type[Method]) -> Method:
-        """The settings of a method."""
         return method_settings(self.methods, kind)
 
     def with_settings(self, recipe: Recipe) -> ModelSpec:
-        """The same model with the settings of another recipe."""
         return replace(self, **settings_of(recipe))
 
     @property
     def num_outputs(self) -> int:
-        """Classes, or 1 for regression."""
         return task_of(self.task).num_outputs(len(self.classes))
 
     def recipe(self) -> dict[str, Any]:

@@ -251,7 +251,6 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
 
 
 def _solved(candidate: Candidate, examples: Examples, progress: Progress) -> _Fitted:
-    """Solve a model whose choices are made."""
     network = candidate.network.to(examples.targets.device)
     cast(Solvable, network).solve(examples)
     checkpoint = replace(candidate.checkpoint, weights=state_of(network))

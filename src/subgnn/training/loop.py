@@ -148,7 +148,6 @@ _PLATEAU_EPOCHS, _PLATEAU_FALL, _LOWEST_RATE = 10, 1e-4, 5e-5
 
 
 def _rate(settings: TrainingSettings, progress: Progress) -> float:
-    """The learning rate of the next epoch."""
     rate, best, waited = settings.lr, math.inf, 0
     if settings.schedule == "plateau":
         for loss in progress.train_losses if settings.plateau == "train loss" else progress.val_losses:

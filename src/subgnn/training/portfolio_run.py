@@ -102,7 +102,6 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
 
 
 def _tables(fits: list[tuple[Entry, FitResult]]) -> Tables:
-    """The node embeddings that members started from, by their hash."""
     return {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
 
 
@@ -178,7 +177,6 @@ class _Training:
 
     @property
     def _recipe(self) -> dict[str, str]:
-        """The name of each candidate's recipe."""
         return {one.name: one.recipe for one in self.options.recipe.auto.candidates}
 
     @property
@@ -240,7 +238,6 @@ class _Training:
         return np.asarray(indicators.mean(axis=0))
 
     def _constant(self) -> Entry:
-        """The answer without any candidate."""
         row, guess = Entry(_CONSTANT, find_recipe(_CONSTANT)), self._frequencies()
         row.predictions = np.broadcast_to(guess, (1, len(self.pool.judged), len(guess))).astype(np.float32)
         return row

@@ -121,7 +121,6 @@ class TopologyModel(TensorModel):
         return replace(checkpoint, weights=weights | rows | moved)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Table:
-        """The statistics of each subgraph, not standardised."""
         return Table(_statistics(checkpoint.spec, graph, nodes))
 
     def network(self, checkpoint: Checkpoint) -> Any:

@@ -85,7 +85,6 @@ class Trees:
         return at
 
     def problems(self, num_features: int, num_columns: int) -> Iterator[str]:
-        """Descriptions of anything wrong with arrays that were read from a file."""
         nodes, trees = len(self.feature), len(self.root)
         shapes: list[tuple[NDArray[Any], Any, tuple[int, ...]]] = [
             (self.feature, np.int32, (nodes,)),

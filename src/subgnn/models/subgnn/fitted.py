@@ -106,7 +106,6 @@ class OpenNetwork:
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
-        """Logits (n, outputs)."""
         outputs: Tensor = self.network.head(self.embed(batch))
         return outputs
 
@@ -137,11 +136,9 @@ class FittedSubGNN(FittedChannelModel):
         return self._compute(subgraphs, "embed", members=1)
 
     def networks(self) -> list[SubGNN]:
-        """All networks, over the nodes they were trained with."""
         return [one.network for one in self._open(NodeTable(self.spec.table_nodes))]
 
     def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
-        """Subgraphs measured against anchors, and networks over all nodes they touch."""
         measured = self._measure(subgraphs)
         networks = self._covering(measured.prepared.touched())
         return MeasuredForNetworks(networks, cast(Inputs, networks[0].inputs(measured)), measured.prepared)

@@ -266,6 +266,5 @@ class SubGNN(nn.Module):
         return self.read_out(batch, self.component_outputs(batch))
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits, or one value for regression (n, outputs)."""
         logits: Tensor = self.head(self.embed(batch))
         return logits
