@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import numba
@@ -75,11 +76,13 @@ class Lane:
         if self._inside >= self.workers + self._limits.waiting:
             self._refused.inc()
             raise Refusal(503, "too many requests are waiting", hint="try again later", retry=1)
-        self._count(1)
+        self._inside += 1
+        self._num_inside.inc()
 
     def leave(self) -> None:
         """Count one less."""
-        self._count(-1)
+        self._inside -= 1
+        self._num_inside.dec()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Do the work when a thread is free."""
@@ -108,10 +111,6 @@ class Lane:
             raise Refusal(503, f"no answer within {seconds:g} seconds", hint=hint, retry=5) from None
         finally:
             deadline.cancelled.set()
-
-    def _count(self, change: int) -> None:
-        self._inside += change
-        self._num_inside.set(self._inside)
 
     def close(self) -> None:
         """End the threads; waiting work is dropped."""
@@ -149,7 +148,7 @@ class _Waiting:
     answer: asyncio.Future[bytes]
 
 
-_Settled = list[tuple[_Waiting, bytes | Exception]]
+_Settled = list[tuple[asyncio.Future[bytes], bytes | Exception]]
 
 
 class PredictionBatcher:
@@ -181,7 +180,8 @@ class PredictionBatcher:
         lane.enter()
         try:
             waiting = _Waiting(rows, nodes, drop, options or PredictOptions(), deadline, loop.create_future())
-            self._queue.append(waiting)
+            with self._lock:  # a thread may be counting those that wait
+                self._queue.append(waiting)
             self._submit(lane, loop)
             return await lane.answer(waiting.answer, deadline)
         finally:
@@ -211,7 +211,7 @@ class PredictionBatcher:
                     break
                 self._queue.popleft()
                 if first.deadline.is_over:
-                    settled.append((first, DeadlinePassed()))
+                    settled.append((first.answer, DeadlinePassed()))
                 else:
                     batch.append(first)
                     nodes, subgraphs = nodes + first.nodes, subgraphs + len(first.rows)
@@ -232,7 +232,7 @@ class PredictionBatcher:
             return self._answer(batch)
         except Exception as error:
             if len(batch) == 1:
-                return [(batch[0], error)]
+                return [(batch[0].answer, error)]
             return [found for waiting in batch for found in self._answers([waiting])]
 
     def _answer(self, batch: list[_Waiting]) -> _Settled:
@@ -240,10 +240,10 @@ class PredictionBatcher:
         groups: dict[PredictOptions, list[tuple[_Waiting, Ragged, list[list[str]]]]] = {}
         for waiting in batch:
             try:
-                own = waiting, *subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)
-                groups.setdefault(waiting.options, []).append(own)
+                rows, dropped = subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)
+                groups.setdefault(waiting.options, []).append((waiting, rows, dropped))
             except Refusal as refusal:
-                settled.append((waiting, refusal))
+                settled.append((waiting.answer, refusal))
         for options, group in groups.items():
             values = np.concatenate([rows.values for _, rows, _ in group])
             rows = Ragged.from_lengths(values, np.concatenate([rows.lengths for _, rows, _ in group]))
@@ -251,16 +251,15 @@ class PredictionBatcher:
             found = self._run.predict(given, rows, [one for _, _, dropped in group for one in dropped], options)
             predictions = iter(found["predictions"])
             for waiting, _, dropped in group:
-                own_ones = [next(predictions) for _ in dropped]
-                settled.append((waiting, encode(found | {"predictions": own_ones, "dropped": dropped})))
+                own = {"predictions": list(islice(predictions, len(dropped))), "dropped": dropped}
+                settled.append((waiting.answer, encode(found | own)))
         return settled
 
 
 def _settle(settled: _Settled) -> None:
     """Hand out answers, in the event loop, to the requests that still wait."""
-    for waiting, found in settled:
-        if not waiting.answer.done():
-            if isinstance(found, bytes):
-                waiting.answer.set_result(found)
-            else:
-                waiting.answer.set_exception(found)
+    for answer, found in settled:
+        if isinstance(found, bytes) and not answer.done():
+            answer.set_result(found)
+        elif isinstance(found, Exception) and not answer.done():
+            answer.set_exception(found)
