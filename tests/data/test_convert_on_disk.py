@@ -11,7 +11,7 @@ import pytest
 
 from subgnn import DataError, read_dataset, write_bundle
 from subgnn.data import edge_store
-from subgnn.data.convert import WriteOptions, convert
+from subgnn.data.convert import convert
 from subgnn.data.formats import edge_list
 from subgnn.data.formats.bundle import read_bundle
 from tests.cli.command import call
@@ -41,7 +41,7 @@ def random_text(seed: int, *, weighted: bool = False, edges: int = 600, nodes: i
 def both_ways(folder: Path, out: Path, memory: int = TINY) -> tuple[bytes, bytes]:
     """The bundle by way of memory, and by way of the disk."""
     write_bundle(read_dataset(folder), out / "memory.subgnn", overwrite=True)
-    convert(folder, out / "disk.subgnn", writing=WriteOptions(memory=memory, overwrite=True))
+    convert(folder, out / "disk.subgnn", memory=memory, overwrite=True)
     read_bundle(out / "disk.subgnn", check="always")
     return (out / "memory.subgnn").read_bytes(), (out / "disk.subgnn").read_bytes()
 
@@ -70,7 +70,7 @@ def test_a_tiny_memory_makes_many_buckets_and_pieces(tmp_path, monkeypatch):
 
     monkeypatch.setattr(edge_store, "bucket_rows", spy)
     folder = write_sample(tmp_path / "x", {"edge_list.txt": random_text(0)})
-    convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
+    convert(folder, tmp_path / "x.subgnn", memory=TINY)
     assert len(seen) > 8
     ends = [first + rows for first, rows, _ in seen]
     assert [first for first, _, _ in seen] == [0, *ends[:-1]]
@@ -138,7 +138,7 @@ def test_same_message_with_the_same_line(tmp_path, line, place):
     with pytest.raises(DataError) as in_memory:
         read_dataset(folder)
     with pytest.raises(DataError) as on_disk:
-        convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
+        convert(folder, tmp_path / "x.subgnn", memory=TINY)
     assert str(on_disk.value) == str(in_memory.value)
     assert f"edge_list.txt:{2 if line == FAULTY['a weight'] and not place else place + 1}: " in str(on_disk.value)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]

@@ -240,7 +240,7 @@ def convert_dataset(
     genes.subgnn: a bundle of 48 nodes, 128 edges, 48 subgraphs
     ...
     """
-    from subgnn.data.convert import WriteOptions, convert
+    from subgnn.data.convert import convert
     from subgnn.data.describe import task_line
     from subgnn.data.formats.bundle import is_bundle
     from subgnn.data.subgraphs import label_notes
@@ -257,7 +257,10 @@ def convert_dataset(
             subgraphs=subgraphs,
             nodes=tables.nodes,
             reading=reading,
-            writing=WriteOptions(to, force, size, bar.prepare),
+            to=to,
+            overwrite=force,
+            memory=size,
+            on_progress=bar.prepare,
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if dataset.unlabelled is not None:

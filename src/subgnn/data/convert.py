@@ -1,6 +1,5 @@
 """Convert datasets and graphs between files: any format of :mod:`subgnn.data.formats` to a folder or a bundle."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,19 +20,6 @@ Layout = Literal["folder", "bundle"]
 _READ_DEFAULTS = ReadOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """What :func:`convert` writes: by default a bundle of a folder, and where the destination is named as one.
-
-    ``memory`` is what a bundle of a folder is written in, whose edge list may be larger.
-    """
-
-    to: Layout | None = None
-    overwrite: bool = False
-    memory: int = MEMORY
-    on_progress: OnProgress = ignore
-
-
 def convert(
     source: Path,
     destination: Path,
@@ -41,11 +27,17 @@ def convert(
     subgraphs: Path | None = None,
     nodes: Path | None = None,
     reading: ReadOptions = _READ_DEFAULTS,
-    writing: WriteOptions | None = None,
+    to: Layout | None = None,
+    overwrite: bool = False,
+    memory: int = MEMORY,
+    on_progress: OnProgress = ignore,
 ) -> tuple[Dataset, Layout]:
-    """Write a dataset, or a graph with ``subgraphs`` and a table of ``nodes``, as a folder or a bundle."""
-    writing = writing or WriteOptions()
-    layout = writing.to or ("bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder")
+    """Write a dataset, or a graph with ``subgraphs`` and a table of ``nodes``, as a folder or a bundle.
+
+    By default a folder becomes a bundle, everything else a folder, and a destination ``*.subgnn`` is a bundle. A folder
+    with an edge list larger than ``memory`` becomes one on disk.
+    """
+    layout: Layout = to or ("bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder")
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
     if FOLDER.accepts(source) or BUNDLE.accepts(source):
@@ -55,24 +47,24 @@ def convert(
                 what, hint = "this option is for tables, but a dataset is given", "leave it out"
                 raise DataError(what, where=option, hint=hint)
     in_memory = edge_attributes_bytes(source)
-    if in_memory > writing.memory:
+    if in_memory > memory:
         what = f"edges with types or times are read into memory, which takes about {in_memory / 1e9:,.1f} GB"
         raise DataError(what, where=str(source / EDGE_ATTRIBUTES), hint="raise --memory, or remove the file")
     if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None and not in_memory:
-        refuse_existing(destination, overwrite=writing.overwrite)
+        refuse_existing(destination, overwrite=overwrite)
         problems = Problems()
         with scratch_folder(destination) as scratch:  # where the graph is built, as it may be larger than memory
-            staging = Staging(scratch, writing.memory, writing.on_progress)
+            staging = Staging(scratch, memory, on_progress)
             dataset = problems.require(read_folder(source, reading, problems, staging=staging), source)
-            writing.on_progress("writing the bundle", 0, 1)
-            write_bundle(dataset, destination, overwrite=writing.overwrite)
-        writing.on_progress("writing the bundle", 1, 1)
+            on_progress("writing the bundle", 0, 1)
+            write_bundle(dataset, destination, overwrite=overwrite)
+        on_progress("writing the bundle", 1, 1)
         return read_bundle(destination, check="never"), layout
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
     if layout == "bundle":
-        write_bundle(dataset, destination, overwrite=writing.overwrite)
+        write_bundle(dataset, destination, overwrite=overwrite)
     else:
-        write_folder(dataset, destination, overwrite=writing.overwrite)
+        write_folder(dataset, destination, overwrite=overwrite)
     return dataset, layout
 
 
