@@ -249,14 +249,9 @@ page = APIRouter(include_in_schema=False)
 
 
 @page.get("/")
-async def index(request: Request) -> Response:
-    """The page."""
-    return await static("index.html", request)
-
-
 @page.get(STATIC + "{path:path}")
-async def static(path: str, request: Request) -> Response:
-    """A file of the page."""
+async def static(request: Request, path: str = "index.html") -> Response:
+    """A file of the page, or the page itself."""
     if path not in FILES:
         raise Refusal(404, "there is no such file")
     headers = {"etag": _TAGS[path], "cache-control": "no-cache"}

@@ -211,19 +211,14 @@ class ServedRun:
             there = [i for i, note in enumerate(notes) if not note]
             answers = found.answers(self.predictor, options)
             self.records.add([given[i] for i in there], subgraphs.take(there), [answers[i] for i in there])
-        numbers = {name: getattr(found, name) for name in ("probabilities", "low", "high", "novelty")}
-        predictions = []
+        numbers = {name: getattr(found, name) for name in ("low", "high", "novelty")}
+        numbers["probability"], predictions = found.probabilities, []
         for i, nodes in enumerate(subgraphs):
-            of_row = {name: None if values is None else round(values[i], 6) for name, values in numbers.items()}
-            probability, row = of_row.pop("probabilities"), [round(float(p), 6) for p in scores[i]]
-            answer = {
-                "label": found.labels[i],
-                "probability": probability,
-                "probabilities": dict(zip(spec.classes, row, strict=True)) if spec.classes else {},
-                "value": None if spec.classes else row[0],
-                "labels": None if found.sets is None else found.sets[i],
-                **of_row,
-            }
+            answer = {name: None if values is None else round(values[i], 6) for name, values in numbers.items()}
+            answer |= {"label": found.labels[i], "labels": None if found.sets is None else found.sets[i]}
+            row = [round(float(p), 6) for p in scores[i]]
+            answer["value"] = None if spec.classes else row[0]
+            answer["probabilities"] = dict(zip(spec.classes, row, strict=True)) if spec.classes else {}
             if notes[i]:
                 answer = dict.fromkeys(answer) | {"label": "", "probabilities": {}}
             predictions.append(
