@@ -12,10 +12,13 @@ import json
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.lab.datasets.build import build
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings, build_rare_diseases
+from subgnn.parallel.progress import ignore
 
 ORGANS = ("muscle", "nerve", "heart", "liver", "bone", "skin", "eye", "kidney")
 SIGNS = ("Small", "Large", "Pale", "Stiff", "Slow", "Brittle", "Swollen", "Patchy")
@@ -115,19 +118,17 @@ def write_sources(folder: Path) -> tuple[Path, Path]:
 
 
 def build_made_up(folder: Path) -> Path:
-    """Build the dataset as ``subgnn data build hpo-metab`` does, with classes of our own.
+    """Build the dataset with the rules of HPO-METAB, but with classes of our own.
 
     Returns:
         Its folder.
     """
     hpo, orphapacket = write_sources(folder / "sources")
-    labels = [f"{kind}={_FIRST_CLASS + i}" for i, kind in enumerate(CLASSES)]
-    built = build("hpo-metab", {"orphapacket": orphapacket, "hpo": hpo}, labels=labels)
-    # The card would name the real files.
-    made_up = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "sources": [], "note": _NOTE}
-    dataset = replace(built.dataset, name="made-up diseases", card={**built.dataset.card, **made_up})
-    whole = replace(built, dataset=dataset)
-    whole.write(folder / "made_up", overwrite=True)
+    settings = RareDiseaseSettings({kind: str(_FIRST_CLASS + i) for i, kind in enumerate(CLASSES)}, multi_label=False)
+    draft = build_rare_diseases("hpo-metab", {"orphapacket": orphapacket, "hpo": hpo}, settings, 0, ignore)
+    card = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "note": _NOTE}
+    dataset = Dataset(name="made-up diseases", graph=draft.graph, subgraphs=draft.subgraphs, card=card)
+    write_folder(dataset, folder / "made_up", overwrite=True, subgraph_titles=draft.titles)
     return folder / "made_up"
 
 
