@@ -117,6 +117,12 @@ def test_weights_are_guessed_and_columns_that_nobody_uses_are_named(tmp_path):
     assert graph.edges()[2].tolist() == [900, 400]
     said = f"{path}: source from 'protein1', target from 'protein2', weight from 'combined_score'"
     assert notes == [said, f"{path}: ignored: note"]
+    path.write_text("from,to\nA,B\n")
+    read_edges(path, ReadOptions(on_note=notes.append))
+    said = f"{path}: source from 'from', target from 'to'"
+    assert notes.pop() == f"{said}; directions are ignored (--directed keeps them)"
+    read_edges(path, ReadOptions(on_note=notes.append, directed=True))
+    assert notes.pop() == said
     path.write_text("source,target,n,confidence\nA,B,1,high\nB,C,2,low\n")
     notes.clear()
     assert read_edges(path, ReadOptions(on_note=notes.append)).weights is None

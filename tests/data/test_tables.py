@@ -255,14 +255,14 @@ def test_numbered_rows_keep_their_sign_in_the_first_line(tmp_path):
 def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tmp_path, suffix):
     """In a table, in a folder, and where the graph of a folder is built on disk."""
     edges = table(tmp_path, "e.csv", "source,target,weight\nA,B,1\nB,A,9\nB,C,2\n")
-    line = "1 repeated edges have different weights; the first is kept ('B' - 'A': 1, not 9); to join "
+    line = "1 repeated edge has a different weight; the first is kept ('B' - 'A': 1, not 9); to join "
     line += "them, pass --repeated sum (or mean, max, last, count)"
     called = call("data", "convert", edges, "--out", tmp_path / f"table{suffix}")
     assert (called.code, called.error) == (0, f"warning: {line}")
     folder = write_sample(tmp_path / "f", {"edge_list.txt": "0 1 1\n1 0 9\n1 2 2\n2 3 1\n3 4 1\n0 4 1\n"})
     called = call("data", "convert", folder, "--to", "bundle" if suffix else "folder", "--out", tmp_path / f"x{suffix}")
     assert called.code == 0
-    assert called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edges have different weights")
+    assert called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edge has a different weight")
 
 
 def test_a_third_column_of_numbers_without_a_header_is_the_weight(tmp_path):

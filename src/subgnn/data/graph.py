@@ -398,4 +398,5 @@ def other_weights_line(count: int, edge: tuple[int, int, float, float], names: N
     """A warning about edges repeated with different weights; ``edge`` is one: ends, kept weight, own weight."""
     tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
     example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
-    return f"{count:,} repeated edges have different weights; the {kept} is kept ({example})"
+    what = "repeated edges have different weights" if count > 1 else "repeated edge has a different weight"
+    return f"{count:,} {what}; the {kept} is kept ({example})"

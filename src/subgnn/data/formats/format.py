@@ -157,6 +157,11 @@ def _plain(title: str) -> str:
     return re.sub(r"[\W_]+", "_", title.strip().casefold()).strip("_")
 
 
+def tells_direction(title: str) -> bool:
+    """Whether a column of sources has a title that only edges with a direction have."""
+    return _plain(title) in ("from", "sender", "payer")
+
+
 def likely_title(titles: Sequence[str], role: str) -> str | None:
     """The most likely of these titles for a role; None if there is none."""
     known = {_plain(title): title for title in reversed(titles)}

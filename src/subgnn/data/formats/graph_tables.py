@@ -22,6 +22,7 @@ from subgnn.data.formats.format import (
     likely_title,
     missing,
     naming_options,
+    tells_direction,
     unused_columns,
 )
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
@@ -69,7 +70,8 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         except DataError as error:
             options.refuse(error)
     if not columns.explicit("source", "target") and titled and (note := described(table, found)):
-        options.on_note(note)
+        loses_direction = not options.directed and tells_direction(found["source"])
+        options.on_note(note + "; directions are ignored (--directed keeps them)" * loses_direction)
     if titled and titles:
         numeric = [title for title in titles if table.has_mostly_numbers(title)]
         asked = numeric and "weight" not in found
