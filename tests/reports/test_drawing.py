@@ -80,7 +80,7 @@ def test_every_node_and_the_edges_of_the_subgraph_are_there():
     assert set(marks(svg)) == {"a", "b", "<i>&", "d", "e"}
     lines = list(ET.fromstring(svg).iter(f"{SVG}line"))
     # 2-3 joins two neighbours; it is not shown, as on the page.
-    assert sorted(line.get("stroke") for line in lines) == sorted([module.INSIDE_EDGE, module.EDGE, module.EDGE])
+    assert sorted(line.get("stroke") for line in lines) == ["#6b7a8c", "#dfe5eb", "#dfe5eb"]
 
 
 def test_files_are_what_their_names_say(tmp_path):

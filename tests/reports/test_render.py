@@ -11,7 +11,7 @@ def test_text_is_escaped_once():
     for made in (
         drawn("parts.html", "table", NASTY, [NASTY], [[NASTY, NASTY]]),
         drawn("parts.html", "facts", [(NASTY, NASTY)]),
-        drawn("parts.html", "tiles", [(NASTY, NASTY, NASTY)]),
+        drawn("parts.html", "tile", NASTY, NASTY, NASTY),
     ):
         assert read(made).text.count(NASTY) >= 2
     assert read(breakable("<a>_<b>")).text == "<a>_<b>"

@@ -27,12 +27,6 @@ from subgnn.storage.files import atomic_write, refuse_existing
 
 _MAX_NODES = 500
 _NODE_SPACING, _RING_SPACING, _LEAST_RADIUS = 60, 4.4, 80  # pixels, where a node is 24 pixels wide
-# Those of light pages in serve/static/style.css.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b0579a", "#b8860b", "#56a0d3", "#444b54")
-FAINT, ANCHOR, ANCHOR_EDGE = "#c3ccd6", "#f3e2a9", "#7a5c00"
-TOWARDS, AWAY = "#00665e", "#a3351c"
-EDGE, INSIDE_EDGE = "#dfe5eb", "#6b7a8c"
-_INK, _FAINT_INK, _PAPER = "#1b2430", "#55606e", "#fcfdfe"
 _LEAST_PUSH = 0.05
 _LONGEST = 34
 _MARGIN = 24
@@ -274,10 +268,7 @@ def picture(drawing: Drawing, why: Explanation | None = None) -> Picture:
         box=(*low.round().astype(int).tolist(), round(max(float(width), 520)), round(float(height))),  # 520: of the key
         margin=_MARGIN,
         longest=_LONGEST,
-        components=COLOURS,
-        colours={"faint": FAINT, "anchor": ANCHOR, "anchor_edge": ANCHOR_EDGE, "towards": TOWARDS, "away": AWAY,
-                 "edge": EDGE, "inside_edge": INSIDE_EDGE, "ink": _INK, "faint_ink": _FAINT_INK, "paper": _PAPER},
-    )  # fmt: skip
+    )
     return Picture(svg.rstrip("\n"))
 
 

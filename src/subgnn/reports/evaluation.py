@@ -22,7 +22,7 @@ from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.result import RunResult, read_result
 from subgnn.storage.files import parse_json
-from subgnn.task import Task, Thresholds, task_of
+from subgnn.task import Task, task_of
 from subgnn.training.options import TrainedRun
 from subgnn.training.portfolio import CANDIDATES, read_candidate
 from subgnn.training.run_dir import CHECKPOINT, METRICS, check_subgraphs, read_run_recipe, read_trained_on
@@ -37,9 +37,8 @@ class Evaluation:
 
     ``split`` was scored: test or, without a test split, val; for a portfolio then :data:`FOLDS`, with the out-of-fold
     outputs of the first repeat. Real-valued targets and outputs are in standard deviations of the training targets;
-    ``in_unit`` converts them back. A baseline has no network; that of a portfolio is of ``member``, the heaviest one
-    with channels. In an ensemble, ``records`` and ``network`` are those of the first network, and ``outputs`` are the
-    mean of all.
+    ``in_unit`` converts them back. A baseline has no network; that of a portfolio is of its heaviest member with
+    channels. In an ensemble, ``records`` and ``network`` are those of the first network.
 
     Shapes:
         rows: (n,) subgraphs of the split.
@@ -51,26 +50,25 @@ class Evaluation:
     records: list[dict[str, Any]]
     dataset: Dataset
     recipe: Recipe
-    checkpoint: Checkpoint
+    predictor: Predictor
     network: SubGNN | None
     split: str
     rows: NDArray[np.int64]
     outputs: Tensor
     targets: Tensor
     train_targets: Tensor
-    thresholds: Thresholds
     out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None
-    member: str | None
 
     @property
     def shown(self) -> Checkpoint:
         """The checkpoint of the network, or of the whole model if it has none."""
-        return self.checkpoint if self.member is None else self.checkpoint.parts[self.member]
+        whole, member = self.predictor.checkpoint, self.predictor.member_with_channels
+        return whole if member is None else whole.parts[member]
 
     @property
     def task(self) -> Task:
         """The kind of label."""
-        return task_of(self.checkpoint.spec.task)
+        return task_of(self.predictor.spec.task)
 
     @property
     def scored_on(self) -> str:
@@ -78,23 +76,18 @@ class Evaluation:
         return "held-out folds" if self.split == FOLDS else f"{SPLIT_NAMES[self.split]} split"
 
     @property
-    def networks(self) -> int:
-        """The number of networks whose outputs are averaged; 1 for a baseline."""
-        return self.shown.spec.members
-
-    @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes; empty for regression."""
-        return self.checkpoint.spec.classes
+        return self.predictor.spec.classes
 
     def interval(self) -> tuple[float, float]:
         """The ends of the 95 % interval of micro-F1, or R^2, on the split."""
         subgraphs = self.dataset.subgraphs.take(self.rows)
-        return headline_interval([self.outputs], self.targets, subgraphs, thresholds=self.thresholds)
+        return headline_interval([self.outputs], self.targets, subgraphs, thresholds=self.predictor.thresholds)
 
     def predicted(self) -> NDArray[Any]:
         """Classes (n,), sets of classes (n, classes), or values (n,)."""
-        return self.task.predictions(self.outputs, self.thresholds).numpy()
+        return self.task.predictions(self.outputs, self.predictor.thresholds).numpy()
 
     def probabilities(self) -> NDArray[np.float32]:
         """Probabilities of classes (n, classes)."""
@@ -102,12 +95,12 @@ class Evaluation:
 
     def in_unit(self, values: Tensor) -> NDArray[np.float64]:
         """Real values (n,) in the unit of the labels."""
-        target = self.checkpoint.spec.standards["target"]
+        target = self.predictor.spec.standards["target"]
         return np.asarray(values.numpy() * target.deviation[0] + target.mean[0])
 
     def metrics(self) -> dict[str, float]:
         """Metrics on the split, computed anew from ``outputs``."""
-        return self._compute(self.outputs, thresholds=self.thresholds)
+        return self._compute(self.outputs, thresholds=self.predictor.thresholds)
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of always predicting the same (:meth:`~subgnn.task.Task.constant`)."""
@@ -117,7 +110,7 @@ class Evaluation:
         return self._compute(guess.expand(self.outputs.shape))
 
     def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
-        unit = label_unit(self.checkpoint.spec.standards)
+        unit = label_unit(self.predictor.spec.standards)
         return self.task.metrics(outputs, self.targets, select_by=self.result.select_by, unit=unit, **options)
 
 
@@ -125,8 +118,8 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
     """Read a finished run, and compute its outputs on its dataset."""
     result = read_result(run)
     records = [] if result.is_portfolio else read_records(run / METRICS)
-    hint = "give the dataset as it was, or train again"
-    check_subgraphs(subgraph_keys(read_trained_on(run).subgraphs), dataset.subgraphs, dataset.name, hint)
+    keys, hint = subgraph_keys(read_trained_on(run).subgraphs), "give the dataset as it was, or train again"
+    check_subgraphs(keys, dataset.subgraphs, dataset.name, hint)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     same = (subgraphs.task, subgraphs.classes) == (checkpoint.spec.task, checkpoint.spec.classes)
@@ -154,54 +147,29 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a run in memory; missing outputs are computed. ``where`` its epochs are from, for errors."""
     predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
-    checkpoint, subgraphs, folds = run.checkpoint, dataset.subgraphs, run.out_of_fold
-    tested = subgraphs.splits is not None and len(subgraphs.indices("test")) > 0
-    if tested or folds is None:
-        split = "test" if len(subgraphs.indices("test")) else "val"
-        rows, train = subgraphs.indices(split), subgraphs.indices("train")
-        source = predictor.with_channels()
-    else:  # the members of the final answer have seen all subgraphs
-        split, source, rows, train = FOLDS, None, folds[1], folds[1]
-    network = None if source is None else source.networks()[0]
-    targets = np.array(subgraphs.targets)
-    if "target" in checkpoint.spec.standards:
-        targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
-    if split == FOLDS and folds is not None:
-        outputs = torch.from_numpy(folds[0][0].astype(np.float32))
-    elif run.outputs is not None:
-        outputs = torch.from_numpy(run.outputs)
+    spec, subgraphs, folds, network = run.checkpoint.spec, dataset.subgraphs, run.out_of_fold, None
+    split = "test" if len(subgraphs.indices("test")) else "val"
+    if split == "val" and folds is not None:  # the members of the final answer have seen all subgraphs
+        split, rows, train, outputs = FOLDS, folds[1], folds[1], folds[0][0].astype(np.float32)
     else:
-        outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    joined = None
-    if folds is not None and checkpoint.spec.classes:
+        rows, train = subgraphs.indices(split), subgraphs.indices("train")
+        outputs = predictor.outputs(subgraphs.nodes.take(rows)) if run.outputs is None else run.outputs
+        source = predictor.with_channels()
+        network = None if source is None else source.networks()[0]
+    targets, joined, records = np.array(subgraphs.targets), None, []
+    if "target" in spec.standards:
+        targets = spec.standards["target"](targets[:, None])[:, 0]
+    if folds is not None and spec.classes:
         flat = torch.from_numpy(folds[0].reshape(-1, folds[0].shape[-1]))
-        probabilities = task_of(checkpoint.spec.task).probabilities(flat).numpy()
-        joined = probabilities, targets[np.tile(folds[1], len(folds[0]))]
-    return Evaluation(
-        result=run.result,
-        records=[] if run.result.is_portfolio else selected_records(run.records, run.result, where),
-        dataset=dataset,
-        recipe=run.recipe,
-        checkpoint=checkpoint,
-        network=network,
-        split=split,
-        rows=rows,
-        outputs=outputs,
-        targets=torch.from_numpy(targets[rows]),
-        train_targets=torch.from_numpy(targets[train]),
-        thresholds=predictor.thresholds,
-        out_of_fold=joined,
-        member=predictor.member_with_channels,
-    )
-
-
-def selected_records(records: Sequence[dict[str, Any]], result: RunResult, where: str) -> list[dict[str, Any]]:
-    """The epochs of the selected candidate or, in an ensemble, of the first network."""
-    shown = "member 0" if result.members else result.candidate or None
-    found = [record for record in records if record.get("candidate") == shown]
-    if not found:
-        raise DataError("no epochs of the selected model are recorded", where=where, hint="train again")
-    return found
+        joined = task_of(spec.task).probabilities(flat).numpy(), targets[np.tile(folds[1], len(folds[0]))]
+    if not run.result.is_portfolio:
+        selected = "member 0" if run.result.members else run.result.candidate or None
+        records = [record for record in run.records if record.get("candidate") == selected]
+        if not records:
+            raise DataError("no epochs of the selected model are recorded", where=where, hint="train again")
+    scored, true, learned = (torch.from_numpy(array) for array in (outputs, targets[rows], targets[train]))
+    about = run.result, records, dataset, run.recipe, predictor, network
+    return Evaluation(*about, split, rows, scored, true, learned, joined)
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
