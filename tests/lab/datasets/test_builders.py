@@ -29,5 +29,5 @@ def test_a_missing_source_says_where_it_is_published(name: str) -> None:
     with pytest.raises(DataError, match=rf"{name}: (--)?{needed[0]} is missing: .*published at https://"):
         build(name, {})
     for source in BUILDERS[name].sources.values():
-        assert source.published.startswith("https://")
-        assert source.licence
+        assert source["published"].startswith("https://")
+        assert source["licence"]

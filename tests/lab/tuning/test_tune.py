@@ -181,8 +181,6 @@ def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
     unknown = replace(recipe(1), channels=(ChannelSettings("position", "border", 3, similarity="warping"),))
     for given, options, words in (
         (unknown, {}, "the channel position/border does not support the similarity 'warping'"),
-        (recipe(1), {"trials": 0}, "trials is 0"),
-        (recipe(1), {"folds": 1}, "folds is 1; accepted: 2 or more"),
         (replace(recipe(1), channels=()), {"space": few}, "search space few: nothing in it can be changed"),
         (find_recipe("auto"), {}, "the recipe 'auto' is a portfolio, which chooses its own settings; tune one of its"),
     ):

@@ -53,8 +53,8 @@ def build(
             raise DataError(f"{flags[key]} is not one of its sources", where=name, hint=hint)
     for key, source in builder.sources.items():
         if key not in files and key not in builder.optional:
-            what = f"{flags[key]} is missing: {source.what}"
-            raise DataError(what, where=name, hint=f"it is published at {source.published}")
+            what = f"{flags[key]} is missing: {source['what']}"
+            raise DataError(what, where=name, hint=f"it is published at {source['published']}")
     settings = replace(builder.settings, **parse_options({"": type(builder.settings)}, options or {}, name)[""])
     split_sizes(len(SPLITS), settings.fractions)  # refuses shares that do not sum to 1
     draft = builder.build(files, settings, seed, on_step)
@@ -69,7 +69,7 @@ def build(
         if read := draft.files.get(key) or ((files[key],) if key in files else ()):
             digests = {path.name: file_digest(path) if path.is_file() else "a folder" for path in read}
             version = draft.versions.get(key) or "version not stated"
-            sources.append({**asdict(source), "version": version, "files": digests})
+            sources.append({**source, "version": version, "files": digests})
     card = {
         "name": name,
         "source": "; ".join(f"{one['what']}, {one['version']} ({one['published']})" for one in sources),

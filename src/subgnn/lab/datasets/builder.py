@@ -30,15 +30,6 @@ _OPENERS = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}
 ARCHIVES = "a folder, .tar.gz, .tar.xz or .zip of JSON files is accepted"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A published file: its content, its address and its licence."""
-
-    what: str
-    published: str
-    licence: str
-
-
 _SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources")
 
 
@@ -73,9 +64,9 @@ class Builder:
     optional: tuple[str, ...] = ()
 
     @property
-    def sources(self) -> dict[str, Source]:
-        """The sources by key, as sources.toml has them."""
-        return {key: Source(**source) for key, source in _SOURCES[self.name].items()}
+    def sources(self) -> dict[str, dict[str, str]]:
+        """What each source is, where it is published, and its licence, by key."""
+        return cast("dict[str, dict[str, str]]", _SOURCES[self.name])
 
 
 def is_dropped(counts: dict[str, int], reasons: Mapping[str, bool]) -> bool:

@@ -14,7 +14,6 @@ import subprocess
 import time
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ from subgnn.training.run_dir import CHECKPOINT, SUBGRAPHS
 
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
-_FROM_RESULT = ("method", "task", "selected_epoch", "epochs", "val", "test", "device", "versions")
+_FROM_RESULT = ("task", "val", "test", "device")
 _FROM_JOB = ("key", "suite", "dataset", "split", "seed", "models", "set", "command")
 
 
@@ -60,8 +59,8 @@ def share_job(job: dict[str, Any]) -> None:
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """Train one model, or resume it, save its test predictions, and return the content of outcome.json."""
     folder = Path(job["out"])
-    with locked_folder(folder), one_thread(), warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
+    with locked_folder(folder), one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         _reset_peak_memory()
         begin = time.perf_counter()
         dataset = with_split(_load(job["source"], job["id_base"]), job["split"], job["seed"])
@@ -73,26 +72,15 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         result = train(dataset, recipe, folder, resume=True, report=False, **options)
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
-        calibration_error = _save_predictions(folder, dataset, result.device)
-        members = ("name", "score", "weight", "seconds")
-        leaderboard = [{key: getattr(one, key) for key in members} for one in result.leaderboard]
-        about = {"portfolio": {"chosen": result.chosen, "leaderboard": leaderboard}} if result.is_portfolio else {}
-        said = {" ".join(str(w.message).split()) for w in raised if w.category.__module__ == "subgnn.errors"}
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
-            "recipe": recipe.name,
             **{name: getattr(result, name) for name in _FROM_RESULT},
-            "candidate": result.candidate or None,
-            "seconds": asdict(result.seconds),
-            **about,
-            "calibration_error": calibration_error,
-            "classes": list(dataset.subgraphs.classes),
+            "calibration_error": _save_predictions(folder, dataset, result.device),
             "majority": _constant_score(dataset),
             "tested": len(dataset.subgraphs.indices("test")),
             "total_seconds": time.perf_counter() - begin,
             **_peak_memory(),
             "commit": _commit(),
-            "warnings": sorted(said),
         }
         write_json(outcome, folder / OUTCOME)
         drop_weights(folder)

@@ -25,38 +25,25 @@ _COSTS = {"seconds": "seconds", "MB": "memory_mb", "GPU MB": "gpu_memory_mb"}
 
 def benchmark_page(benchmark: Benchmark) -> str:
     """The page."""
-    parts = [_Part(benchmark, protocol).values() for protocol in benchmark.protocols]
-    datasets = list(dict.fromkeys(name for part in parts for name in part["datasets"]))
     sections = {"tables": "Table", "dots": "Intervals", "ranks": "Ranks", "seconds": "Seconds", "datasets": "Datasets"}
-    runs = benchmark.runs
+    parts, runs = [_Part(benchmark, protocol) for protocol in benchmark.protocols], benchmark.runs
     done = runs[runs["failure"].eq("")]
     commits, devices = (", ".join(sorted(filter(None, done[kind].unique()))) for kind in ("commit", "device"))
-    number = with_labels(runs)["label"].nunique()
-    facts = [
-        ("Runs", f"{len(done):,} of {number} models on {runs['dataset'].nunique()} datasets"),
-        ("Selection", "on validation; test is scored once"),
-        (
-            "95 % interval",
-            "1.96 √(q (1 - q) / (n + 4) + s² / r), q = (p n + 2) / (n + 4): n test subgraphs, each right or wrong, and "
-            "the deviation s of r seeds; by folds without the second term, as every subgraph is tested once",
-        ),
-        ("Commits", commits or "not known"),
-        ("Devices", devices or "not known"),
-    ]
     return render(
         "benchmark.html",
         "subgnn.lab",
         title=benchmark.suite.title,
         lead=" ".join(benchmark.suite.note.split()),
         contents=[*sections.items(), ("missing", "Missing runs")],
-        facts=facts,
+        done=len(done),
+        models=with_labels(runs)["label"].nunique(),
+        commits=commits,
+        devices=devices,
         parts=parts,
         given=benchmark.given,
-        datasets=[
-            {"name": name, "tables": [table for part in parts if (table := part["datasets"].get(name))]}
-            for name in datasets
-        ],
+        datasets=list(dict.fromkeys(name for part in parts for name in part.rows)),
         incomplete=benchmark.incomplete(),
+        score=score_text,
     )
 
 
@@ -72,8 +59,10 @@ class _Part:
     """
 
     def __init__(self, benchmark: Benchmark, protocol: str) -> None:
-        self.benchmark, self.protocol = benchmark, protocol
+        self.benchmark, self.protocol, self.title = benchmark, protocol, PROTOCOLS[protocol]
         self.scores, self.ranking = benchmark.scores(protocol), benchmark.ranking(protocol)
+        self.best, self.missing = self.scores.round(3).max(), int(self.scores.isna().sum().sum())
+        self.failures = {(one.label, one.dataset): one.failure for one in benchmark.failed.itertuples(index=False)}
         self.unranked = [name for name in self.scores.index if name not in self.ranking.models]
         self.names = [*self.ranking.models, *self.unranked]
         mine = benchmark.summary[benchmark.summary["protocol"] == protocol].to_dict("records")
@@ -84,48 +73,15 @@ class _Part:
         }
         self.majority = {row["dataset"]: row["majority"] for row in reversed(mine) if not math.isnan(row["majority"])}
 
-    def values(self) -> dict[str, Any]:
-        """What the template shows."""
-        failed = self.benchmark.failed.itertuples(index=False)
-        messages = {(one.label, one.dataset): one.failure for one in failed}
-        best = self.scores.round(3).max()
-        cells = []
-        for model in self.names:
-            rank = self.ranking.rank(model)
-            mean = self.scores.loc[model].mean() if rank is not None else math.nan
-            line = [(MISSING if rank is None else f"{rank:.1f}", "", ""), (score_text(mean), "", "")]
-            for dataset in self.scores.columns:
-                if (row := self.rows[dataset].get(model)) is None:
-                    why = messages.get((model, dataset), "no run")
-                    line.append((MISSING, f"{model} on {dataset}: {why}", "missing"))
-                    continue
-                title = f"{model} on {dataset}: {self._interval(row)}, {row['n']} runs"
-                kind = "best" if round(row["score"], 3) == best[dataset] else ""
-                line.append((score_text(row["score"]), title, kind))
-            cells.append((model, model in self.benchmark.given, line))
-        return {
-            "id": self.protocol,
-            "title": PROTOCOLS[self.protocol],
-            "header": ["model", "rank", "mean", *self.scores.columns],
-            "rows": cells,
-            "missing": int(self.scores.isna().sum().sum()),
-            "dots": [self._dots(name) for name in self.scores.columns],
-            "ranking": self.ranking,
-            "unranked": self.unranked,
-            "rank_chart": self._rank_chart() if self.ranking.critical_difference else None,
-            "seconds": self._seconds_chart(),
-            "datasets": {name: self._dataset(name) for name in self.scores.columns},
-        }
-
     def _style(self, model: str) -> Style:
         return _GIVEN if model in self.benchmark.given else _OURS
 
     @staticmethod
-    def _interval(row: dict[str, Any]) -> str:
+    def interval(row: dict[str, Any]) -> str:
         """A score with its 95 % interval, where the number of test subgraphs is known."""
         return f"{row['score']:.3f}" + ("" if math.isnan(row["error"]) else f" ± {row['error']:.3f}")
 
-    def _dots(self, dataset: str) -> Chart:
+    def dots(self, dataset: str) -> Chart:
         """A row for each model, in the order of ranks: its mean score, interval and published number."""
         marks, ends, labels = [], [], []
         for place, model in enumerate(self.names):
@@ -136,7 +92,7 @@ class _Part:
             error = 0.0 if math.isnan(row["error"]) else row["error"]
             low, high = max(0.0, row["score"] - error), min(1.0, row["score"] + error)
             ends += [low, high]
-            title, style = f"{model}: {self._interval(row)}, {row['n']} runs", self._style(model)
+            title, style = f"{model}: {self.interval(row)}, {row['n']} runs", self._style(model)
             marks.append(Mark(x=row["score"], y=place + 0.5, title=title, size=4, x_range=(low, high), style=style))
             known = self.benchmark.published(model, dataset)
             if known is not None:
@@ -156,9 +112,11 @@ class _Part:
             key=key,
         )
 
-    def _rank_chart(self) -> Chart:
+    def rank_chart(self) -> Chart | None:
         """The critical-difference diagram: a row for each model; a vertical bar joins models that do not differ."""
-        difference, ranks = self.ranking.critical_difference or 0.0, self.ranking.ranks
+        difference, ranks = self.ranking.critical_difference, self.ranking.ranks
+        if not difference:
+            return None
         ranked = list(zip(self.ranking.models, ranks, strict=True))
         step, last, bars = max(0.4, len(ranks) / 40), max(ranks[-1], 1 + difference), []
         for i, (first, end) in enumerate(self.ranking.groups, 1):
@@ -175,7 +133,7 @@ class _Part:
             marks=marks,
         )
 
-    def _seconds_chart(self) -> Chart | None:
+    def seconds_chart(self) -> Chart | None:
         """Mean score against seconds of models with both on every dataset; those best for their time have names."""
         points = []
         for model, mean in zip(self.ranking.models, self.ranking.means, strict=True):
@@ -198,13 +156,13 @@ class _Part:
         title, text = "Mean micro-F1 over datasets against seconds", "; ".join(mark.title for mark in marks)
         return Chart(title, text, number_axes(x, y, *labels, log_x=True), marks=marks)
 
-    def _dataset(self, dataset: str) -> dict[str, Any]:
+    def table(self, dataset: str) -> dict[str, Any]:
         """The table of a dataset by one protocol, the best first, without empty columns."""
         mine, pairs = sorted(self.rows[dataset].values(), key=lambda row: -row["score"]), self.benchmark.pairs
         columns = {
             "model": [row["model"] + (f" ({row['variant']})" if row["variant"] else "") for row in mine],
             "folds" if self.protocol == "folds" else "seeds": [str(row["n"]) for row in mine],
-            "micro-F1": [self._interval(row) for row in mine],
+            "micro-F1": [self.interval(row) for row in mine],
             **{title: [_text(row[name]) for row in mine] for title, name in _COLUMNS.items()},
             "published": [_text(self.benchmark.published(row["model"], dataset)) for row in mine],
         }
@@ -225,7 +183,6 @@ class _Part:
         if dataset in self.majority:
             about.append(f"most frequent class {self.majority[dataset]:.3f}")
         return {
-            "id": f"{dataset}-{self.protocol}",
             "caption": "; ".join(about),
             "header": list(kept),
             "rows": [list(line) for line in zip(*kept.values(), strict=True)],

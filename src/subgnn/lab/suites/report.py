@@ -30,7 +30,7 @@ SUITE, RUNS, PAGE, PAIRS = "suite.json", "runs", "report.html", "paired.csv"
 MISSING = "—"
 PROTOCOLS = {"stored": "Stored splits", "folds": "Ten folds over all subgraphs", "random": "Random splits by seed"}
 _BENCHMARK = "subgraphbench"
-_REPLACE = "remove the run's folder, and run the suite again"
+REPLACE = "remove the run's folder, and run the suite again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,28 +138,21 @@ def _benchmark(suite: Suite, runs: pd.DataFrame, pairs: pd.DataFrame) -> Benchma
     return Benchmark(suite, runs, summary.reset_index(drop=True), pairs)
 
 
-def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Outcomes of finished runs and messages of failed ones in ``runs`` of a suite, each with its ``folder``."""
-    found: list[dict[str, Any]] = []
-    failed: list[dict[str, Any]] = []
-    for path in sorted(folder.glob("*")):
-        for name, kept in ((OUTCOME, found), (FAILURE, failed)):
-            if (path / name).is_file():
-                content = read_json(path / name, _REPLACE)
-                if not isinstance(content, dict) or not {"dataset", "seed", "models"} <= set(content):
-                    raise DataError("this file was not written by a suite", where=str(path / name), hint=_REPLACE)
-                kept.append({**content, "folder": path})
-                break
-    return found, failed
-
-
 def read_folder(out: Path) -> Benchmark:
     """The runs of a suite's folder, also those that were copied into it; its table and pairs are written again."""
     if not (out / SUITE).is_file():
         hint = "give the folder that subgnn benchmark run wrote, or a table of runs (.csv, .csv.gz, .parquet)"
         raise DataError("this is not the folder of a suite", where=str(out), hint=hint)
     suite = parse_suite(read_json(out / SUITE, "run the suite again"), str(out / SUITE))
-    outcomes, failed = read_runs(out / RUNS)
+    outcomes, failed = list[dict[str, Any]](), list[dict[str, Any]]()  # each with its ``folder``
+    for path in sorted((out / RUNS).glob("*")):
+        for name, kept in ((OUTCOME, outcomes), (FAILURE, failed)):
+            if (path / name).is_file():
+                content = read_json(path / name, REPLACE)
+                if not isinstance(content, dict) or not {"dataset", "seed", "models"} <= set(content):
+                    raise DataError("this file was not written by a suite", where=str(path / name), hint=REPLACE)
+                kept.append({**content, "folder": path})
+                break
     rows = [row for run in (*failed, *outcomes) for row in table_rows(suite, run)]
     if not rows:
         raise DataError("there are no finished runs", where=str(out / RUNS), hint="run the suite again")

@@ -23,7 +23,7 @@ from subgnn.errors import DataError, UserError, choices
 from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
 from subgnn.lab.suites.page import benchmark_page
 from subgnn.lab.suites.plan import Request, plan_jobs
-from subgnn.lab.suites.report import PAGE, RUNS, SUITE, read_folder
+from subgnn.lab.suites.report import PAGE, REPLACE, RUNS, SUITE, read_folder
 from subgnn.lab.suites.spec import DatasetSpec, Suite
 from subgnn.lab.suites.table import PACKAGED, TABLE, append_rows, read_tables, table_rows
 from subgnn.models.interface import ChannelModel
@@ -36,10 +36,8 @@ from subgnn.render import write_page
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import json_digest, read_json, write_json
 
-Function = Callable[..., Any]
 DATA = "data"
 _TEMPORARY = (LOCK, f".{SUITE}.")
-_REPLACE = "remove the run's folder, and run the suite again"
 
 
 def run_suite(
@@ -150,7 +148,12 @@ def turn(job: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _map(
-    engine: Engine, call: Function, jobs: Sequence[Any], what: str, on_progress: OnProgress, seconds: float = math.inf
+    engine: Engine,
+    call: Callable[..., Any],
+    jobs: Sequence[Any],
+    what: str,
+    on_progress: OnProgress,
+    seconds: float = math.inf,
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """Run jobs and yield them with their results; the message of one that fails is written into its run's folder."""
     for done, (job, result) in enumerate(engine.map(call, jobs, seconds=seconds), 1):
@@ -195,7 +198,7 @@ def _finished(job: Mapping[str, Any]) -> bool:
     folder = Path(job["out"])
     if not (folder / OUTCOME).is_file():
         return False
-    outcome = read_json(folder / OUTCOME, _REPLACE)
+    outcome = read_json(folder / OUTCOME, REPLACE)
     models = [*dict.fromkeys([*outcome["models"], *job["models"]])]
     renamed = {**outcome, "models": models, "dataset": job["dataset"]}
     if renamed != outcome:

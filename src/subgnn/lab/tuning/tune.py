@@ -72,16 +72,18 @@ def tune(
     """
     with extra_package("optuna", extra="tune", feature="tune"):
         import optuna
-    if trials < 1:
-        raise UserError(f"trials is {trials}", where="tune", hint="accepted: a whole number from 1")
-    if folds < 2:
-        raise UserError(f"folds is {folds}", where="tune", hint="accepted: 2 or more")
+    check_recipe(recipe, dataset.graph, complete=False)
+    if recipe.is_portfolio:
+        hint = f"tune one of its recipes, such as --recipe {recipe.auto.candidates[-1].recipe}"
+        what = f"the recipe '{recipe.name}' is a portfolio, which chooses its own settings"
+        raise UserError(what, where="tune", hint=hint)
+    if find_model(recipe.method).uses_embeddings(recipe):
+        check_source(recipe)
     space = space or find_space("paper" if isinstance(find_model(recipe.method), ChannelModel) else "paper_baselines")
     subgraphs = dataset.subgraphs
     if subgraphs.splits is not None:
         subgraphs = subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test")))
     pool = CrossValidation.of(replace(dataset, subgraphs=subgraphs), AutoSettings(), 0)
-    _check(dataset, recipe)
     name = study or f"{dataset.name}/{recipe.name}/{space.name}"
     inputs = {
         "graph": dataset.graph.content_hash,
@@ -117,23 +119,19 @@ def tune(
             found.stop()
 
     with _errors_of_storage(url):
-        opened = _open_study(url, name, inputs, own)
+        opened = optuna.create_study(storage=url, study_name=name, direction="maximize", load_if_exists=True)
+        before = opened.user_attrs.get("inputs")
+        if before is None:
+            opened.set_user_attr("inputs", inputs)
+            opened.enqueue_trial(own, skip_if_exists=True)
+        elif other := [key for key in inputs if before.get(key) != inputs[key]]:
+            what = f"the study '{name}' belongs to a different search: {', '.join(other)} differ"
+            raise DataError(what, where="--study", hint="choose a different --study, or a different --out")
         missing = trials - len(opened.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)))
         if missing > 0:
             on_progress("trials", trials - missing, trials)
             opened.optimize(objective, missing, timeout, catch=(Exception,), callbacks=[enough])
         return _write_result(opened, space, recipe, pool.given, out, url)
-
-
-def _check(dataset: Dataset, recipe: Recipe) -> None:
-    """Refuse, before creating a study, inputs that every trial would fail on or ignore."""
-    check_recipe(recipe, dataset.graph, complete=False)
-    if recipe.is_portfolio:
-        hint = f"tune one of its recipes, such as --recipe {recipe.auto.candidates[-1].recipe}"
-        what = f"the recipe '{recipe.name}' is a portfolio, which chooses its own settings"
-        raise UserError(what, where="tune", hint=hint)
-    if find_model(recipe.method).uses_embeddings(recipe):
-        check_source(recipe)
 
 
 def _own_values(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
@@ -228,21 +226,6 @@ def _errors_of_storage(url: str) -> Iterator[None]:
         raise DataError(f"the study cannot be stored there ({words})", where=where, hint=hint) from None
     finally:
         optuna.logging.set_verbosity(before)
-
-
-def _open_study(url: str, name: str, inputs: dict[str, Any], first: dict[str, Any]) -> optuna.Study:
-    """Open the study by its name, or create it with the values of its first trial."""
-    import optuna
-
-    study = optuna.create_study(storage=url, study_name=name, direction="maximize", load_if_exists=True)
-    before = study.user_attrs.get("inputs")
-    if before is None:
-        study.set_user_attr("inputs", inputs)
-        study.enqueue_trial(first, skip_if_exists=True)
-    elif other := [key for key in inputs if before.get(key) != inputs[key]]:
-        what = f"the study '{name}' belongs to a different search: {', '.join(other)} differ"
-        raise DataError(what, where="--study", hint="choose a different --study, or a different --out")
-    return study
 
 
 def _write_result(
