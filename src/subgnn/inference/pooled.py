@@ -4,8 +4,10 @@ Subgraphs are divided into pieces that are multiples of a batch, so that outputs
 byte. The workers get the checkpoint and the graph from here: they need no file of the run.
 """
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
@@ -40,50 +42,44 @@ def pooled(predictor: Predictor, engine: LocalEngine | RayEngine | None, *, bund
     if engine is None or engine.slots == 1:
         return predictor
     graph = place_graph(engine, predictor.graph, source=bundle)
-    source = _Source(uuid4().hex, graph, engine.share((predictor.checkpoint, dict(predictor.tables))))
+    model = engine.share((predictor.checkpoint, dict(predictor.tables)))
     found = copy(predictor)
-    found.fitted = _PooledModel(engine, source, predictor.fitted)
+    found.fitted = _PooledModel(engine, partial(_Piece, uuid4().hex, graph, model), predictor.fitted)
     return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Source:
-    """What a worker opens: a checkpoint that was checked here, with the node embeddings that it starts from."""
+class _Piece:
+    """Subgraphs, and what a worker opens: a checked checkpoint, with the node embeddings that it starts from."""
 
     key: str
     graph: Shared[Graph]
     model: Shared[tuple[Checkpoint, Tables]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Piece:
     number: int
-    source: _Source
     what: What
     nodes: Ragged
 
 
-_opened: dict[str, FittedModel] = {}  # by the key of its source: what this worker has opened, at most one model
+_opened: dict[str, FittedModel] = {}  # by the key of its pieces: what this worker has opened, at most one model
 
 
 def _answer(piece: _Piece) -> Floats:
-    source = piece.source
-    if source.key not in _opened:
+    if piece.key not in _opened:
         import torch
 
         torch.set_num_threads(1)
-        checkpoint, tables = source.model.get()
+        checkpoint, tables = piece.model.get()
         _opened.clear()
-        _opened[source.key] = open_checkpoint(checkpoint, source.graph.get(), LoadContext("cpu", tables, cache=True))
-    fitted = _opened[source.key]
-    return fitted.outputs(piece.nodes) if piece.what == "outputs" else fitted.vectors(piece.nodes)
+        _opened[piece.key] = open_checkpoint(checkpoint, piece.graph.get(), LoadContext("cpu", tables, cache=True))
+    answer: Floats = getattr(_opened[piece.key], piece.what)(piece.nodes)
+    return answer
 
 
 class _PooledModel(FittedModel):
     """A fitted model in each worker of an engine; ``here`` is the same in this process."""
 
-    def __init__(self, engine: LocalEngine | RayEngine, source: _Source, here: FittedModel) -> None:
-        self._engine, self._source, self._here = engine, source, here
+    def __init__(self, engine: LocalEngine | RayEngine, piece: Callable[..., _Piece], here: FittedModel) -> None:
+        self._engine, self._piece, self._here = engine, piece, here
         self.thresholds = here.thresholds
 
     def outputs(self, subgraphs: Ragged) -> Floats:
@@ -98,7 +94,7 @@ class _PooledModel(FittedModel):
         if count <= size:
             return getattr(self._here, what)(subgraphs)  # type: ignore[no-any-return]
         rows = [np.arange(begin, min(begin + size, count)) for begin in range(0, count, size)]
-        pieces = [_Piece(i, self._source, what, subgraphs.take(part)) for i, part in enumerate(rows)]
+        pieces = [self._piece(i, what, subgraphs.take(part)) for i, part in enumerate(rows)]
         found: dict[int, Floats] = {}
         for piece, answer in self._engine.map(_answer, pieces):
             if isinstance(answer, Failure):

@@ -11,7 +11,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
-from subgnn.lab.datasets.builder import Builder, Files, OnStep
+from subgnn.lab.datasets.builder import SOURCES, Builder, Files, OnStep
 from subgnn.lab.datasets.ppi_bp import PPI_BP
 from subgnn.lab.datasets.public_sets import PUBLIC_SETS
 from subgnn.lab.datasets.rare_diseases import HPO_METAB, HPO_NEURO
@@ -74,7 +74,7 @@ def build(
         "name": name,
         "source": "; ".join(f"{one['what']}, {one['version']} ({one['published']})" for one in sources),
         "licence": "; ".join(f"{one['what']}: {one['licence']}" for one in sources),
-        "note": draft.note,
+        "note": SOURCES["notes"][name].format(**asdict(settings)),
         "built_with": f"subgnn {__version__}",
         "seed": seed,
         "settings": asdict(settings),

@@ -30,7 +30,7 @@ _OPENERS = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}
 ARCHIVES = "a folder, .tar.gz, .tar.xz or .zip of JSON files is accepted"
 
 
-_SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources")
+SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,6 @@ class Draft:
 
     graph: Graph
     subgraphs: SubgraphSet
-    note: str
     dropped: Mapping[str, int]
     titles: Sequence[str] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +65,7 @@ class Builder:
     @property
     def sources(self) -> dict[str, dict[str, str]]:
         """What each source is, where it is published, and its licence, by key."""
-        return cast("dict[str, dict[str, str]]", _SOURCES[self.name])
+        return cast("dict[str, dict[str, str]]", SOURCES[self.name])
 
 
 def is_dropped(counts: dict[str, int], reasons: Mapping[str, bool]) -> bool:

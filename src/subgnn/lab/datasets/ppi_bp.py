@@ -174,13 +174,9 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
         splits=class_splits([s.label for s in kept], settings.fractions, stream(seed, "build/ppi-bp/split")),
         names=[s.term for s in kept],
     )
-    note = (
-        "Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
-        "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ."
-    )
     dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in left_out.items()}, **dropped}
     titles = [ontology.terms[s.term].name for s in kept]
-    return Draft(network.graph, subgraphs, note, dropped, titles, versions={"go": ontology.version})
+    return Draft(network.graph, subgraphs, dropped, titles, versions={"go": ontology.version})
 
 
 def _candidates(

@@ -59,7 +59,7 @@ class SetSettings:
 
 
 def _build_sets(
-    name: str, read: Callable[[Path], list[Item]], note: str, written: str,
+    name: str, read: Callable[[Path], list[Item]], written: str,
     files: Files, settings: SetSettings, seed: int, on_step: OnStep,
 ) -> Draft:  # fmt: skip
     """A dataset of sets; ``written`` is how a node is named."""
@@ -92,19 +92,19 @@ def _build_sets(
     graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=len(order), names=names)
     rows = [sorted(place[node] for node in items[i][0]) for i in chosen]
     labels = [items[i][1] for i in chosen]
-    return _draft(name, graph, rows, labels, settings.fractions, seed, note, dropped)
+    return _draft(name, graph, rows, labels, settings.fractions, seed, dropped)
 
 
 def _draft(
     name: str, graph: Graph, rows: Sequence[Sequence[int]], labels: Sequence[tuple[str, ...]],
-    fractions: Fractions, seed: int, note: str, dropped: dict[str, int],
+    fractions: Fractions, seed: int, dropped: dict[str, int],
 ) -> Draft:  # fmt: skip
     """Split each class by its share, and put everything together."""
     rng, several = stream(seed, f"build/{name}/split"), any(len(given) > 1 for given in labels)
     splits = labelled_group_split(range(len(rows)), labels, fractions, rng)
     given = list(labels) if several else [one for (one,) in labels]
     subgraphs = SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes, labels=given, splits=splits)
-    return Draft(graph, subgraphs, note, dropped)
+    return Draft(graph, subgraphs, dropped)
 
 
 def _eligible(items: list[Item], settings: SetSettings) -> tuple[list[int], dict[str, int]]:
@@ -231,8 +231,7 @@ def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: O
     if not kept:
         raise DataError("no reaction is left", where=str(path), hint=f"dropped: {dropped}")
     rows, labels = [sorted(items[i][0]) for i in kept], [items[i][1] for i in kept]
-    note = "Nodes are metabolites, edges join substrates and products, a subgraph is a reaction, its label a subsystem."
-    return _draft("ecoli", graph, rows, labels, settings.fractions, seed, note, dropped)
+    return _draft("ecoli", graph, rows, labels, settings.fractions, seed, dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,55 +308,30 @@ def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step:
         groups=groups,
         absent=[sorted(set(places(case.absent)) - set(row)) for case, row in zip(kept, rows, strict=True)],
     )
-    note = (
-        "Nodes are phenotypes, edges those of hpo-metab, a subgraph is the observed phenotypes of a published patient, "
-        "its label the disease, its group the publication, and absent nodes are phenotypes that were excluded."
-    )
     titles, about = [case.name for case in kept], {"hpo": release.ontology.version}
-    return Draft(graph.graph, subgraphs, note, dropped, titles, versions=about, files={"hpo": release.files})
+    return Draft(graph.graph, subgraphs, dropped, titles, versions=about, files={"hpo": release.files})
 
 
-def _sets(
-    name: str, read: Callable[[Path], list[Item]], note: str, settings: SetSettings, written: str = "{}"
-) -> Builder:
-    note += " Edges join nodes that occur together in sets without a label."
-    return Builder(name, settings, partial(_build_sets, name, read, note, written))
+def _sets(name: str, read: Callable[[Path], list[Item]], settings: SetSettings, written: str = "{}") -> Builder:
+    return Builder(name, settings, partial(_build_sets, name, read, written))
 
 
 PUBLIC_SETS = (
     Builder("patients", PatientSettings(), _build_patients, optional=("hpo",)),
-    _sets(
-        "recipes",
-        _read_recipes,
-        "Nodes are ingredients, a subgraph is those of a recipe, its label the cuisine.",
-        SetSettings(),
-    ),
+    _sets("recipes", _read_recipes, SetSettings()),
     _sets(
         "walmart",
         partial(_read_coloured, "trip_type_{}".format),
-        "Nodes are products, a subgraph is those of a shopping trip, its label the type of trip.",
         SetSettings(min_nodes=4, max_nodes=25, classes=12),
         "product_{}",
     ),
     _sets(
         "mag10",
         partial(_read_coloured, lambda i: _VENUES[i - 1] if 1 <= i <= len(_VENUES) else f"venue_{i}"),
-        "Nodes are authors, a subgraph is those of a paper, its label the conference.",
         SetSettings(max_nodes=20),
         "author_{}",
     ),
-    _sets(
-        "dblp",
-        _read_authors,
-        "Nodes are papers, a subgraph is those of an author, its label the area of most of them.",
-        SetSettings(min_nodes=4),
-        "paper_{}",
-    ),
+    _sets("dblp", _read_authors, SetSettings(min_nodes=4), "paper_{}"),
     Builder("ecoli", ReactionSettings(), _build_ecoli),
-    _sets(
-        "movies",
-        _read_films,
-        "Nodes are people and keywords, a subgraph is those of a film, its labels the genres.",
-        SetSettings(min_nodes=5, classes=13, subgraphs=2_000, min_sets=2),
-    ),
+    _sets("movies", _read_films, SetSettings(min_nodes=5, classes=13, subgraphs=2_000, min_sets=2)),
 )

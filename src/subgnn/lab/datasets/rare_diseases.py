@@ -259,15 +259,9 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
         groups=groups,
         task="multi-label" if multi_label else None,
     )
-    note = (
-        f"Nodes are phenotypes, edges join those that share at least {settings.min_shared_genes} causal genes or "
-        "are parent and child, a subgraph is the phenotypes of a rare disease, its label the Orphanet class. All forms "
-        "of a disorder are in one split. Not the paper's own file: releases differ."
-    )
     return Draft(
         graph.graph,
         subgraphs,
-        note,
         {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped},
         titles=[d.name for d in diseases],
         versions={"hpo": release.ontology.version, "orphapacket": orphanet.version},
