@@ -38,8 +38,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import By, KnownSubgraphs, SearchAnswers, SearchOptions
 from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.recipes import unused_line
-from subgnn.parallel.cluster import RayEngine
-from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.engine import Engine
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.model_card import write_model_card
@@ -101,7 +100,7 @@ class Run:
         sort: str | None = None,
         members: bool = True,
         unknown: Unknown = "error",
-        engine: LocalEngine | RayEngine | None = None,
+        engine: Engine | None = None,
     ) -> pd.DataFrame:
         """Label and class probabilities of each subgraph, or its value, as ``subgnn predict`` writes them.
 

@@ -19,8 +19,7 @@ from subgnn.storage.files import STANDARD_STREAM, refuse_existing
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset, Problems
-    from subgnn.parallel.cluster import RayEngine
-    from subgnn.parallel.engine import LocalEngine
+    from subgnn.parallel.engine import Engine
 
 
 def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
@@ -82,7 +81,7 @@ class WorkerOptions:
     processes: Annotated[int | None, Option(min=1, help="Processes; by default 1, with Ray one per core.")] = None
 
     @contextmanager
-    def workers(self) -> Iterator[LocalEngine | RayEngine]:
+    def workers(self) -> Iterator[Engine]:
         """The local or Ray workers, until the end of the block."""
         from subgnn.parallel.cluster import open_engine
 

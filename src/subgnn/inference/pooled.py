@@ -23,8 +23,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH, FittedModel, LoadContext
 from subgnn.models.registry import open_checkpoint
 from subgnn.models.spec import Checkpoint
-from subgnn.parallel.cluster import RayEngine
-from subgnn.parallel.engine import Failure, LocalEngine, Shared
+from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.ragged import Ragged
 
 _PIECES_A_SLOT = 4  # so that one slow piece delays the end little
@@ -33,7 +32,7 @@ What = Literal["outputs", "vectors"]
 Floats = NDArray[np.float32]
 
 
-def pooled(predictor: Predictor, engine: LocalEngine | RayEngine | None, *, bundle: Path | None = None) -> Predictor:
+def pooled(predictor: Predictor, engine: Engine | None, *, bundle: Path | None = None) -> Predictor:
     """A predictor whose outputs and vectors come from the engine's workers; without an engine, the predictor itself.
 
     Args:
@@ -78,7 +77,7 @@ def _answer(piece: _Piece) -> Floats:
 class _PooledModel(FittedModel):
     """A fitted model in each worker of an engine; ``here`` is the same in this process."""
 
-    def __init__(self, engine: LocalEngine | RayEngine, piece: Callable[..., _Piece], here: FittedModel) -> None:
+    def __init__(self, engine: Engine, piece: Callable[..., _Piece], here: FittedModel) -> None:
         self._engine, self._piece, self._here = engine, piece, here
         self.thresholds = here.thresholds
 

@@ -37,8 +37,7 @@ from subgnn.inference.pooled import pooled
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.records import Records
 from subgnn.metrics.coverage import in_set
-from subgnn.parallel.cluster import RayEngine
-from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.engine import Engine
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part
@@ -219,12 +218,7 @@ def to_records(
 
 
 def write_predictions(
-    run: Path,
-    files: Files,
-    options: PredictOptions,
-    *,
-    engine: LocalEngine | RayEngine | None = None,
-    record: Path | None = None,
+    run: Path, files: Files, options: PredictOptions, *, engine: Engine | None = None, record: Path | None = None
 ) -> int:
     """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
 

@@ -26,6 +26,7 @@ from subgnn.errors import UserError, extra_package
 from subgnn.parallel.engine import (
     LOOK_SECONDS,
     TOO_LONG,
+    Engine,
     EngineName,
     Failure,
     Held,
@@ -54,9 +55,7 @@ _ENVIRONMENT = {
 }
 
 
-def open_engine(
-    name: EngineName, *, address: str | None = None, processes: int | None = None
-) -> LocalEngine | RayEngine:
+def open_engine(name: EngineName, *, address: str | None = None, processes: int | None = None) -> Engine:
     """Open an engine by name, for a ``with`` block.
 
     Without the address of a Ray cluster, one is started on this machine and stopped again. The number of jobs at once
@@ -69,7 +68,7 @@ def open_engine(
     return LocalEngine(processes or 1)
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Workers of a Ray cluster, each with one job at a time, one core and an equal share of memory.
 
     A job's exception becomes a :class:`~subgnn.parallel.engine.Failure`. A job whose machine or process is lost runs
@@ -80,7 +79,6 @@ class RayEngine:
     def __init__(self, address: str | None = None, *, processes: int | None = None) -> None:
         self.ray = _import_ray(loopback=address is None)
         self._processes = processes
-        self.running: list[Any] = []
         self._owned = not self.ray.is_initialized()
         self.memory = share_of_each(processes or os.cpu_count() or 1)
         if self._owned and address is None:
@@ -217,12 +215,6 @@ class RayEngine:
         """Leave the cluster; stop the Ray that was started here."""
         if self._owned:
             self.ray.shutdown()
-
-    def __enter__(self) -> RayEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)

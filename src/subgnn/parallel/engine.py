@@ -28,6 +28,7 @@ import threading
 import time
 import traceback
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast
+from typing import IO, Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, cast
 
 from subgnn.errors import UserError
 from subgnn.parallel.interrupts import raise_on_signals
@@ -100,20 +101,25 @@ class Shared(Protocol[Value_co]):
         """The value; called in a worker."""
 
 
-class Engine(Protocol):
-    """Runs jobs."""
+class Engine(ABC):
+    """Runs jobs; for a ``with`` block. ``running`` are the jobs that run now, as far as is known."""
+
+    running: Sequence[Any] = ()
 
     @property
+    @abstractmethod
     def slots(self) -> int:
         """The number of jobs that run at once."""
 
+    @abstractmethod
     def share(self, value: Value) -> Shared[Value]:
         """Place a value where workers can read it, for as long as the returned object lives."""
 
-    @property
-    def running(self) -> Sequence[Any]:
-        """The jobs that run now, as far as is known."""
+    @abstractmethod
+    def close(self) -> None:
+        """End what was started for the engine."""
 
+    @abstractmethod
     def map(
         self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
     ) -> Iterator[tuple[Job, Result | Failure]]:
@@ -122,6 +128,12 @@ class Engine(Protocol):
         When ``stop`` becomes true, no further job is started and those that run are killed, if they run in processes
         of their own; so is a job that runs for more than ``seconds``, which fails.
         """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +165,7 @@ def _mapped_value(path: str) -> Any:
     return joblib.load(path, mmap_mode="c")
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Processes of this machine, each with one job at a time.
 
     With one process, jobs run in this process, without any start, unless they are to run ``apart``, where they can be
@@ -175,7 +187,6 @@ class LocalEngine:
     ) -> None:
         self.processes, self.gpu_jobs = processes, gpu_jobs
         self.has_workers = processes > 1 or apart
-        self.running: list[Any] = []
         self._folder: TemporaryDirectory[str] | None = None
         self._shared = 0
         self.environment = _environment(threads)
@@ -205,21 +216,14 @@ class LocalEngine:
         self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
     ) -> Iterator[tuple[Job, Result | Failure]]:
         """Yield each job with its result or failure, in the order in which they end."""
-        return self._map(function, jobs, stop, seconds) if self.has_workers else self._map_here(function, jobs, stop)
-
-    def _map_here(
-        self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop
-    ) -> Iterator[tuple[Job, Result | Failure]]:
-        for job in jobs:
-            if stop():
-                return
-            self.running = [job]
-            yield job, attempt(function, job)
-            self.running = []
-
-    def _map(
-        self, function: Callable[[Job], Result], jobs: Sequence[Job], stop: Stop, seconds: float
-    ) -> Iterator[tuple[Job, Result | Failure]]:
+        if not self.has_workers:
+            for job in jobs:
+                if stop():
+                    return
+                self.running = [job]
+                yield job, attempt(function, job)
+                self.running = []
+            return
         waiting = {on_gpu: [job for job in reversed(jobs) if _on_gpu(job) is on_gpu] for on_gpu in (False, True)}
         busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
         try:
@@ -268,12 +272,6 @@ class LocalEngine:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-
-    def __enter__(self) -> LocalEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @contextmanager
