@@ -14,7 +14,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import RECIPES, generate
 from subgnn.errors import UserError
-from subgnn.kernels.induced import induced_components, induced_core_numbers, shapes
+from subgnn.kernels.induced import core_numbers, induced_components, induced_graph, shapes
 from subgnn.lab.datasets.catalog import CATALOG
 from tests.pages import ROOT
 
@@ -48,8 +48,7 @@ def realised(name: str, dataset: Dataset) -> np.ndarray:
     if name == "cut-ratio":
         return shapes(*csr, nodes).cut_edges
     if name == "coreness":
-        cores = induced_core_numbers(*csr, nodes)
-        return np.bincount(cores.row_ids, cores.values)
+        return np.bincount(nodes.row_ids, core_numbers(*induced_graph(*csr, nodes)))
     return induced_components(*csr, nodes).counts
 
 

@@ -20,7 +20,7 @@ from subgnn.kernels.draws import (
     walk_nodes,
 )
 from subgnn.kernels.dtw import dtw
-from subgnn.kernels.induced import induced_clustering, induced_components, induced_core_numbers, inside_degrees, shapes
+from subgnn.kernels.induced import induced_components, induced_graph, inside_degrees, shapes
 from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.products import inner_products
 from subgnn.kernels.walks import border_walks, graph_walks, inside_walks, walk_from_members
@@ -59,10 +59,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
     "reduce_table": lambda: reduce_table(hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets),
-    "induced_core_numbers": lambda: induced_core_numbers(*CSR, ROWS),
+    "induced_graph": lambda: induced_graph(*CSR, ROWS),
     "inside_degrees": lambda: inside_degrees(*CSR, ROWS),
     "shapes": lambda: shapes(*CSR, ROWS),
-    "induced_clustering": lambda: induced_clustering(*CSR, ROWS),
     "inner_products": lambda: inner_products(*np.random.default_rng(2).random((2, 90, 3000), np.float32)),
     "dtw": lambda: dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
     "walk_from_members": lambda: walk_from_members(*CSR, ROWS, walks=2, length=5, keys=KEYS),

@@ -20,6 +20,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows
 from subgnn.errors import DataError
 from subgnn.kernels import induced
+from subgnn.kernels.arrays import Csr
 from subgnn.ragged import Ragged, runs
 from subgnn.storage.arrays import ArrayFile, Format
 from subgnn.storage.cache import cache_path, cached
@@ -70,21 +71,24 @@ def graph_cores(graph: Graph) -> NDArray[Any]:
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     """Statistics of every node set (sets, 8)."""
-    inside, border = induced.inside_degrees(*graph.csr, rows)
-    shape = induced.shapes(*graph.csr, rows)
-    return np.stack(
-        [
-            np.log(shape.nodes),
-            shape.density,
-            _row_means(inside),
-            np.log1p(_row_means(inside)),
-            np.log1p(_row_means(border)),
-            np.log1p(1e4 * shape.cut_ratio),
-            _row_means(induced.induced_core_numbers(*graph.csr, rows)),
-            _row_means(induced.induced_clustering(*graph.csr, rows)),
-        ],
-        axis=1,
-    )
+    return _eight(graph, rows)[0]
+
+
+def _eight(graph: Graph, rows: Ragged) -> tuple[NDArray[np.float64], Csr, Ragged, Ragged, Ragged]:
+    """The eight statistics, the induced graphs, and degrees inside, edges to the outside and core numbers inside."""
+    own, (inside, border) = induced.induced_graph(*graph.csr, rows), induced.inside_degrees(*graph.csr, rows)
+    shape, cores = induced.shapes(*graph.csr, rows), Ragged(induced.core_numbers(*own), rows.offsets)
+    columns = [
+        np.log(shape.nodes),
+        shape.density,
+        _row_means(inside),
+        np.log1p(_row_means(inside)),
+        np.log1p(_row_means(border)),
+        np.log1p(1e4 * shape.cut_ratio),
+        _row_means(cores),
+        _row_means(Ragged(induced.clustering(*own), rows.offsets)),
+    ]
+    return np.stack(columns, axis=1), own, inside, border, cores
 
 
 CLUSTERING = "mean clustering inside"
@@ -132,10 +136,9 @@ def subgraph_statistics(
     """
 
     def compute(now: Graph, some: Ragged) -> NDArray[np.float64]:
-        inside, border = induced.inside_degrees(*now.csr, some)
-        own_cores = induced.induced_core_numbers(*now.csr, some)
+        eight, own, inside, border, own_cores = _eight(now, some)
         cores = Ragged(graph_cores(now)[some.values], some.offsets)
-        components = induced.induced_components(*now.csr, some)
+        components = induced.components_of(own, some)
         sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
         more = [
             _row_deviations(inside),
@@ -149,7 +152,7 @@ def subgraph_statistics(
             components.counts.astype(np.float64),
             _row_maxima(sizes) / some.lengths,
         ]
-        found = [node_set_statistics(now, some), np.stack(more, axis=1)]
+        found = [eight, np.stack(more, axis=1)]
         found += [weight_statistics(now, some)] if weighted else []
         found += [direction_statistics(now, some)] if directed else []
         return np.concatenate(found, axis=1)

@@ -9,11 +9,10 @@ largest k such that a node belongs to a subgraph whose nodes all have k neighbou
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, read_only, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, read_only, sets
 from subgnn.ragged import Ragged
 
 
@@ -84,82 +83,6 @@ def induced_csr(graph: Csr, members: Array) -> Csr:
     return read_only(local_offsets), read_only(local_neighbors[:total])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Components:
-    """The components of every subgraph (C rows, sorted), their subgraphs (C,), and their number in each subgraph."""
-
-    nodes: Ragged
-    subgraph: Array
-    counts: Array
-
-
-@compiled
-def _root(parent: Array, i: Any) -> Any:
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@compiled_parallel
-def _label(begin: int, end: int, graph: Csr, subgraphs: Sets, labels: Array, counts: Array) -> None:
-    """labels: for each value of ``subgraphs``, the component of its node within the subgraph, numbered from 0."""
-    values, rows = subgraphs
-    for s in range(begin, end):
-        members = values[rows[s] : rows[s + 1]]
-        size = len(members)
-        parent, row = np.empty(size, np.int64), np.empty(size, np.int32)
-        for i in range(size):
-            parent[i] = i
-        for i in range(size):
-            for k in range(inside_row(graph, members, members[i], row)):
-                a, b = _root(parent, i), _root(parent, np.int64(row[k]))
-                # The smaller place becomes the root, so roots are met in rising order below.
-                if a < b:
-                    parent[b] = a
-                else:
-                    parent[a] = b
-        count = 0
-        for i in range(size):
-            root = _root(parent, i)
-            if root == i:
-                labels[rows[s] + i] = count
-                count += 1
-            else:
-                labels[rows[s] + i] = labels[rows[s] + root]
-        counts[s] = count
-
-
-def induced_components(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Components:
-    """Split every subgraph into its connected components."""
-    labels, counts = np.empty(len(subgraphs.values), np.int64), np.zeros(len(subgraphs), np.int64)
-    _label(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), labels, counts)
-    first = np.cumsum(counts) - counts
-    component = labels + np.repeat(first, subgraphs.lengths)
-    # A stable sort keeps the nodes of a component in the rising order they have in the subgraph.
-    order = np.argsort(component, kind="stable")
-    lengths = np.bincount(component, minlength=int(counts.sum()))
-    return Components(
-        nodes=Ragged.from_lengths(sets(subgraphs)[0][order], lengths),
-        subgraph=np.repeat(np.arange(len(subgraphs), dtype=np.int64), counts),
-        counts=counts,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    """Sizes and densities of node sets S, (sets,) each.
-
-    density is 2 |E_S| / (|S| (|S| - 1)), 0 for a single node; cut_ratio is |B_S| / (|S| |V - S|) with B_S the edges
-    that leave S, 0 where S is all of V.
-    """
-
-    nodes: Array
-    cut_edges: Array
-    density: Array
-    cut_ratio: Array
-
-
 @compiled_parallel
 def _inside_degrees(begin: int, end: int, graph: Csr, family: Sets, out: Array) -> None:
     values, rows = family
@@ -177,6 +100,83 @@ def inside_degrees(offsets: Array, neighbors: Array, rows: Ragged) -> tuple[Ragg
     _inside_degrees(len(rows), csr(offsets, neighbors), sets(rows), inside)
     total = np.asarray(offsets)[values.astype(np.int64) + 1] - np.asarray(offsets)[values]
     return Ragged(inside, rows.offsets), Ragged(total - inside, rows.offsets)
+
+
+@compiled_parallel
+def _induce(begin: int, end: int, graph: Csr, family: Sets, starts: Array, out: Array) -> None:
+    values, rows = family
+    for s in range(begin, end):
+        members = values[rows[s] : rows[s + 1]]
+        for i in range(rows[s], rows[s + 1]):
+            row = out[starts[i] : starts[i + 1]]
+            inside_row(graph, members, values[i], row)
+            for k in range(len(row)):
+                row[k] += rows[s]
+
+
+def induced_graph(offsets: Array, neighbors: Array, rows: Ragged) -> Csr:
+    """All induced subgraphs as one graph, whose node ``i`` is ``rows.values[i]`` as a member of its set."""
+    starts = frozen(np.append(0, np.cumsum(inside_degrees(offsets, neighbors, rows)[0].values)), np.int64)
+    out = np.empty(int(starts[-1]), np.int32)
+    _induce(len(rows), csr(offsets, neighbors), sets(rows), starts, out)
+    return csr(starts, out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """The components of every subgraph (C rows, sorted), their subgraphs (C,), and their number in each subgraph."""
+
+    nodes: Ragged
+    subgraph: Array
+    counts: Array
+
+
+@compiled
+def _label(graph: Csr, labels: Array) -> None:
+    """Number the components from 0, in the order of their first nodes; labels are -1 before."""
+    offsets, neighbors = graph
+    queue, count = np.empty(len(labels), np.int32), 0
+    for start in range(len(labels)):
+        if labels[start] < 0:
+            labels[start], queue[0], found, at = count, start, 1, 0
+            while at < found:
+                v = queue[at]
+                at += 1
+                for e in range(offsets[v], offsets[v + 1]):
+                    if labels[neighbors[e]] < 0:
+                        labels[neighbors[e]], queue[found] = count, neighbors[e]
+                        found += 1
+            count += 1
+
+
+def induced_components(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Components:
+    """Split every subgraph into its connected components."""
+    return components_of(induced_graph(offsets, neighbors, subgraphs), subgraphs)
+
+
+def components_of(induced: Csr, subgraphs: Ragged) -> Components:
+    """The same by the :func:`induced_graph` of the subgraphs."""
+    labels = np.full(len(subgraphs.values), -1, np.int64)
+    _label(induced, labels)
+    # A stable sort keeps the nodes of a component in the rising order they have in the subgraph.
+    order, lengths = np.argsort(labels, kind="stable"), np.bincount(labels)
+    nodes = Ragged.from_lengths(sets(subgraphs)[0][order], lengths)
+    subgraph = subgraphs.row_ids[order[nodes.offsets[:-1]]]
+    return Components(nodes, subgraph, np.bincount(subgraph, minlength=len(subgraphs)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Sizes and densities of node sets S, (sets,) each.
+
+    density is 2 |E_S| / (|S| (|S| - 1)), 0 for a single node; cut_ratio is |B_S| / (|S| |V - S|) with B_S the edges
+    that leave S, 0 where S is all of V.
+    """
+
+    nodes: Array
+    cut_edges: Array
+    density: Array
+    cut_ratio: Array
 
 
 def shapes(offsets: Array, neighbors: Array, rows: Ragged) -> Shape:
@@ -226,24 +226,11 @@ def _count_triangles(oriented: Csr, triangles: Array) -> None:
                     triangles[heads[f]] += 1
 
 
-@compiled_parallel
-def _induced_clustering(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
-    values, rows = subgraphs
-    for s in range(begin, end):
-        local = induced_csr(graph, values[rows[s] : rows[s + 1]])
-        triangles = np.zeros(rows[s + 1] - rows[s], np.int64)
-        _count_triangles(_orient(local), triangles)
-        for v in range(len(triangles)):
-            degree = local[0][v + 1] - local[0][v]
-            if degree > 1:
-                out[rows[s] + v] = 2 * triangles[v] / (degree * (degree - 1))
-
-
-def induced_clustering(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
-    """Clustering inside every induced subgraph, laid out as its nodes, float64."""
-    out = np.zeros(len(subgraphs.values), np.float64)
-    _induced_clustering(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), out)
-    return Ragged(out, subgraphs.offsets)
+def clustering(offsets: Array, neighbors: Array) -> Array:
+    """Local clustering of every node (N,), float64."""
+    degrees, triangles = np.diff(offsets), np.zeros(len(offsets) - 1, np.int64)
+    _count_triangles(_orient(csr(offsets, neighbors)), triangles)
+    return np.asarray(2 * triangles / np.maximum(degrees * (degrees - 1), 1))
 
 
 @compiled
@@ -281,22 +268,8 @@ def _peel(graph: Csr, core: Array) -> None:
                 core[u] -= 1
 
 
-@compiled_parallel
-def _induced_core_numbers(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
-    values, rows = subgraphs
-    for s in range(begin, end):
-        _peel(induced_csr(graph, values[rows[s] : rows[s + 1]]), out[rows[s] : rows[s + 1]])
-
-
 def core_numbers(offsets: Array, neighbors: Array) -> Array:
     """Core number of every node (N,)."""
     core = np.zeros(len(offsets) - 1, np.int64)
     _peel(csr(offsets, neighbors), core)
     return core
-
-
-def induced_core_numbers(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
-    """Core numbers inside every induced subgraph, laid out as its nodes, int64."""
-    out = np.zeros(len(subgraphs.values), np.int64)
-    _induced_core_numbers(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), out)
-    return Ragged(out, subgraphs.offsets)

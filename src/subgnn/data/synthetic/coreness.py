@@ -18,7 +18,7 @@ from subgnn.data.synthetic.graphs import require
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
-from subgnn.kernels.induced import contains, induced_core_numbers
+from subgnn.kernels.induced import contains, core_numbers, induced_graph
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -252,6 +252,6 @@ def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     small = graphs.SmallGraphs.of((size, one.tails, one.heads) for one in drawn)
     graph = graphs.plant(base, small, np.concatenate(blocks))
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
-    cores = induced_core_numbers(*graph.csr, subgraphs)
-    mean_core = np.bincount(cores.row_ids, cores.values) / size
+    cores = core_numbers(*induced_graph(*graph.csr, subgraphs))
+    mean_core = np.bincount(subgraphs.row_ids, cores) / size
     return graphs.binned(graph, subgraphs, "mean_core_number", mean_core, bins=settings.bins, where="core number")

@@ -1,14 +1,12 @@
 """The induced subgraphs of node sets, side by side."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.kernels.arrays import csr, sets
-from subgnn.kernels.induced import induced_csr
+from subgnn.kernels.induced import induced_graph
 from subgnn.ragged import Ragged
 
 
@@ -40,11 +38,5 @@ def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
         >>> found.degrees.tolist(), found.neighbors.tolist()
         ([1, 1, 0], [1, 0])
     """
-    base, (values, rows) = csr(*graph.csr), sets(nodes)
-    degrees, neighbors = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for begin, end in pairwise(rows):
-        own_offsets, own_neighbors = induced_csr(base, values[begin:end])
-        degrees.append(np.diff(own_offsets))
-        neighbors.append(own_neighbors + begin)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(degrees))]).astype(np.int64)
-    return InducedGraphs(nodes, offsets, np.concatenate(neighbors).astype(np.int64))
+    offsets, neighbors = induced_graph(*graph.csr, nodes)
+    return InducedGraphs(nodes, offsets, neighbors.astype(np.int64))
