@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import csv
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import EdgeStore
@@ -342,9 +344,6 @@ def edge_attributes_bytes(folder: Path) -> int:
 
 def _write_edges(folder: Path, graph: Graph) -> None:
     """Write the edge list, and beside it a file of types and times, if there are any."""
-    import pyarrow as pa
-    from pyarrow import csv
-
     columns = graph.edge_columns()
     for name, kept, delimiter in ((EDGES, ("tail", "head", "weight"), " "), (EDGE_ATTRIBUTES, ("type", "time"), "\t")):
         found = {title: columns[title] for title in kept if title in columns}

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute
 
 from subgnn.data import strings
 from subgnn.data.formats.format import (
@@ -43,9 +45,6 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 
     Columns that are not named are guessed from likely titles, with a note; the ends are else the first two.
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     refuse = None if options.problems is None else options.refuse
     whole, columns = read_table(source, encoding=options.encoding, refuse=refuse), options.columns
     table, found = _edge_columns(whole, options)
@@ -125,9 +124,6 @@ def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles"
     An edge has two numbers, or an id that occurs below. Titles have usual words, or stand above columns of numbers. A
     line that shows neither is kept as an edge, for a title that is taken as a node is seen, and a lost edge is not.
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     if table.header is None or ends != tuple(table.titles[:2]):
         return "titles"
     cells = [cell.strip() for cell in table.header]
@@ -152,9 +148,6 @@ def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles"
 
 def _has_numbers(column: Any) -> bool:
     """Whether a column of text holds numbers, and nothing else but cells that are missing."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     cells = compute.utf8_trim_whitespace(column)
     numbers = compute.match_substring_regex(cells, "^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$")
     lacking = compute.is_in(cells, value_set=pa.array(sorted(strings.MISSING)))

@@ -15,19 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute, csv
 
 from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
 from subgnn.data.strings import parse_number
 from subgnn.data.values import check_times, parse_times
 from subgnn.errors import DataError, choices, excerpt, extra_package
 from subgnn.storage.files import parse_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Source = Path | str | Any
 """A path; or a data frame: anything that ``pyarrow.table`` accepts."""
@@ -84,8 +83,6 @@ class Table:
 
     def complete_rows(self, titles: Mapping[str, str], refuse: Refuse) -> Table:
         """The rows without an empty cell in columns of roles; the others are refused, once for each column."""
-        from pyarrow import compute
-
         keep = np.ones(len(self), np.bool_)
         for role, title in titles.items():
             empty = np.flatnonzero(np.asarray(compute.equal(self.cells(title, role), "")))
@@ -105,8 +102,6 @@ class Table:
 
     def without_header(self) -> Table:
         """The table with its first line as a row like the others, and columns called ``column 1`` and so on."""
-        import pyarrow as pa
-
         if self.header is None:
             return self
         titles = [f"column {i + 1}" for i in range(len(self.header))]
@@ -115,15 +110,10 @@ class Table:
 
     def is_list(self, title: str) -> bool:
         """Whether the cells of a column are lists."""
-        import pyarrow as pa
-
         return _is_any(self._column(title).type, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
     def cells(self, title: str, noun: str) -> pa.ChunkedArray:
         """The cells of a column of ``noun``s as text without spaces around it; an empty cell is ``""``."""
-        import pyarrow as pa
-        from pyarrow import compute
-
         column = self._column(title)
         if pa.types.is_dictionary(column.type):
             column = compute.cast(column, column.type.value_type)
@@ -131,8 +121,6 @@ class Table:
 
     def lists(self, title: str, noun: str) -> list[list[str]]:
         """The cells of a column of lists."""
-        from pyarrow import compute
-
         column = self._column(title)
         lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
         values = iter(self._text(compute.list_flatten(column), noun).to_pylist())
@@ -140,8 +128,6 @@ class Table:
 
     def filled(self, title: str, noun: str) -> pa.ChunkedArray:
         """The cells of a column, none of which may be empty."""
-        from pyarrow import compute
-
         cells = self.cells(title, noun)
         empty = np.flatnonzero(np.asarray(compute.equal(cells, "")))
         if len(empty):
@@ -150,9 +136,6 @@ class Table:
 
     def numbers(self, title: str) -> NDArray[np.float64]:
         """A column of weights: numbers that are finite in 32 bits; a decimal comma is accepted."""
-        import pyarrow as pa
-        from pyarrow import compute
-
         column = self._column(title)
         try:
             if _is_any(column.type, pa.types.is_string, pa.types.is_large_string):
@@ -184,9 +167,6 @@ class Table:
 
     def times(self, title: str) -> NDArray[Any]:
         """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
-        import pyarrow as pa
-        from pyarrow import compute
-
         column = self._column(title)
         if column.null_count:
             row = int(np.argmax(np.asarray(compute.is_null(column))))
@@ -212,11 +192,9 @@ class Table:
 
     def _text(self, column: Any, noun: str) -> Any:
         """A column of text or whole numbers (of any numbers where it is a label or an attribute) as trimmed text."""
-        import pyarrow as pa
-        from pyarrow import compute, types
-
         kind, any_number = column.type, noun in ("label", "attribute")
         what = f"the {noun} column has type {kind}"
+        types = pa.types
         texts = types.is_string, types.is_large_string, types.is_integer, types.is_null, types.is_boolean
         if types.is_floating(kind) and not any_number:
             # pandas turns a column of whole numbers with an empty cell into real ones.
@@ -252,8 +230,6 @@ def read_table(source: Source, *, encoding: str | None = None, refuse: Refuse | 
     The first line of text or of a sheet is taken as the header. Text is UTF-8, or UTF-16 with its mark, unless an
     ``encoding`` is given. A row with another number of columns is an error, or goes to ``refuse``.
     """
-    import pyarrow as pa
-
     if not isinstance(source, str | Path):
         return _from_frame(source)
     path = Path(source)
@@ -279,8 +255,6 @@ def read_table(source: Source, *, encoding: str | None = None, refuse: Refuse | 
 
 
 def _from_frame(frame: Any) -> Table:
-    import pyarrow as pa
-
     try:
         data = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -293,8 +267,6 @@ def _from_frame(frame: Any) -> Table:
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column with plain text in place of views of text, which polars gives and few functions of pyarrow take."""
-    import pyarrow as pa
-
     kind, text = column.type, pa.large_string()
     if "string_view" not in str(kind):
         return column
@@ -358,8 +330,6 @@ def _read_excel(path: Path) -> Table:
 
 def _from_rows(where: str, rows: Sequence[Sequence[str]], kind: str) -> Table:
     """A table of rows of one length, the first of which is the header."""
-    import pyarrow as pa
-
     below = [cells for _, *cells in zip(*rows, strict=True)]
     # pa.array imports pandas, where it is installed.
     columns = [pa.array(cells, pa.string()) if cells else pa.nulls(0, pa.string()) for cells in below]
@@ -368,8 +338,6 @@ def _from_rows(where: str, rows: Sequence[Sequence[str]], kind: str) -> Table:
 
 def _read_json_lines(path: Path) -> Table:
     """Objects, one in each line; a list is the nodes, or the labels, of a subgraph."""
-    import pyarrow as pa
-
     columns: dict[str, list[Any]] = {}
     for count, (number, line) in enumerate(read_lines(path)):
         where = f"{path}:{number}"
@@ -399,9 +367,6 @@ def _json_cell(value: Any, where: str) -> str | list[str] | None:
 
 
 def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | None) -> Table:
-    import pyarrow as pa
-    from pyarrow import csv
-
     if begin.startswith(b"%%MatrixMarket"):
         hint = "read it with scipy.io.mmread, and pass the matrix to subgnn.from_scipy"
         raise DataError("this is a matrix, not a table", where=str(path), hint=hint)
