@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,14 @@ from subgnn.kernels.induced import Components, induced_components
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
-from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arrays
+from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 ALGORITHM_VERSION = 1
 """Increased when the same input gives different numbers, so that cached ones are not used."""
-LAYOUT = 3
+LAYOUT = 4
 """Increased when the layout of the file changes, so that older files are computed again."""
 _PREPARED = Format("subgnn-prepared", "prepared file", "subgnn prepare writes one", "prepare again")
-_PARTS = ("components", "shared", "inputs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,26 +218,14 @@ def prepare_cached(
 
 def encode(prepared: Prepared, key: str) -> Parts:
     """Prepared subgraphs as the parts of a file; ``key`` identifies the content."""
-    arrays: Arrays = {}
-    names: dict[int, str] = {}
-
-    def pack(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            if id(value) not in names:
-                names[id(value)] = f"array.{len(names)}"
-                arrays[names[id(value)]] = value
-            return names[id(value)]
-        if isinstance(value, list):
-            return [pack(item) for item in value]
-        if is_dataclass(value):
-            return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
-        return value
-
-    parts = (prepared.components, prepared.frame.shared, prepared.inputs)
-    # The arrays, each once, and a tree that names the array in each place.
-    tree = {name: pack(part) for name, part in zip(_PARTS, parts, strict=True)}
+    found: list[NDArray[Any]] = []
+    each_array(found.append, [prepared.components, prepared.frame.shared, prepared.inputs])
+    # Each array once, and the number of the array in each place.
+    distinct = {id(array): array for array in found}
+    numbers = {key: str(number) for number, key in enumerate(distinct)}
+    arrays = {numbers[key]: array for key, array in distinct.items()}
     frozen = [name for name, array in arrays.items() if not array.flags.writeable]
-    return encode_arrays(arrays, _PREPARED, {"tree": tree, "frozen": frozen}, {"key": key})
+    return encode_arrays(arrays, _PREPARED, {"places": [numbers[id(a)] for a in found], "frozen": frozen}, {"key": key})
 
 
 def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepared:
@@ -249,20 +236,17 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
     content = file.content()
     for name in content["frozen"]:
         file.arrays[name].flags.writeable = False
-    components, shared, inputs = (_unpack(content["tree"][part], file.arrays) for part in _PARTS)
+    places = iter(content["places"])
+    components, shared, inputs = each_array(lambda _: file.arrays[next(places)], _blank(plan))
     return Prepared(Frame(plan.channels, plan.settings, shared, plan.seed), graph_hash, components, inputs)
 
 
-_TYPES = (Ragged, Components, NodeAnchors, PatchAnchors, OwnAnchors, SubchannelInputs)
-
-
-def _unpack(entry: Any, arrays: Arrays) -> Any:
-    """What was packed; a dataclass is known by the names of its fields."""
-    if isinstance(entry, str):
-        return arrays[entry]
-    if isinstance(entry, list):
-        return [_unpack(item, arrays) for item in entry]
-    if entry is None:
-        return None
-    kind = next(kind for kind in _TYPES if entry.keys() == {field.name for field in fields(kind)})
-    return kind(**{name: _unpack(value, arrays) for name, value in entry.items()})
+def _blank(plan: Plan) -> list[Any]:
+    """Components, shared anchors and inputs as a plan determines them, with an empty array in each place."""
+    none: Any = np.empty(0)
+    rows, own = Ragged(none, none), OwnAnchors(none, none)
+    kinds = [channel_of(channel) for channel in plan.channels]
+    patches, nodes = PatchAnchors(rows, rows), NodeAnchors(none)
+    shared = [(patches if kind.patches else nodes) if kind.shared else None for kind in kinds]
+    inputs = [SubchannelInputs(none, None if kind.shared else own) for kind in kinds]
+    return [Components(rows, none, none), [shared] * plan.layers, [inputs] * plan.layers]
