@@ -27,7 +27,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -78,10 +77,8 @@ class GINSampler:
 
     def rows(self, run: slice) -> Adjacency:
         """All neighbours of a run of nodes."""
-        begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
-        offsets = self.split.offsets[run.start : run.stop + 1] - begin
+        offsets, columns = self.split.rows(run)
         weights = self._weights(np.arange(run.start, run.stop), offsets)
-        columns = self.split.neighbors[begin:end]
         return Adjacency.of(offsets, columns, weights, num_columns=len(self.everyone), rows=run, gradient=False)
 
     def batch(self, step: int) -> Batch:
@@ -103,13 +100,7 @@ class GINSampler:
             entries = block.offsets, block.columns, weights
             adjacencies.insert(0, Adjacency.of(*entries, num_columns=len(block.nodes), rows=rows))
             nodes = block.nodes
-        return Batch(
-            nodes=torch.from_numpy(nodes.astype(np.int64)),
-            adjacencies=adjacencies,
-            pairs=torch.from_numpy(places.reshape(pairs.shape)),
-            targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
-            weights=torch.ones(pairs.shape[1]),
-        )
+        return Batch.of(nodes, adjacencies, *np.split(places.reshape(pairs.shape), [edges.shape[1]], axis=1))
 
     def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:
         """For every entry: degree / sample size / degree^damping."""
@@ -165,18 +156,9 @@ class GraphSAINTSampler:
 
     def rows(self, run: slice) -> Adjacency:
         """All neighbours of a run of nodes, and the nodes themselves."""
-        begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
-        offsets, columns = self.split.offsets[run.start : run.stop + 1] - begin, self.split.neighbors[begin:end]
-        own = self.roots[run]
-        return Adjacency.of(
-            offsets,
-            columns,
-            1 / (np.repeat(own, np.diff(offsets)) * self.roots[columns]),
-            num_columns=len(self.roots),
-            rows=run,
-            loops=1 / own**2,
-            gradient=False,
-        )
+        (offsets, columns), own = self.split.rows(run), self.roots[run]
+        weights, known = 1 / (np.repeat(own, np.diff(offsets)) * self.roots[columns]), {"num_columns": len(self.roots)}
+        return Adjacency.of(offsets, columns, weights, **known, rows=run, loops=1 / own**2, gradient=False)
 
     def batch(self, step: int) -> Batch:
         """The batch of a step, a function of the seed and the step alone."""
@@ -196,26 +178,12 @@ class GraphSAINTSampler:
             _balanced(1 / (counts[uniform[0]] * counts[uniform[1]].astype(np.float64))),
             np.ones(matched.shape[1], np.float32),
         ]
-        return Batch(
-            nodes=torch.from_numpy(block.nodes.astype(np.int64)),
-            adjacencies=[self._adjacency(block, entries, tails)] * LAYERS,
-            pairs=torch.from_numpy(np.concatenate([edges, others], axis=1).astype(np.int64)),
-            targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
-            weights=torch.from_numpy(np.concatenate(weights)),
-        )
-
-    def _adjacency(self, block: Block, entries: NDArray[np.int64], tails: NDArray[np.int32]) -> Adjacency:
-        """GCN's weights, each over the probability that a sample with the node has the edge too."""
         own = self.roots[block.nodes]
-        rarity = self.node_counts[block.nodes][tails] / self.edge_counts[entries]
-        return Adjacency.of(
-            block.offsets,
-            block.columns,
-            rarity / (own[tails] * own[block.columns]),
-            num_columns=len(own),
-            rows=slice(0, len(own)),
-            loops=1 / own**2,
-        )
+        # GCN's weights, each over the probability that a sample with the node has the edge too.
+        messages = counts[tails] / self.edge_counts[entries] / (own[tails] * own[block.columns])
+        known = {"num_columns": len(own), "rows": slice(0, len(own)), "loops": 1 / own**2}
+        adjacency = Adjacency.of(block.offsets, block.columns, messages, **known)
+        return Batch.of(block.nodes, [adjacency] * LAYERS, edges, others, np.concatenate(weights))
 
 
 def _balanced(weights: NDArray[Any]) -> NDArray[np.float32]:

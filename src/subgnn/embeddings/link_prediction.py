@@ -57,6 +57,11 @@ class EdgeSplit:
         """The message-passing graph, as the kernels take it."""
         return self.offsets, self.neighbors
 
+    def rows(self, run: slice) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The message-passing graph's rows of a run of nodes."""
+        offsets = self.offsets[run.start : run.stop + 1]
+        return offsets - offsets[0], self.neighbors[offsets[0] : offsets[-1]]
+
     def draw_non_edges(
         self, settings: PretrainSettings, step: int, *, uniform: NDArray[np.int32], by_degree: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -253,6 +258,14 @@ class Batch:
     pairs: Tensor
     targets: Tensor
     weights: Tensor
+
+    @classmethod
+    def of(cls, nodes: Any, adjacencies: list[Adjacency], edges: Any, others: Any, weights: Any = None) -> Self:
+        """From arrays of nodes, of pairs that are edges, and of others; without weights, all count the same."""
+        pairs = torch.from_numpy(np.concatenate([edges, others], axis=1).astype(np.int64))
+        targets = (torch.arange(pairs.shape[1]) < edges.shape[1]).float()
+        given = torch.ones(pairs.shape[1]) if weights is None else torch.from_numpy(weights)
+        return cls(torch.from_numpy(nodes.astype(np.int64)), adjacencies, pairs, targets, given)
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""

@@ -23,11 +23,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from subgnn.config.files import parse_table
-from subgnn.config.settings import EmbeddingSettings, PretrainSettings
+from subgnn.config.settings import EmbeddingSettings, PretrainSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
-from subgnn.embeddings.sources import VectorSettings, encode_vectors, read_vectors
+from subgnn.embeddings.sources import encode_vectors, read_vectors
 from subgnn.errors import MemoryLimitError, UserError, choices
 from subgnn.parallel.device import OneDevice
 from subgnn.parallel.memory import limit
@@ -176,14 +176,14 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
     return roc_area(scores.cpu().numpy(), np.arange(len(scores)) < edges.shape[1])
 
 
-def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
+def cache_file(recipe: Recipe, graph: Graph) -> Path:
     """Path in the cache of the embeddings of these settings."""
     source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
     return cache_path("embeddings", json_digest(source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)))
 
 
 def pretrained_vectors(
-    recipe: VectorSettings, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
+    recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32]:
     """Embeddings (N, dim) from the cache, or pretrained and stored there."""
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain

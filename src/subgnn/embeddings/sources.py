@@ -16,14 +16,14 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
-from subgnn.config.settings import EmbeddingSettings, PretrainSettings, Recipe
+from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
@@ -47,18 +47,6 @@ _STORED = Format("subgnn-embeddings", "file of embeddings", "make one with subgn
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3
 _MAX_DIM = 65_536  # as embeddings.dim has it
-
-
-class VectorSettings(Protocol):
-    """Settings of node embeddings: of a recipe, or of a model's specification."""
-
-    @property
-    def embeddings(self) -> EmbeddingSettings:
-        """Their source."""
-
-    @property
-    def pretrain(self) -> PretrainSettings:
-        """Their pretraining."""
 
 
 def run_file(i: int) -> str:
@@ -85,7 +73,7 @@ def node_vectors(
 
 
 def moved_vectors(
-    spec: VectorSettings,
+    settings: EmbeddingSettings,
     match: NodeMatch,
     *,
     seed: int,
@@ -93,19 +81,19 @@ def moved_vectors(
     known: tuple[NDArray[Any], NDArray[np.float32]] | None = None,
 ) -> NDArray[np.float32]:
     """Embeddings of all nodes of another graph, by the table and the known, learned ones of the graph before."""
-    size = 8 * max(match.num_old, match.graph.num_nodes) * spec.embeddings.dim
+    size = 8 * max(match.num_old, match.graph.num_nodes) * settings.dim
     if size > share(0.5):
-        what = f"vectors of {match.graph.num_nodes:,} nodes x {spec.embeddings.dim} numbers take {size / 1e9:,.1f} GB"
+        what = f"vectors of {match.graph.num_nodes:,} nodes x {settings.dim} numbers take {size / 1e9:,.1f} GB"
         raise UserError(what, where="--graph", hint="raise --memory, or train again on this graph")
     nodes = np.arange(match.num_old, dtype=np.int32)
-    rows = node_vectors(spec.embeddings, nodes, num_nodes=match.num_old, seed=seed, table=table)
+    rows = node_vectors(settings, nodes, num_nodes=match.num_old, seed=seed, table=table)
     if known is not None:
         match.rows(known[0])  # which refuses nodes that are not there
         rows[known[0]] = known[1]
     return match.vectors(rows)
 
 
-def check_source(recipe: VectorSettings) -> None:
+def check_source(recipe: Recipe) -> None:
     """Refuse a missing file or impossible settings of pretraining, before any work."""
     settings = recipe.embeddings
     if settings.source in PRETRAINED:

@@ -150,7 +150,7 @@ class NodePooling(TensorModel):
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """A table of all nodes of the new graph, so that none is drawn at random."""
         known = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"].numpy()
-        table = moved_vectors(checkpoint.spec, match, seed=checkpoint.spec.seed, table=vectors, known=known)
+        table = moved_vectors(checkpoint.spec.embeddings, match, seed=checkpoint.spec.seed, table=vectors, known=known)
         nodes = np.arange(match.graph.num_nodes, dtype=np.int32)
         moved = {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
         return replace(checkpoint, weights=checkpoint.weights | moved)

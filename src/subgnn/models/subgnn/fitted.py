@@ -254,7 +254,7 @@ class SubGNNModel(ChannelModel):
         members = []
         for one in map(checkpoint.member, range(spec.members)):
             known = (spec.table_nodes, one.weights["table"].numpy()) if "table" in one.weights else None
-            table = moved_vectors(one.spec, match, seed=one.spec.seed, table=vectors, known=known)
+            table = moved_vectors(one.spec.embeddings, match, seed=one.spec.seed, table=vectors, known=known)
             members.append(one.weights | {"table": torch.from_numpy(table)})
         every = np.arange(match.graph.num_nodes, dtype=np.int32)
         return replace(checkpoint, spec=replace(moved, table_nodes=every), weights=join_weights(members))
