@@ -44,14 +44,15 @@ def test_describe(folder):
     assert (found["num_features"], found["weighted"], found["directed"]) == (2, False, False)
 
 
-def test_describe_a_bundle_and_a_file_of_subgraphs(tmp_path, folder):
+def test_describe_a_folder_and_a_bundle(tmp_path, folder):
     write_folder(whole_dataset(), tmp_path / "x")
     write_bundle(whole_dataset(), tmp_path / "x.subgnn")
     found = call("data", "describe", tmp_path / "x", "--json").json
     assert found == call("data", "describe", tmp_path / "x.subgnn", "--json").json
     assert found["weighted"]
-    found = call("data", "describe", folder / "subgraphs.tsv", "--json").json
-    assert (found["num_nodes"], found["num_edges"], found["num_subgraphs"]) == (5, 0, 6)
+    refused = call("data", "describe", folder / "subgraphs.tsv")
+    assert refused.code == 2
+    assert "this is not a dataset; a dataset folder or a bundle is accepted" in refused.err
 
 
 def test_convert_a_folder_to_a_bundle_and_back(tmp_path, folder):

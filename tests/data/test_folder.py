@@ -161,8 +161,6 @@ def test_ids_from_1(tmp_path):
         assert edges_of(dataset) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]
         assert nodes_of(dataset) == SETS
         assert dataset.graph.names[0] == "TP53"
-    path = write_files(tmp_path, {"x.subgraphs.tsv": files["subgraphs.tsv"]}) / "x.subgraphs.tsv"
-    assert nodes_of(read_dataset(path, id_base=1)) == SETS
 
 
 @pytest.mark.parametrize(

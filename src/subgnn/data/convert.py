@@ -10,7 +10,6 @@ from subgnn.data.formats.bundle import BUNDLE, SUFFIX, read_bundle, write_bundle
 from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.read_tables import read_tables
 from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress, ignore
@@ -69,8 +68,8 @@ def convert(
 
 
 def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, reading: ReadOptions) -> Dataset:
-    found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(source))
-    if found.read_dataset is not None and found is not SUBGRAPH_TEXT:
+    found = next(each for each in FORMATS if each.accepts(source))
+    if found.read_dataset is not None:
         for given, option in ((subgraphs, "--subgraphs"), (nodes, "--nodes")):
             if given is not None:
                 what = "a dataset already has subgraphs" if given is subgraphs else "a dataset has its own nodes"

@@ -18,7 +18,7 @@ from subgnn.data.formats.format import LabelFormat, ReadOptions, missing
 from subgnn.data.formats.graph_tables import read_aliases, read_attributes, read_edges
 from subgnn.data.formats.libraries import graph_from_object
 from subgnn.data.formats.members import Members, read_members
-from subgnn.data.formats.subgraph_text import ASK_ID_BASE, SUBGRAPH_TEXT
+from subgnn.data.formats.subgraph_text import ASK_ID_BASE
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
@@ -77,13 +77,13 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         found = graph_from_object(source, options.on_note)
         return read_edges(source, options) if found is None else found
     path = Path(source)
-    form = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(path))
+    form = next(each for each in FORMATS if each.accepts(path))
+    if path.name.endswith(("subgraphs.tsv", "subgraphs.tsv.gz", "subgraphs.pth")):
+        raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give it with --subgraphs")
     if form.read_graph is not None:
         return form.read_graph(path, options)
     if not path.exists():
         raise DataError("no such file", where=str(path), hint="check the path")
-    if form is SUBGRAPH_TEXT:
-        raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give it with --subgraphs")
     what = "this is a dataset, which already has subgraphs"
     raise DataError(what, where=str(path), hint="give only the dataset, or give a table of edges here")
 

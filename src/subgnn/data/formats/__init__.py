@@ -12,20 +12,18 @@ from subgnn.data.formats.folder import FOLDER
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.graph_tables import EDGE_TABLE
 from subgnn.data.formats.libraries import GRAPH_FILES
-from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.errors import DataError
 
 FORMATS: tuple[FileFormat, ...] = (
     FOLDER,
     BUNDLE,
     *GRAPH_FILES,
-    EDGE_TABLE,  # accepts every other file that is not named as one of subgraphs
-    SUBGRAPH_TEXT,  # accepts every file
+    EDGE_TABLE,  # accepts every other file
 )
 
 
 def read_dataset(path: str | Path, *, id_base: int | None = None, labels: LabelFormat | None = None) -> Dataset:
-    """Read a dataset: a folder, a bundle, or a file of subgraphs alone, which gets a graph without edges.
+    """Read a dataset: a folder or a bundle.
 
     What ``id_base``, the number that ids in text files begin with, and ``labels`` say goes before the dataset's card.
     """
@@ -35,9 +33,12 @@ def read_dataset(path: str | Path, *, id_base: int | None = None, labels: LabelF
 
 def read_with_problems(path: Path, options: ReadOptions, problems: Problems) -> Dataset | None:
     """Read a dataset; what is wrong goes to ``problems``, and None comes back where it cannot be used."""
-    read = next(found.read_dataset for found in FORMATS if found.read_dataset is not None and found.accepts(path))
+    form = next(found for found in FORMATS if found.accepts(path))
     try:
-        return read(path, options, problems)
+        if form.read_dataset is None:
+            hint = "a dataset folder or a bundle is accepted"
+            raise DataError("this is not a dataset", where=str(path), hint=hint)
+        return form.read_dataset(path, options, problems)
     except DataError as error:
         problems.add(error)
         return None

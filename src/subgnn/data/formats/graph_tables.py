@@ -27,7 +27,6 @@ from subgnn.data.formats.format import (
     tells_direction,
     unused_columns,
 )
-from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.graph import Graph
 from subgnn.data.values import MAX_TYPES
@@ -359,5 +358,5 @@ EDGE_TABLE = FileFormat(
     "table of edges",
     (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl"),
     read_graph=read_edges,
-    matches=lambda path: not path.name.endswith(SUBGRAPH_TEXT.suffixes),
+    matches=lambda path: True,
 )

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset, Problems
-from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
+from subgnn.data.dataset import Problems
+from subgnn.data.formats.format import LabelFormat
 from subgnn.data.formats.text import read_lines
-from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, several_nodes, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, both_present_and_absent, encode_labels, split_labels, with_absent
 from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
@@ -156,16 +155,3 @@ def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Prob
     except DataError as error:
         problems.error(where(int(error.where)), error.what, error.hint)
         return None
-
-
-def _read_alone(path: Path, options: ReadOptions, problems: Problems) -> Dataset | None:
-    nodes = NodeField(None, id_base=options.id_base or 0)
-    subgraphs = read_subgraphs(path, problems, nodes, options.labels or LabelFormat())
-    if subgraphs is None:
-        return None
-    graph = Graph.from_edges([], [], num_nodes=int(subgraphs.nodes.values.max()) + 1)
-    return Dataset(name=path.name.removesuffix(".subgraphs.tsv"), graph=graph, subgraphs=subgraphs)
-
-
-_SUFFIXES = ("subgraphs.tsv", "subgraphs.tsv.gz", "subgraphs.pth")
-SUBGRAPH_TEXT = FileFormat("subgraphs as text", _SUFFIXES, read_dataset=_read_alone, matches=lambda path: True)
