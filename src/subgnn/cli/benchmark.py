@@ -68,8 +68,7 @@ def run_benchmark(
     the page: table/report.html
     """
     from subgnn.config.plugins import allow_plugin, is_plugin
-    from subgnn.lab.suites.plan import Request
-    from subgnn.lab.suites.run import run_suite
+    from subgnn.lab.suites.run import Request, run_suite
     from subgnn.lab.suites.spec import ModelSpec, find_suite
     from subgnn.parallel.engine import LocalEngine
 
@@ -141,8 +140,7 @@ def report_benchmark(
     the page: table/report.html
     """
     from subgnn.lab.suites.page import benchmark_page
-    from subgnn.lab.suites.report import open_benchmark
-    from subgnn.lab.suites.table import write_table
+    from subgnn.lab.suites.report import open_benchmark, write_table
     from subgnn.render import write_page
 
     places = sources or []

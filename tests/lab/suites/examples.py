@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from subgnn.data.formats.folder import write_folder
-from subgnn.lab.suites.plan import Request
-from subgnn.lab.suites.run import run_suite
+from subgnn.lab.suites.run import Request, run_suite
 from subgnn.lab.suites.spec import Suite, parse_suite
 from tests.training.examples import dataset
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from subgnn import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.lab.suites.comparison import compare_predictions, read_predictions
-from subgnn.lab.suites.plan import FOLDS, with_split
+from subgnn.lab.suites.spec import FOLDS, with_split
 from tests.lab.suites.examples import MODELS, folder, run, tiny
 from tests.training.examples import dataset
 

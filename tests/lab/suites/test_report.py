@@ -11,8 +11,7 @@ from scipy.stats import friedmanchisquare
 from subgnn.errors import DataError
 from subgnn.lab.suites.comparison import pair_over_datasets, rank_models
 from subgnn.lab.suites.page import benchmark_page
-from subgnn.lab.suites.report import open_benchmark, paired_rows, put_beside
-from subgnn.lab.suites.table import PACKAGED, read_tables, write_table
+from subgnn.lab.suites.report import PACKAGED, open_benchmark, paired_rows, put_beside, read_tables, write_table
 from tests.cli.command import call
 from tests.pages import ROOT
 

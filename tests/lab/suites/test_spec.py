@@ -10,9 +10,8 @@ from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.lab.datasets.catalog import CATALOG
 from subgnn.lab.suites import suite_names
-from subgnn.lab.suites.plan import Request, plan_jobs, with_split
-from subgnn.lab.suites.run import _locate
-from subgnn.lab.suites.spec import find_suite
+from subgnn.lab.suites.run import Request, _locate, plan_jobs
+from subgnn.lab.suites.spec import find_suite, with_split
 from tests.lab.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 

@@ -18,15 +18,11 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, friedmanchisquare, rankdata, studentized_range, wilcoxon
 
 from subgnn.lab.suites.job import ANSWERS
-from subgnn.lab.suites.plan import FOLDS
-from subgnn.lab.suites.spec import Suite
-from subgnn.lab.suites.table import table_rows
+from subgnn.lab.suites.spec import FOLDS
 from subgnn.metrics.significance import ScoreTerms, lead_interval, score_terms, swap_test
 from subgnn.task import task_of
 
 _TINY = 1e-9
-_NAME = ["dataset", "protocol", "model", "variant", "set"]
-PAIR_COLUMNS = [*_NAME, "against", "n", "lead", "low", "high", "p"]
 _READ_ERRORS = (
     OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error
 )  # fmt: skip
@@ -178,19 +174,3 @@ def compare_predictions(ours: Predicted, theirs: Predicted) -> dict[str, float] 
     low, high = lead_interval(mine, other)
     p = min(1.0, 2 * swap_test(first, second))  # swaps are symmetric
     return {"n": len(both), "lead": mine.score - other.score, "low": low, "high": high, "p": p}
-
-
-def pair_models(suite: Suite, outcomes: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Every model against those that the suite names in ``compare``, on each dataset."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for run in outcomes if suite.compare else ():
-        for row in table_rows(suite, run):
-            groups.setdefault(tuple(str(row[name]) for name in _NAME), []).append(run)
-    predicted = {name: found for name, runs in groups.items() if (found := read_predictions(runs)) is not None}
-    rows = []
-    for name, ours in predicted.items():
-        for other, theirs in predicted.items():
-            if other != name and other[2] in suite.compare and (other[:2], other[4]) == (name[:2], name[4]):
-                lead = compare_predictions(ours, theirs) or {}
-                rows.append({**dict(zip(_NAME, name, strict=True)), "against": other[2], **lead})
-    return pd.DataFrame(rows, columns=PAIR_COLUMNS)

@@ -27,7 +27,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.splits import split_units
 from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
-from subgnn.lab.suites.plan import with_split
+from subgnn.lab.suites.spec import with_split
 from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.significance import score_terms
 from subgnn.models.recipes import parse_recipe

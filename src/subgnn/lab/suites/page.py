@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from subgnn.lab.suites.report import MISSING, PROTOCOLS, Benchmark, score_text
-from subgnn.lab.suites.table import with_labels
+from subgnn.lab.suites.report import MISSING, PROTOCOLS, Benchmark, score_text, with_labels
 from subgnn.render import cut, render
 from subgnn.reports.charts import Chart, Key, Line, Mark, Style, group_style, number_axes, padded_range, row_axes
 

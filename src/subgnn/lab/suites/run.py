@@ -3,41 +3,76 @@
 DIR/suite.json        the content of the suite
 DIR/data/NAME         generated datasets
 DIR/runs/NAME         one folder per run (:mod:`subgnn.lab.suites.job`), named by content
-DIR/results.csv       a line for each finished or failed run, added as it ends (:mod:`subgnn.lab.suites.table`)
+DIR/results.csv       a line for each finished or failed run, added as it ends (:mod:`subgnn.lab.suites.report`)
 DIR/paired.csv        models compared subgraph by subgraph (:mod:`subgnn.lab.suites.comparison`)
 DIR/report.html       the page (:mod:`subgnn.lab.suites.page`)
 """
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from subgnn.config.settings import recipe_key
+from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
+from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
 from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
 from subgnn.lab.suites.page import benchmark_page
-from subgnn.lab.suites.plan import Request, plan_jobs
-from subgnn.lab.suites.report import PAGE, REPLACE, RUNS, SUITE, read_folder
-from subgnn.lab.suites.spec import DatasetSpec, Suite
-from subgnn.lab.suites.table import PACKAGED, TABLE, append_rows, read_tables, table_rows
+from subgnn.lab.suites.report import (
+    PACKAGED,
+    PAGE,
+    REPLACE,
+    RUNS,
+    SUITE,
+    TABLE,
+    append_rows,
+    read_folder,
+    read_tables,
+    table_rows,
+)
+from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite, with_split
 from subgnn.models.interface import ChannelModel
-from subgnn.models.recipes import parse_recipe
-from subgnn.models.registry import find_model
+from subgnn.models.recipes import parse_recipe, portfolio
+from subgnn.models.registry import find_model, trainable_model_of
 from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.render import write_page
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import json_digest, read_json, write_json
+from subgnn.task import task_of
 
+TRAINING_ALGORITHM = 3
+"""Increased when the same settings and seed train another model than before."""
+PORTFOLIO_ALGORITHM = 1
+"""Increased when the same portfolio makes another choice than before."""
+_ALGORITHMS = {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
 DATA = "data"
 _TEMPORARY = (LOCK, f".{SUITE}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Options of all runs of a suite; ``split`` is that of all datasets, by default as the suite says."""
+
+    seeds: int
+    overrides: tuple[str, ...] = ()
+    split: str = ""
+    device: str = "auto"
+    cache: bool = True
+    id_base: int | None = None
+    command: str = ""
 
 
 def run_suite(
@@ -104,6 +139,65 @@ def write_report(out: Path) -> dict[str, Any]:
     benchmark = read_folder(out)
     write_page(benchmark_page(benchmark), out / PAGE)
     return benchmark.to_json()
+
+
+def plan_jobs(
+    suite: Suite, spec: DatasetSpec, source: Path, dataset: Dataset, *, models: Sequence[ModelSpec], request: Request
+) -> list[dict[str, Any]]:
+    """The jobs of one dataset at a path, for :func:`~subgnn.lab.suites.job.run_job`, seed by seed.
+
+    A run is identified by its key, the SHA-256 of its inputs: graph, subgraphs with labels and split, seed, settings
+    after all overrides, and versions of algorithms. So models with the same content share a job, a finished run is
+    found again under any name, and folders of runs can be copied from one machine to another.
+    """
+    name, split, graph = spec.name, request.split or spec.split or suite.protocol.split, dataset.graph.undirected()
+    if task_of(dataset.subgraphs.task).real:
+        raise DataError("its labels are real numbers", where=name, hint="suites compare classifiers: give classes")
+    graph = replace(graph, known_hash=graph.content_hash)
+    drawn = split in ("random", "folds")
+    recipes = [(model, suite.recipe(model, name, request.overrides)) for model in models]
+    on_gpu = request.device == "cuda" or (request.device == "auto" and torch.cuda.is_available())
+    jobs: dict[str, dict[str, Any]] = {}
+    for seed in range(request.seeds):
+        subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
+        for model, recipe in recipes:
+            if not drawn and model.seeds and seed >= model.seeds:
+                continue
+            settings = recipe_key(recipe)
+            if recipe.auto.candidates:  # their settings instead of the names of their recipes
+                candidates = {label: recipe_key(one) for label, one in portfolio(recipe, ()).items()}
+                own = {"only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
+                settings["auto"] = {**settings["auto"], **own}
+            same = {"graph": graph.content_hash, "split": split, "settings": settings, "algorithms": _ALGORITHMS}
+            key = json_digest(same | {"subgraphs": subgraphs_hash, "seed": seed})
+            if key in jobs:
+                jobs[key]["models"].append(model.label)
+                continue
+            jobs[key] = {
+                "key": key,
+                "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
+                "suite": suite.name,
+                "dataset": name,
+                "graph": graph.content_hash,
+                "source": str(source),
+                "split": split,
+                "seed": seed,
+                "models": [model.label],
+                "set": list(request.overrides),
+                # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
+                "recipe": replace(recipe, note="", published={}).plain(),
+                "device": request.device,
+                # A network is trained step by step; a portfolio decides by itself what runs on a GPU.
+                "on_gpu": on_gpu and not (recipe.is_portfolio or trainable_model_of(recipe).is_fitted_in_one_go),
+                "cache": request.cache,
+                "id_base": request.id_base,
+                "command": request.command,
+            }
+    return list(jobs.values())
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:40]
 
 
 def known_seconds(out: Path) -> dict[tuple[str, str, str], float]:

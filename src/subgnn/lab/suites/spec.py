@@ -1,4 +1,4 @@
-"""Suite files in TOML (docs/reproduce.md has one): title, protocol, datasets, models, and published numbers."""
+"""Suite files in TOML (docs/reproduce.md has one): title, protocol, datasets, models, published numbers; and splits."""
 
 import re
 from collections.abc import Sequence
@@ -6,24 +6,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from subgnn.channels.table import check_channels
 from subgnn.config.files import Count, Seed, parse_table, read_toml
 from subgnn.config.plugins import is_plugin
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import Method, draw_folds, named_split, split_subgraphs
+from subgnn.data.subgraphs import SPLITS
 from subgnn.data.synthetic import RECIPES as GENERATORS
-from subgnn.errors import UserError, choices, excerpt
+from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.lab.suites import FOLDER, suite_names
 from subgnn.models.recipes import check_tunable, find_recipe, parse_recipe
 from subgnn.models.tensor_model import PaperBaselineSettings
 
 Splitting = Literal["random", "stored", "published", "folds"]
+FOLDS = 10
+"""Folds of all subgraphs, by the protocol ``folds``."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The split (:func:`~subgnn.lab.suites.plan.with_split`) and the number of runs of a model on a dataset."""
+    """The split (:func:`with_split`) and the number of runs of a model on a dataset."""
 
     split: Splitting = "random"
     seeds: Count = 10
@@ -149,3 +156,32 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
         if name and name not in known:
             raise UserError(what, where=where, hint=choices(name, known))
     return suite
+
+
+def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
+    """A dataset with a split: ``random``, ``folds``, or one of :data:`~subgnn.data.splits.NAMED_SPLITS`.
+
+    Subgraphs with equal nodes, and those of one group, are in one part of a random split (50/25/25 by seed) and in one
+    fold. With ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10,
+    the validation split the fold after it, and all other folds are the training split, so that ten runs predict every
+    subgraph once.
+    """
+    subgraphs = dataset.subgraphs
+    subgraphs.require_labels(dataset.name)
+    if split == "random":
+        method: Method = "random" if subgraphs.groups is None else "group"
+        groups = None if subgraphs.groups is None else list(subgraphs.groups)
+        drawn = split_subgraphs(subgraphs, method=method, groups=groups, seed=seed)
+        return replace(dataset, subgraphs=drawn)
+    if split == "folds":
+        folds = draw_folds(subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
+        if len(np.unique(folds)) < FOLDS:
+            what = f"{len(subgraphs)} subgraphs are too few for {FOLDS} folds"
+            hint = "subgraphs of one group or with equal nodes share a fold; set protocol.split = 'random'"
+            raise DataError(what, where=dataset.name, hint=hint)
+        parts = [SPLITS.index(name) for name in ("test", "val", *["train"] * (FOLDS - 2))]
+        return replace(dataset, subgraphs=replace(subgraphs, splits=np.array(parts, np.int8)[(folds - seed) % FOLDS]))
+    if subgraphs.splits is None:
+        hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
+        raise DataError("the subgraphs have no splits", where=dataset.name, hint=hint)
+    return replace(dataset, subgraphs=named_split(subgraphs, split))
