@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import UserError
-from subgnn.parallel.engine import Failure, LocalEngine, import_early
+from subgnn.parallel.engine import ENVIRONMENT, Failure, LocalEngine, import_early
 from subgnn.parallel.memory import limit, memory_limit
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def work(job):
     if what == "pid":
         return os.getpid()
     if what == "environment":
-        return {name: os.environ.get(name) for name in LocalEngine().environment}
+        return {name: os.environ.get(name) for name in ENVIRONMENT}
     if what == "memory":
         return limit()
     if what == "mistake":
@@ -74,7 +74,7 @@ def test_in_workers_of_which_some_die(preload):
     assert found["leave", 0] == Failure("the worker process ended by itself (exit code 3)")
     assert found["crash", 0].message.startswith("ZeroDivisionError")
     assert isinstance(found["lambda", 1], Failure)
-    assert found["environment", 0] == LocalEngine().environment
+    assert found["environment", 0] == ENVIRONMENT
 
 
 def loaded(name):

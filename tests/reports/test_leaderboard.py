@@ -7,7 +7,7 @@ import pytest
 from subgnn.api.train_recipe import train
 from subgnn.models.recipes import find_recipe
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.reports.scores import leaderboard_values
+from subgnn.reports.sections import leaderboard_values
 from subgnn.result import Candidate
 from tests.results import result
 from tests.training.examples import dataset

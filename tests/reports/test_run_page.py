@@ -18,7 +18,7 @@ from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
-from subgnn.reports.predictions import drawing_values
+from subgnn.reports.sections import drawing_values
 from subgnn.result import RESULTS, read_result
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.training.examples import dataset, recipe

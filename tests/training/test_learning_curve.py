@@ -8,7 +8,7 @@ import pytest
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.config.settings import AutoSettings
 from subgnn.models.recipes import find_recipe
-from subgnn.reports.scores import leaderboard_values
+from subgnn.reports.sections import leaderboard_values
 from subgnn.result import parse_result
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.fit import HELD_OUT

@@ -19,10 +19,7 @@ _FEATURES = "uses node features"
 
 
 class Bar:
-    """One line for the progress of pretraining, then of preparation, then of training.
-
-    For a portfolio, the plan is printed on stdout unless ``quiet``, and each judged candidate above the line.
-    """
+    """One line for the progress of a run; for a portfolio also its plan, unless ``quiet``, and judged candidates."""
 
     def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False) -> None:
         self._bar, self._epochs, self._pretrain_epochs, self._what = bar, epochs, pretrain_epochs, ""
@@ -86,10 +83,7 @@ class Bar:
 def progress_bar(
     epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False, shown: bool | None = None
 ) -> Iterator[Bar]:
-    """Show a progress bar until the end of the block.
-
-    By default, it is shown if stderr is a terminal, or in a notebook, where ipywidgets draws it.
-    """
+    """Show a progress bar until the end of the block; by default in a terminal, or in a notebook with ipywidgets."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

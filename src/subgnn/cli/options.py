@@ -93,10 +93,7 @@ class WorkerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions(TableOptions):
-    """The data of a command: a dataset by its path, or a table of edges and one of subgraphs.
-
-    ``notes`` says what was guessed when tables were read.
-    """
+    """The data of a command: a dataset by its path, or tables; ``notes`` says what was guessed about these."""
 
     members: Annotated[
         Path | None, Argument(metavar="MEMBERS", help="After edges: the labelled subgraphs.", show_default=False)

@@ -210,7 +210,7 @@ def print_result(result: RunResult) -> None:
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if result.threshold is not None:
         from subgnn.metrics.thresholds import threshold_notes
-        from subgnn.reports.scores import threshold_table
+        from subgnn.reports.sections import threshold_table
 
         print_table(*threshold_table(result.threshold))
         print_notes(threshold_notes(result.threshold))

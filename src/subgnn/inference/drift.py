@@ -32,10 +32,7 @@ class Difference:
 
 
 class Drift:
-    """The latest subgraphs that a run was asked about, to be compared with those it was trained with.
-
-    These are the training split of its dataset, or all of it without splits. ``most`` of the latest are kept.
-    """
+    """The latest ``most`` subgraphs that a run was asked about, to be compared with its training split, or its dataset."""
 
     def __init__(self, predictor: Predictor, training: SubgraphSet, *, most: int = 2**20) -> None:
         known = training if training.splits is None else training.take(training.indices("train"))

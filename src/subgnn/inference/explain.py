@@ -115,23 +115,24 @@ class Explainer:
     def _explain_batch(self, subgraphs: Ragged) -> Iterator[Explanation]:
         predictor = self.predictor
         components = at_own_times(predictor.graph, subgraphs, _components, join_lists)
-        masked = self._masked(subgraphs)
+        masked: Sequence[Masking | None] = self._masked(subgraphs) or [None] * len(subgraphs)
         # If the networks with channels are the whole model, its outputs are known already.
-        own = self._source is predictor
-        whole = np.stack([one.output for one in masked]) if own else predictor.outputs(subgraphs)
+        known = [one.output for one in masked if one is not None]
+        whole = np.stack(known) if self._source is predictor else predictor.outputs(subgraphs)
         without: Any = [((), ())] * len(subgraphs)
         if self._predicts_new_subgraphs:
             without = self._leave_one_out(subgraphs, components, whole)
-        statistics = by_statistic(predictor, subgraphs, whole)
-        members = by_member(predictor, subgraphs, whole)
-        for i, (by_node, by_component) in enumerate(without):
-            found = self._explain_one(components[i], whole[i], masked[i] if masked else None)
+        others = by_statistic(predictor, subgraphs, whole), by_member(predictor, subgraphs, whole)
+        for parts, output, masking, (by_node, by_component), statistics, members in zip(
+            components, whole, masked, without, *others, strict=True
+        ):
+            found = self._explain_one(parts, output, masking)
             yield replace(
                 found,
                 by_node=_by_contribution(by_node, found),
                 by_component=by_component,
-                by_statistic=_by_contribution(statistics[i], found),
-                by_member=members[i],
+                by_statistic=_by_contribution(statistics, found),
+                by_member=members,
             )
 
     def _masked(self, subgraphs: Ragged) -> list[Masking]:
@@ -211,8 +212,15 @@ class Explainer:
         predictor, spec = self.predictor, self.predictor.spec
         scores = predictor.scores(whole[None])[0]
         task = task_of(spec.task)
-        nodes = sorted(int(node) for part in components for node in part)
-        found = Explanation(
+        nodes, masked = sorted(int(node) for part in components for node in part), dict[str, Any]()
+        if masking is not None:
+            leading = int(task.decide(scores[None], predictor.thresholds)[0]) if task.one_class else None
+            reference = self.reference()
+            masked["by_channel"] = masking.by_channel(reference)
+            masked["by_anchor"] = () if masking.too_many else masking.by_anchor(leading)
+            masked["reference"] = "zero" if reference is None else "training mean"
+            masked["member"] = self._member or ""
+        return Explanation(
             nodes=tuple(nodes),
             names=names_of(predictor.graph, nodes),
             method=spec.method,
@@ -222,17 +230,7 @@ class Explainer:
             logits=tuple((scores if task.real else whole).tolist()),
             probabilities=() if task.real else tuple(scores.tolist()),
             notes=tuple(self._notes(len(nodes), len(components), masking)),
-        )
-        if masking is None:
-            return found
-        leading = int(task.decide(scores[None], predictor.thresholds)[0]) if task.one_class else None
-        reference = self.reference()
-        return replace(
-            found,
-            by_channel=masking.by_channel(reference),
-            by_anchor=() if masking.too_many else masking.by_anchor(leading),
-            reference="zero" if reference is None else "training mean",
-            member=self._member or "",
+            **masked,
         )
 
     def _notes(self, num_nodes: int, num_components: int, masking: Masking | None) -> Iterator[str]:

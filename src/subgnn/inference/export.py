@@ -17,11 +17,7 @@ from subgnn.versions import versions
 def export_run(
     run: Path | OpenedRun, out: Path, *, data: Path | None = None, with_graph: bool = False, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Write a finished run as one file, which :func:`~subgnn.inference.open.open_run` opens, and describe the file.
-
-    ``data`` is the dataset, by default the one that the run was trained on. With ``with_graph``, the file includes the
-    graph and the names of its nodes, but no subgraphs.
-    """
+    """Write a run as one file, and describe the file; ``with_graph`` adds the graph and its names, but no subgraphs."""
     opened = run if isinstance(run, OpenedRun) else open_run(run, data)
     predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
     packed, content = pack(checkpoint)

@@ -131,10 +131,7 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
 
 
 class Masking:
-    """Masks the anchors and channels of one subgraph in all networks, which share the anchors.
-
-    ``compare`` computes contributions from outputs of the networks; ``max_anchors`` are listed.
-    """
+    """Masks anchors and channels of a subgraph in all networks; ``compare`` computes contributions from outputs."""
 
     def __init__(
         self, predictor: Predictor, inputs: Sequence[SubgraphInputs], *, compare: Compare, max_anchors: int
@@ -148,10 +145,7 @@ class Masking:
         self.too_many = self.num_anchors * inputs[0].size > _MAX_NUMBERS
 
     def by_anchor(self, leading: int | None) -> tuple[AnchorContribution, ...]:
-        """How the mean output drops if an anchor is masked in all networks.
-
-        The anchors that matter most to the leading class, or to any class if there is none, strongest first.
-        """
+        """How the mean output drops without each anchor; first those that matter most to the leading class, or any."""
         if not self._anchors:
             return ()
         mean = self._outputs.mean(dim=0)

@@ -30,7 +30,10 @@ class Nearest:
         self.present = np.flatnonzero(~np.isnan(vectors).any(axis=1))
         points = vectors[self.present].astype(np.float64)
         self.mean = points.mean(axis=0) if len(points) else np.zeros(points.shape[1])
-        self.on_a_line = len(points) > 1 and _on_a_line(points - self.mean)
+        self.on_a_line = False
+        if len(points) > 1 and points.shape[1] <= 2:
+            spread = np.linalg.eigvalsh((points - self.mean).T @ (points - self.mean))
+            self.on_a_line = len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
         self.known, self.lengths = self._points(points)
 
     def find(self, queries: Any, top: int = 10) -> Found:
@@ -67,14 +70,6 @@ class Nearest:
         points = vectors - self.mean
         lengths = np.linalg.norm(points, axis=1, keepdims=True)
         return points if self.on_a_line else points / np.where(lengths > 0, lengths, 1), lengths
-
-
-def _on_a_line(points: NDArray[np.float64]) -> bool:
-    """Whether points (m, width), of mean 0, lie on a line."""
-    if points.shape[1] > 2:
-        return False
-    spread = np.linalg.eigvalsh(points.T @ points)
-    return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
 
 def nearest_vectors(queries: Any, known: Any, *, top: int = 10) -> Found:

@@ -33,11 +33,7 @@ Floats = NDArray[np.float32]
 
 
 def pooled(predictor: Predictor, engine: Engine | None, *, bundle: Path | None = None) -> Predictor:
-    """A predictor whose outputs and vectors come from the engine's workers; without an engine, the predictor itself.
-
-    Args:
-        bundle: the file that the graph was read from, unchanged, which each worker then maps into memory.
-    """
+    """A predictor that computes with an engine, whose workers map ``bundle``, the unchanged file of the graph."""
     if engine is None or engine.slots == 1:
         return predictor
     graph = place_graph(engine, predictor.graph, source=bundle)

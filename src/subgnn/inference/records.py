@@ -39,10 +39,7 @@ def checkpoint_hash(predictor: Predictor) -> str:
 
 
 class Records:
-    """A file that lines about the answers of a run are appended to, also by several threads and runs.
-
-    The lines name the folder or file of the ``run`` and, if it is not the run's own, the place of the ``graph``.
-    """
+    """A file of lines about answers of a run, also of several threads; they name the run, and a ``graph`` not its own."""
 
     def __init__(self, file: Path, run: Path, predictor: Predictor, *, graph: Path | None = None) -> None:
         self._file, self._predictor = file, predictor
@@ -66,11 +63,7 @@ class Records:
         answers: Sequence[dict[str, Any]],
         explanations: Sequence[dict[str, Any]] | None = None,
     ) -> None:
-        """Append a line for each subgraph, from its nodes as they were written and as they are in the graph.
-
-        ``answers`` are those of :meth:`~subgnn.inference.predictions.Predictions.answers`; ``explanations`` those that
-        were shown, with the limits they were computed with.
-        """
+        """Append a line for each subgraph: its nodes as given and as matched, its answer, and its explanation if shown."""
         times, absent, now = times_of(nodes), absent_rows(nodes), datetime.now(UTC).isoformat(timespec="seconds")
         lines = []
         for i, (texts, answer) in enumerate(zip(given, answers, strict=True)):

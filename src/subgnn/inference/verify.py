@@ -37,10 +37,7 @@ class CheckedRecord:
 def verify(
     file: Path, *, run: Path | None = None, data: Path | None = None, graph: Path | None = None
 ) -> list[CheckedRecord]:
-    """Compute the answers of a file of records again, and compare them with those recorded.
-
-    The run, its dataset and its graph are by default those that the records name.
-    """
+    """Compute recorded answers again; run, dataset and graph are by default those that the records name."""
     opened: dict[tuple[str, str | None], tuple[OpenedRun, str]] = {}
     found = []
     for number, record in list(_read(file)):

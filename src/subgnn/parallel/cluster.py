@@ -56,11 +56,7 @@ _ENVIRONMENT = {
 
 
 def open_engine(name: EngineName, *, address: str | None = None, processes: int | None = None) -> Engine:
-    """Open an engine by name, for a ``with`` block.
-
-    Without the address of a Ray cluster, one is started on this machine and stopped again. The number of jobs at once
-    is by default one for ``local``, and the number of cores for ``ray``.
-    """
+    """Open an engine for a ``with`` block; Ray is started here without an address, by default with a job per core."""
     if name == "ray":
         return RayEngine(address, processes=processes)
     if address is not None:
@@ -166,11 +162,7 @@ class RayEngine(Engine):
     def map(
         self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
     ) -> Iterator[tuple[Job, Result | Failure]]:
-        """Yield each job with its result or failure, in the order in which they end.
-
-        When ``stop`` becomes true, all jobs are cancelled. A job has ``seconds`` from the time at which it is given to
-        the cluster, so no more are given than run at once.
-        """
+        """As any engine; a job has ``seconds`` from when the cluster gets it, so no more are given than run at once."""
         ray, limited = self.ray, stop is not never or seconds < math.inf
         needed: dict[str, Any] = {"num_cpus": 1, "memory": self.memory}
         remote = ray.remote(_run).options(**needed, max_retries=RETRIES, name=function.__name__)

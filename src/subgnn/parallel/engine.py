@@ -57,6 +57,8 @@ ON_GPU = 2
 """Jobs that share a GPU: one alone leaves it idle between its steps."""
 
 
+# What libraries read when they are loaded; a waiting thread that spins takes a core from its neighbours.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
 TOO_LONG = "it took too long"
 """The message of a job that was killed because it took longer than allowed."""
 
@@ -172,27 +174,20 @@ class LocalEngine(Engine):
     killed. Jobs with a true attribute or key ``on_gpu`` run beside the others, ``gpu_jobs`` at a time. A worker that is
     killed fails its job only, and another takes its place. Workers stay for the next ``map``, with what they have
     loaded; they end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
-    (:mod:`subgnn.parallel.memory`) that was in force when it was started, and ``threads`` threads. Modules named in
+    (:mod:`subgnn.parallel.memory`) that was in force when it was started, and one thread. Modules named in
     ``preload`` are imported once for all workers, where that is possible.
     """
 
     def __init__(
-        self,
-        processes: int = 1,
-        *,
-        threads: int = 1,
-        apart: bool = False,
-        preload: Sequence[str] = (),
-        gpu_jobs: int = ON_GPU,
+        self, processes: int = 1, *, apart: bool = False, preload: Sequence[str] = (), gpu_jobs: int = ON_GPU
     ) -> None:
         self.processes, self.gpu_jobs = processes, gpu_jobs
         self.has_workers = processes > 1 or apart
         self._folder: TemporaryDirectory[str] | None = None
         self._shared = 0
-        self.environment = _environment(threads)
         self._idle: list[_Worker] = []
         self._template = None
-        if preload and _CAN_FORK and threads == 1 and processes > 1:
+        if preload and _CAN_FORK and processes > 1:
             self._template = _early.pop(tuple(preload), None) or _Template(preload)
 
     @property
@@ -260,7 +255,7 @@ class LocalEngine(Engine):
             if worker.is_alive():
                 return worker
             worker.end()
-        return _Worker(share_of_each(self.processes), self.environment, self._template)
+        return _Worker(share_of_each(self.processes), self._template)
 
     def close(self) -> None:
         """End the workers, and remove what they shared."""
@@ -295,12 +290,11 @@ def one_thread() -> Iterator[None]:
 class _Worker:
     """A child process that runs one job after another."""
 
-    def __init__(self, memory: int, environment: dict[str, str], template: _Template | None = None) -> None:
+    def __init__(self, memory: int, template: _Template | None) -> None:
         self.pipe, theirs = Pipe()
         forked = template.fork(theirs.fileno(), memory) if template is not None else None
-        self._process: _Forked | subprocess.Popen[bytes] = forked or _interpreter(
-            f"run_worker({theirs.fileno()}, {memory})", environment, theirs.fileno()
-        )
+        call = f"run_worker({theirs.fileno()}, {memory})"
+        self._process: _Forked | subprocess.Popen[bytes] = forked or _interpreter(call, ENVIRONMENT, theirs.fileno())
         theirs.close()  # so that the pipe ends with the worker
 
     def is_alive(self) -> bool:
@@ -350,12 +344,6 @@ def _interpreter(call: str, environment: dict[str, str], descriptor: int) -> sub
     )
 
 
-def _environment(threads: int) -> dict[str, str]:
-    """What libraries read when they are loaded; a waiting thread that spins takes a core from its neighbours."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(threads))
-
-
 _REQUEST, _REPLY = struct.Struct("=4sq"), struct.Struct("=q")  # what to do and a number; the answer
 
 
@@ -369,7 +357,7 @@ class _Template:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         one_thread = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
         call = f"run_template({theirs.fileno()}, {tuple(modules)!r})"
-        self._process = _interpreter(call, _environment(1) | one_thread, theirs.fileno())
+        self._process = _interpreter(call, ENVIRONMENT | one_thread, theirs.fileno())
         theirs.close()
 
     def fork(self, descriptor: int, memory: int) -> _Forked | None:

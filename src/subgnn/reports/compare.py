@@ -73,11 +73,7 @@ HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")  # titles o
 
 
 def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
-    """The finished runs below a folder, and one line about each run that cannot be read.
-
-    Runs are sorted by dataset and task, then by validation score, the best first: test scores are for reporting, not
-    for choosing.
-    """
+    """The finished runs below a folder, by dataset and then validation score, and a line about each that is unreadable."""
     runs, problems = [], []
     for path in find_runs(folder):
         try:
@@ -92,7 +88,7 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
         raise DataError(what, where=str(folder), hint=f"give the folder where subgnn train wrote runs ({RESULTS})")
 
     def order(run: ComparedRun) -> tuple[str, str, float, str]:
-        score = run.score("val")
+        score = run.score("val")  # test scores are for reporting, not for choosing
         return run.result.dataset, run.metric, math.inf if score is None else -score, run.name
 
     return sorted(runs, key=order), problems

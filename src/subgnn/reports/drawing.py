@@ -147,10 +147,7 @@ def _kind(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PictureFiles:
-    """Pictures of the subgraphs of a file: one is written to ``out``, several to ``out-1``, ``out-2`` and so on.
-
-    ``most`` is the number of nodes to draw besides those of the subgraph, and ``written`` the files so far.
-    """
+    """Pictures of the subgraphs of a file: ``out``, or ``out-1``, ``out-2``... for several, with ``most`` other nodes."""
 
     out: Path
     overwrite: bool = False
@@ -165,10 +162,7 @@ class PictureFiles:
         return self.out if len(query) == 1 else self.out.with_stem(f"{self.out.stem}-{row + 1}")
 
     def write(self, source: Predictor | Graph, query: Query, row: int, why: Explanation | None = None) -> None:
-        """Draw a subgraph of the file, with anchors if a model is given, and with rings if it is explained.
-
-        Before the first one, too many subgraphs and files that exist are refused; one without nodes has no picture.
-        """
+        """Draw a subgraph, if it has nodes; before the first, too many subgraphs and files that exist are refused."""
         if row == 0 and len(query) > _MAX_PICTURES:
             what, hint = f"it has {len(query):,} subgraphs", f"accepted: up to {_MAX_PICTURES}, as each is a picture"
             raise UserError(what, where=query.members.where, hint=hint)

@@ -14,17 +14,10 @@ from subgnn.data.formats import read_dataset
 from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
+from subgnn.reports import sections
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate, evaluate_run
-from subgnn.reports.predictions import (
-    calibration_values,
-    confusion_values,
-    example_groups,
-    prediction_values,
-    scatter_chart,
-)
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.reports.scores import CLASS_HEADER, class_rows, leaderboard_values, threshold_table
 from subgnn.result import read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
@@ -37,7 +30,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     """The page of a finished run, which is read from its folder unless it was just trained on the dataset."""
     found = evaluate_run(run, dataset) if trained is None else evaluate(trained, dataset)
     result, curves, report, network = found.result, _curves(found), found.result.threshold, found.network
-    board = leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
+    board = sections.leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
     vectors = 0 if network is None or network.table is None else network.table.numel()
     weights = 0 if network is None else sum(p.numel() for p in network.parameters()) - vectors
     line, needs_file = command(found.recipe, result)
@@ -87,16 +80,16 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         published=_published,
         date=date_text(result.date),
         thresholds=np.ndim(found.predictor.thresholds) > 0,
-        threshold=None if report is None else (*threshold_table(report), threshold_notes(report)),
+        threshold=None if report is None else (*sections.threshold_table(report), threshold_notes(report)),
         leaderboard=board,
         curves=curves,
-        confusion=confusion_values(found) if found.task.one_class else None,
-        classes=class_rows(found) if found.classes else [],
-        class_header=[found.task.word, *CLASS_HEADER],
-        table_of=prediction_values(found),
-        scatter=scatter_chart(found) if found.task.real else None,
-        examples=example_groups(found),
-        calibration=calibration_values(found),
+        confusion=sections.confusion_values(found) if found.task.one_class else None,
+        classes=sections.class_rows(found) if found.classes else [],
+        class_header=[found.task.word, *sections.CLASS_HEADER],
+        table_of=sections.prediction_values(found),
+        scatter=sections.scatter_chart(found) if found.task.real else None,
+        examples=sections.example_groups(found),
+        calibration=sections.calibration_values(found),
         command=line,
         needs_file=needs_file,
         settings=recipe_toml(found.recipe),

@@ -47,10 +47,7 @@ class NodeIndex:
         }
 
     def search(self, query: str, *, limit: int) -> list[Found]:
-        """Find nodes: the exact name or row first, then names that begin with the query, then that contain it.
-
-        Among equals, short names come first, then nodes with many neighbours.
-        """
+        """Find nodes: the exact name or row, then names that begin with the text, then that contain it, short ones first."""
         wanted = _folded(query.strip())
         if not wanted:
             return []

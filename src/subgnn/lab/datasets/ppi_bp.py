@@ -64,10 +64,7 @@ class Interactome:
 
 
 def read_gene_symbols(path: Path) -> dict[str, str]:
-    """NCBI Gene id to symbol, from a table with the columns ``GeneID`` and ``Symbol``.
-
-    NCBI's gene_info has them, and ``tax_id`` as well: rows of another species are skipped.
-    """
+    """NCBI Gene id to symbol, by the columns ``GeneID`` and ``Symbol``; rows whose ``tax_id`` is not human are skipped."""
     rows = read_columns(path, ("GeneID", "Symbol"))
     symbols = {row["GeneID"]: row["Symbol"] for row in rows if row.get("tax_id", HUMAN) == HUMAN}
     if not symbols:

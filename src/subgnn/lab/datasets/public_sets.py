@@ -236,10 +236,7 @@ def _build_ecoli(files: Files, settings: ReactionSettings, seed: int, on_step: O
 
 @dataclass(frozen=True, slots=True)
 class PatientSettings:
-    """Which patients are subgraphs, by their observed phenotypes in the graph, and how many a disease needs.
-
-    Patients of one publication are in one split.
-    """
+    """Which patients are subgraphs, and how many a disease needs; patients of one publication are in one split."""
 
     min_phenotypes: int = 3
     min_patients: int = 15

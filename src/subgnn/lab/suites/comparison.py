@@ -161,10 +161,7 @@ def read_predictions(runs: Sequence[Mapping[str, Any]]) -> Predicted | None:
 
 
 def compare_predictions(ours: Predicted, theirs: Predicted) -> dict[str, float] | None:
-    """The lead over another model on the subgraphs of both, its 95 % interval, and p of a two-sided swap test.
-
-    Subgraphs of one group, or with equal nodes, are swapped and drawn together.
-    """
+    """Lead over another model on the subgraphs of both, its 95 % interval, and p of a two-sided swap test by units."""
     both, here, there = np.intersect1d(ours.subgraphs, theirs.subgraphs, return_indices=True)
     if not len(both):
         return None

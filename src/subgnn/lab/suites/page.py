@@ -51,11 +51,7 @@ def _text(value: float | None) -> str:
 
 
 class _Part:
-    """The runs of one protocol.
-
-    ``names`` are the models, by rank; ``rows`` their means, and ``majority`` the score of the most frequent class, by
-    dataset.
-    """
+    """The runs of one protocol: models by rank, their means by dataset, and scores of the most frequent class."""
 
     def __init__(self, benchmark: Benchmark, protocol: str) -> None:
         self.benchmark, self.protocol, self.title = benchmark, protocol, PROTOCOLS[protocol]

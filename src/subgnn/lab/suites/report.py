@@ -39,10 +39,7 @@ _PAIR_COLUMNS = [*_NAME, "against", "n", "lead", "low", "high", "p"]
 
 
 def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines of a finished or failed run: one for each model of the suite that it stands for.
-
-    A ``+`` after the commit says that the source had changes that were not committed.
-    """
+    """The lines of a run, one for each model that it stands for; a ``+`` after the commit means uncommitted changes."""
     variants = {model.label: model.variant_of for model in suite.models}
     folds = run["split"] == "folds"
     about = {
@@ -81,10 +78,7 @@ def append_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
-    """The runs of several tables (CSV, also gzipped, or Parquet) or folders; of a run that occurs twice, the later one.
-
-    A failure does not replace a finished run.
-    """
+    """The runs of tables or folders; of equal ones the later, but a failure does not replace a finished run."""
     whole = pd.concat([_read(path / TABLE if path.is_dir() else path) for path in paths], ignore_index=True)
     whole["_done"] = whole["failure"].eq("")
     whole = whole.sort_values("_done", kind="stable").drop_duplicates(KEY, keep="last").sort_index()
@@ -196,10 +190,7 @@ def pair_models(suite: Suite, outcomes: Sequence[Mapping[str, Any]]) -> pd.DataF
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Benchmark:
-    """The runs of a benchmark, their means by dataset, protocol and model, and pairs of models over subgraphs.
-
-    ``given`` are the models that were put beside those of the benchmark.
-    """
+    """Runs, their means by dataset, protocol and model, and pairs over subgraphs; ``given`` models are from elsewhere."""
 
     suite: Suite
     runs: pd.DataFrame

@@ -221,10 +221,7 @@ def _names(suite: Suite, job: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def cost_plan(
     suite: Suite, jobs: Sequence[Mapping[str, Any]], known: Mapping[tuple[str, str, str], float], longest: float
 ) -> list[dict[str, Any]]:
-    """What the runs that are left cost: for each dataset and model, their number, seconds of one and of all.
-
-    ``seconds`` is that of the limit where the probe was killed, and then ``at_least`` is true.
-    """
+    """Number and seconds of the runs left, by dataset and model; ``at_least`` the limit if the probe was killed there."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for job in jobs:
         name = _names(suite, job)[0]
@@ -285,10 +282,7 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
 
 
 def _finished(job: Mapping[str, Any]) -> bool:
-    """Whether a job's run is finished; if so, add the job's models to it, and remove leftovers of a killed worker.
-
-    A run that was copied from another suite takes the name that the dataset has in this one.
-    """
+    """Whether a job's run is finished; if so, give it the job's models and dataset, and remove leftovers of a kill."""
     folder = Path(job["out"])
     if not (folder / OUTCOME).is_file():
         return False

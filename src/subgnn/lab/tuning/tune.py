@@ -159,11 +159,7 @@ def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
 def _score(
     trial: optuna.Trial, pool: CrossValidation, recipe: Recipe, *, folds: int, device: str, cache: bool
 ) -> float:
-    """The mean score of a recipe over trainings without each of a portfolio's folds.
-
-    Each training selects its epoch on a part of the others. A trial whose mean so far is below the median of other
-    trials ends there.
-    """
+    """The mean score over trainings without each fold; a trial that is below the median of others so far ends there."""
     import optuna
 
     subgraphs = pool.dataset.subgraphs
