@@ -52,7 +52,7 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
 
 
 def as_graph(value: Any, *, datasets: bool = False) -> Graph:
-    """A graph of this library, networkx, PyG or scipy, or a table of edges; with ``datasets``, also a dataset's path."""
+    """A graph of this library, networkx, PyG or scipy, or a table of edges; with ``datasets``, also a dataset."""
     if isinstance(value, str) and value in recipe_names() and not Path(value).exists():
         raise DataError(f"{excerpt(value)} is a recipe", where="graph", hint=f"write recipe={value!r}")
     if not isinstance(value, (str, Path)) and not is_table(value) and graph_from_object(value) is None:

@@ -32,7 +32,7 @@ class Difference:
 
 
 class Drift:
-    """The latest ``most`` subgraphs that a run was asked about, to be compared with its training split, or its dataset."""
+    """The latest ``most`` subgraphs that a run was asked about, to compare with its training split or whole dataset."""
 
     def __init__(self, predictor: Predictor, training: SubgraphSet, *, most: int = 2**20) -> None:
         known = training if training.splits is None else training.take(training.indices("train"))

@@ -39,7 +39,7 @@ def checkpoint_hash(predictor: Predictor) -> str:
 
 
 class Records:
-    """A file of lines about answers of a run, also of several threads; they name the run, and a ``graph`` not its own."""
+    """A file of lines about answers of a run, also from several threads; ``graph`` is the place of another graph."""
 
     def __init__(self, file: Path, run: Path, predictor: Predictor, *, graph: Path | None = None) -> None:
         self._file, self._predictor = file, predictor
@@ -63,7 +63,7 @@ class Records:
         answers: Sequence[dict[str, Any]],
         explanations: Sequence[dict[str, Any]] | None = None,
     ) -> None:
-        """Append a line for each subgraph: its nodes as given and as matched, its answer, and its explanation if shown."""
+        """Append a line for each subgraph: its nodes as given and matched, its answer, and its explanation if shown."""
         times, absent, now = times_of(nodes), absent_rows(nodes), datetime.now(UTC).isoformat(timespec="seconds")
         lines = []
         for i, (texts, answer) in enumerate(zip(given, answers, strict=True)):

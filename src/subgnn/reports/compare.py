@@ -73,7 +73,7 @@ HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")  # titles o
 
 
 def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
-    """The finished runs below a folder, by dataset and then validation score, and a line about each that is unreadable."""
+    """The finished runs below a folder, by dataset and validation score, and a line about each that cannot be read."""
     runs, problems = [], []
     for path in find_runs(folder):
         try:

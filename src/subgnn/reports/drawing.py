@@ -147,7 +147,7 @@ def _kind(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PictureFiles:
-    """Pictures of the subgraphs of a file: ``out``, or ``out-1``, ``out-2``... for several, with ``most`` other nodes."""
+    """Pictures of the subgraphs of a file: ``out``, or ``out-1``, ``out-2``..., with ``most`` other nodes each."""
 
     out: Path
     overwrite: bool = False

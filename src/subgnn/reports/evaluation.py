@@ -98,20 +98,13 @@ class Evaluation:
         target = self.predictor.spec.standards["target"]
         return np.asarray(values.numpy() * target.deviation[0] + target.mean[0])
 
-    def metrics(self) -> dict[str, float]:
-        """Metrics on the split, computed anew from ``outputs``."""
-        return self._compute(self.outputs, thresholds=self.predictor.thresholds)
-
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of always predicting the same (:meth:`~subgnn.task.Task.constant`)."""
         constant = self.task.constant(self.train_targets.numpy())
         # An output of 1 is a decision for a class, and 0 one against it.
-        guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1]))
-        return self._compute(guess.expand(self.outputs.shape))
-
-    def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
+        guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1])).expand(self.outputs.shape)
         unit = label_unit(self.predictor.spec.standards)
-        return self.task.metrics(outputs, self.targets, select_by=self.result.select_by, unit=unit, **options)
+        return self.task.metrics(guess, self.targets, select_by=self.result.select_by, unit=unit)
 
 
 def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:

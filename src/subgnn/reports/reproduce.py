@@ -27,7 +27,7 @@ def recipe_toml(recipe: Recipe) -> str:
 
 
 def command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
-    """The command that trains a run again, and whether it needs the settings as a file, as no packaged recipe has them."""
+    """The command that trains a run again, and whether it needs the settings as a file; packaged recipes do not."""
     packaged = find_recipe(recipe.name) if recipe.name in recipe_names() else None
     needs_file = packaged is None or (recipe.channels, recipe.method) != (packaged.channels, packaged.method)
     name = f"{recipe.name}.toml" if needs_file else recipe.name

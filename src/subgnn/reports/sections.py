@@ -186,7 +186,7 @@ def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
 
 
 def confusion_values(run: Evaluation) -> dict[str, Any]:
-    """The confusion matrix; beyond twelve classes, the rarest share a row, and ``shown`` is the number of the others."""
+    """The confusion matrix; beyond twelve classes, the rarest share a row, and ``shown`` is the number of others."""
     counts = confusion_matrix(run.targets.numpy(), run.predicted(), labels=range(len(run.classes)))
     names, shown = [cut(name, 40) for name in run.classes], 0
     if len(names) > _MAX_MATRIX:

@@ -47,7 +47,7 @@ class NodeIndex:
         }
 
     def search(self, query: str, *, limit: int) -> list[Found]:
-        """Find nodes: the exact name or row, then names that begin with the text, then that contain it, short ones first."""
+        """Find nodes: the exact name or row, then names that begin with the query, then that contain it."""
         wanted = _folded(query.strip())
         if not wanted:
             return []
@@ -61,6 +61,7 @@ class NodeIndex:
             for name, column in self._folded.items():
                 for node in np.flatnonzero(matches(column, wanted))[:_MAX_HITS].tolist():
                     matched = self._names[name][node]
+                    # Among equals, short names come first, then nodes with many neighbours.
                     key = (rank, len(matched), -self._degree(node), node)
                     if node not in ranked or key < ranked[node][0]:
                         ranked[node] = key, matched

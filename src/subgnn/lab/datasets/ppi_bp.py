@@ -64,7 +64,7 @@ class Interactome:
 
 
 def read_gene_symbols(path: Path) -> dict[str, str]:
-    """NCBI Gene id to symbol, by the columns ``GeneID`` and ``Symbol``; rows whose ``tax_id`` is not human are skipped."""
+    """NCBI Gene id to symbol, by the columns ``GeneID`` and ``Symbol``; rows of another ``tax_id`` are skipped."""
     rows = read_columns(path, ("GeneID", "Symbol"))
     symbols = {row["GeneID"]: row["Symbol"] for row in rows if row.get("tax_id", HUMAN) == HUMAN}
     if not symbols:

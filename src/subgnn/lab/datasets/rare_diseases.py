@@ -219,7 +219,7 @@ def disorder_codes(orphanet: Orphanet) -> dict[str, tuple[str, ...]]:
 
 
 def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """The smallest code of each disorder's group, which has its subtypes and what one OMIM entry is mapped to with it."""
+    """The smallest code of each disorder's group, which has its subtypes and what shares an OMIM entry with it."""
     disorders = {code: disorder for code, disorder in orphanet.disorders.items() if not disorder.is_heading}
     known = sorted(disorders, key=lambda code: (len(code), code))
     place = {code: i for i, code in enumerate(known)}

@@ -190,7 +190,7 @@ def pair_models(suite: Suite, outcomes: Sequence[Mapping[str, Any]]) -> pd.DataF
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Benchmark:
-    """Runs, their means by dataset, protocol and model, and pairs over subgraphs; ``given`` models are from elsewhere."""
+    """Runs, their means by dataset, protocol and model, and pairs over subgraphs; ``given`` models are put beside."""
 
     suite: Suite
     runs: pd.DataFrame

@@ -221,7 +221,7 @@ def _names(suite: Suite, job: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def cost_plan(
     suite: Suite, jobs: Sequence[Mapping[str, Any]], known: Mapping[tuple[str, str, str], float], longest: float
 ) -> list[dict[str, Any]]:
-    """Number and seconds of the runs left, by dataset and model; ``at_least`` the limit if the probe was killed there."""
+    """Number and seconds of the runs left, by dataset and model; ``at_least`` the limit where the probe was killed."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for job in jobs:
         name = _names(suite, job)[0]
