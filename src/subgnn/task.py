@@ -277,9 +277,9 @@ class MultiClass(Task):
         return outputs.softmax(dim=1)
 
     def scores(self, outputs: NDArray[np.floating], target: Standard | None = None) -> Scores:
-        from scipy.special import softmax
-
-        return np.asarray(softmax(np.asarray(outputs, np.float64), axis=-1))
+        values = np.asarray(outputs, np.float64)
+        odds = np.exp(values - values.max(axis=-1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
     def outputs(self, scores: Scores, target: Standard | None = None) -> Scores:
         return np.asarray(np.log(scores.clip(_SMALLEST)))

@@ -1,13 +1,16 @@
-"""Inner products of dense rows, each a function of its two rows alone.
+"""Inner products of rows, each a function of its two rows alone.
 
 The bits of a product by a BLAS depend on how many rows are multiplied at once, and on the number of threads.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
-from subgnn.kernels.arrays import Array, compiled_parallel, frozen
+from subgnn.kernels.arrays import Array, compiled_parallel, csr, frozen
 
+Triple = tuple[Array, Array, Array]
 _SIDE, _COLUMNS = 4, 1024  # rows and others in a tile; columns after which sums go on in double precision
 
 
@@ -52,3 +55,23 @@ def _add_tile(rows: Array, i: int, others: Array, j: int, first: int, last: int,
     for row, sums in enumerate(((aw, ax, ay, az), (bw, bx, by, bz), (cw, cx, cy, cz), (dw, dx, dy, dz))):
         for other in range(4):
             out[row, other] += sums[other]
+
+
+def sparse_products(rows: Any, turned: Any) -> Array:
+    """Inner products (n, m) float64 of the rows of CSR arrays (n, N) and, turned, (N, m)."""
+    out = np.zeros((rows.shape[0], turned.shape[1]))
+    arrays = [(*csr(one.indptr, one.indices), frozen(one.data, np.float64)) for one in (rows, turned)]
+    _add_sparse(len(out), *arrays, out)
+    return out
+
+
+@compiled_parallel
+def _add_sparse(begin: int, end: int, rows: Triple, turned: Triple, out: Array) -> None:
+    offsets, columns, values = rows
+    starts, others, factors = turned
+    for i in range(begin, end):
+        row = out[i]
+        for e in range(offsets[i], offsets[i + 1]):
+            value = values[e]
+            for k in range(starts[columns[e]], starts[columns[e] + 1]):
+                row[np.uint32(others[k])] += value * factors[k]  # unsigned, so that no place counts from the end

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
+from subgnn.kernels.products import sparse_products
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -111,7 +112,7 @@ class Comparison:
         shape = (len(subgraphs), len(self._columns))
         narrow = scipy.sparse.csr_array((rows.data[shared], places[shared], kept), shape=shape)
         own = narrow @ self._mean
-        products = (narrow @ self._references).toarray() - own[:, None] - self._with_mean + self._of_mean
+        products = sparse_products(narrow, self._references) - own[:, None] - self._with_mean + self._of_mean
         return np.asarray(products * self._inverse_lengths(own)[:, None] * self._inverse)
 
     def _inverse_lengths(self, with_mean: NDArray[Any]) -> NDArray[np.float64]:
@@ -142,5 +143,6 @@ def _unit_rows(graph: Graph, subgraphs: Ragged) -> scipy.sparse.csr_array:
     values = np.concatenate([np.ones(len(owner)), (1 / spread[spreads])[near.row_ids]])
     found = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(subgraphs), graph.num_nodes))
     found.sum_duplicates()
-    found.data /= np.repeat(scipy.sparse.linalg.norm(found, axis=1), np.diff(found.indptr))
+    owner = np.repeat(np.arange(len(subgraphs)), np.diff(found.indptr))
+    found.data /= np.sqrt(np.bincount(owner, found.data**2, minlength=len(subgraphs)))[owner]
     return found

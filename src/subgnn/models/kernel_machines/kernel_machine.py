@@ -485,7 +485,8 @@ class Reference:
             return found
         if self.standard is not None and statistics is not None:
             own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
-            found -= _TOPOLOGY_SCALE * scipy.spatial.distance.cdist(own, known, "sqeuclidean")
+            squares = np.square(own).sum(axis=1)[:, None] + np.square(known).sum(axis=1) - 2 * own @ known.T
+            found -= _TOPOLOGY_SCALE * squares.clip(0)
         return np.exp(self.sharpness * (found - 1))
 
 

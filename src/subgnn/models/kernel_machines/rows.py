@@ -22,7 +22,7 @@ from subgnn.channels.topology import LARGE, graph_cores, subgraph_statistics
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, MemoryLimitError
-from subgnn.kernels.products import inner_products
+from subgnn.kernels.products import inner_products, sparse_products
 from subgnn.models.kernel_machines.newton import row_blocks
 from subgnn.models.kernel_machines.shared import SHARED
 from subgnn.models.kernel_machines.views import (
@@ -112,8 +112,7 @@ class Rows:
         rounding of single precision is beside what rows differ in.
         """
         if scipy.sparse.issparse(self.values):
-            found: NDArray[np.float64] = (rows @ self._turned).toarray()
-            return found
+            return sparse_products(rows, self._turned)
         return inner_products(rows - self._mean, self.values) + with_mean
 
     @cached_property
@@ -185,11 +184,7 @@ def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
     """Inner products (n, m) of two sets of rows (n, N), (m, N), in double precision: fits amplify rounding."""
     found = np.zeros((rows.shape[0], others.shape[0]))
     if scipy.sparse.issparse(rows):
-        turned = others.T.astype(np.float64)
-        # A sparse product of many rows would take several times the memory of the dense result.
-        for part in row_blocks(len(found)):
-            found[part] = (rows[part] @ turned).toarray()
-        return found
+        return sparse_products(rows, others.T.tocsr())
     step = max(1, _NUMBERS_AT_A_TIME // max(1, *found.shape))
     for columns in (slice(begin, begin + step) for begin in range(0, rows.shape[1], step)):
         one = rows[:, columns].astype(np.float64)
