@@ -36,6 +36,7 @@ _BOOSTING = MappingProxyType(
 _SMALLEST = 1e-6  # no probability below it, so that losses stay finite
 _NEVER = -1e4  # the score of a class that the training split does not have
 _STEPS_AT_ONCE = 2**20  # rows x trees
+_ROWS_FOR_THREADS = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +141,7 @@ def grow_trees(
         weights: how much rows, or pairs of a row and a label, count; not for regression.
     """
     from sklearn import ensemble
+    from threadpoolctl import threadpool_limits
 
     real, several = task_of(task).real, task_of(task).several
     # A forest looks at all columns at every split: often one of them alone decides.
@@ -147,6 +149,8 @@ def grow_trees(
     name = "HistGradientBoosting" if boosting else "RandomForest"
     make = getattr(ensemble, name + ("Regressor" if real else "Classifier"))
     never, always = (_NEVER, -_NEVER) if boosting else (0.0, 1.0)
+    # Threads that wait for each other at every split of a small table cost more than they save.
+    threads = 1 if len(table) < _ROWS_FOR_THREADS else None
     start, trees = np.full(outputs, 0.0 if real else never), []
     for label, column in enumerate(targets.T if several else targets[None]):
         if column.min() == column.max():
@@ -154,7 +158,8 @@ def grow_trees(
             start[place] = column[0] if real else never if several and not column[0] else always
             continue
         own = weights[:, label] if several and weights is not None else weights
-        grown = make(random_state=seed % 2**32, **options).fit(table, column, sample_weight=own)
+        with threadpool_limits(threads, user_api="openmp"):
+            grown = make(random_state=seed % 2**32, **options).fit(table, column, sample_weight=own)
         columns = [0] if real else [label] if several else grown.classes_.astype(int).tolist()
         start[columns] = 0.0
         if boosting:
