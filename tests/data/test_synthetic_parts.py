@@ -8,7 +8,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.synthetic.coreness import DegreeBlocks, draw_core_graph, duplication_divergence
 from subgnn.data.synthetic.cut_ratio import add_border_edges, planting_nodes
 from subgnn.data.synthetic.density import MAX_TRIES, TOLERANCE, bfs_subgraphs, set_densities
-from subgnn.data.synthetic.graphs import SmallGraphs, barabasi_albert, plant
+from subgnn.data.synthetic.graphs import barabasi_albert, end_to_end, plant
 from subgnn.kernels.induced import core_numbers, induced_graph, shapes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -116,10 +116,10 @@ def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
             continue
         assert int(site[1]) in graph.neighbors_of(int(site[0]))
         blocks.used[block] = True
-        piece = draw_core_graph(graph, site, retention=0.7, sums=(18, 30), rng=rng(str(block)))
-        planted = plant(graph, SmallGraphs.of([(12, piece.tails, piece.heads)]), site)
+        tails, heads, core_sum = draw_core_graph(graph, site, retention=0.7, sums=(18, 30), rng=rng(str(block)))
+        planted = plant(graph, end_to_end([(12, tails, heads)]), site)
         cores = core_numbers(*induced_graph(*planted.csr, Ragged.from_rows([np.sort(site)])))
-        assert cores.sum() == piece.core_sum
-        assert 18 <= piece.core_sum <= 30
+        assert cores.sum() == core_sum
+        assert 18 <= core_sum <= 30
         found += 1
     assert found > len(blocks) // 2

@@ -234,7 +234,7 @@ def clustering(offsets: Array, neighbors: Array) -> Array:
 
 
 @compiled
-def _peel(graph: Csr, core: Array) -> None:
+def peel(graph: Csr, core: Array) -> None:
     """Remove nodes by rising degree, in time linear in the edges (Batagelj and Zaversnik, 2003)."""
     offsets, neighbors = graph
     n = len(offsets) - 1
@@ -271,5 +271,5 @@ def _peel(graph: Csr, core: Array) -> None:
 def core_numbers(offsets: Array, neighbors: Array) -> Array:
     """Core number of every node (N,)."""
     core = np.zeros(len(offsets) - 1, np.int64)
-    _peel(csr(offsets, neighbors), core)
+    peel(csr(offsets, neighbors), core)
     return core

@@ -18,7 +18,7 @@ from subgnn.data.synthetic.graphs import require
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
-from subgnn.kernels.induced import contains, core_numbers, induced_graph
+from subgnn.kernels.induced import contains, core_numbers, induced_graph, peel
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -140,31 +140,8 @@ class DegreeBlocks:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CoreGraph:
-    """A graph to plant on some nodes, empty if none fits, and the sum of core numbers then."""
-
-    tails: Array
-    heads: Array
-    core_sum: int
-
-
-@compiled
-def _core_sum(adjacent: Array) -> int:
-    """The sum of core numbers: nodes are removed by ascending degree."""
-    size = len(adjacent)
-    degree, removed = adjacent.sum(axis=1), np.zeros(size, np.bool_)
-    total, core = 0, 0
-    for _ in range(size):
-        v = -1
-        for i in range(size):
-            if not removed[i] and (v < 0 or degree[i] < degree[v]):
-                v = i
-        core = max(core, degree[v])
-        total += core
-        removed[v] = True
-        degree -= adjacent[v]
-    return total
+CoreGraph = tuple[Array, Array, int]
+"""Tails and heads of a graph to plant on some nodes, empty if none fits, and the sum of core numbers then."""
 
 
 @compiled
@@ -177,14 +154,15 @@ def _draw(
     for i in range(size):
         for j in range(size):
             own[i, j] = contains(neighbors, offsets[nodes[i]], offsets[nodes[i] + 1], nodes[j])
-    state = open_stream(key, 0)
+    state, cores = open_stream(key, 0), np.empty(size, np.int64)
     for _ in range(_TRIES):
         tails, heads, count = copy_and_diverge(size, retention, MAX_COPIED_EDGES, uniform_word(state))
         adjacent = own.copy()
         for e in range(count):
             adjacent[tails[e], heads[e]] = True
             adjacent[heads[e], tails[e]] = True
-        total = _core_sum(adjacent)
+        peel((np.append(0, np.cumsum(adjacent.sum(axis=1))), np.nonzero(adjacent)[1].astype(np.int32)), cores)
+        total = cores.sum()
         if low <= total <= high:
             return tails, heads, total
     return np.empty(0, np.int32), np.empty(0, np.int32), -1
@@ -194,9 +172,7 @@ def draw_core_graph(
     graph: Graph, nodes: Array, *, retention: float, sums: tuple[int, int], rng: np.random.Generator
 ) -> CoreGraph:
     """A graph to plant on ``nodes``, its edge 0 - 1 on the first two, for core numbers with a sum within ``sums``."""
-    nodes, word = frozen(nodes, np.int32), graphs.stream_word(rng)
-    tails, heads, total = _draw(csr(*graph.csr), nodes, retention, sums, word)
-    return CoreGraph(tails, heads, int(total))
+    return _draw(csr(*graph.csr), frozen(nodes, np.int32), retention, sums, graphs.stream_word(rng))
 
 
 def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CoreGraph]]:
@@ -226,7 +202,7 @@ def _separate(
 ) -> list[CoreGraph]:
     """Draw graphs again until no two classes share a mean core number."""
     rng, size = stream(seed, "synthetic/coreness/separation"), settings.subgraph_size
-    sums = np.array([one.core_sum for one in drawn])
+    sums = np.array([total for _, _, total in drawn])
     order = np.argsort(sums, kind="stable")
     bounds = np.cumsum(graphs.class_sizes(len(sums), settings.bins)).tolist()
     out = list(drawn)
@@ -235,7 +211,7 @@ def _separate(
         for i in order[cut:end][sums[order[cut:end]] == below].tolist():
             wanted = (below + 1, highest if end < len(sums) else size * (size - 1))
             out[i] = draw_core_graph(graph, blocks[i], retention=_RETENTION, sums=wanted, rng=rng)
-            if not len(out[i].tails):
+            if not len(out[i][0]):
                 what = f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes"
                 raise DataError(what, where="core number", hint="use fewer bins or larger subgraphs")
     return out
@@ -249,7 +225,7 @@ def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     blocks, drawn = _plan(base, settings, seed)
     drawn = _separate(base, blocks, drawn, settings, seed)
     size = settings.subgraph_size
-    small = graphs.SmallGraphs.of((size, one.tails, one.heads) for one in drawn)
+    small = graphs.end_to_end((size, tails, heads) for tails, heads, _ in drawn)
     graph = graphs.plant(base, small, np.concatenate(blocks))
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
     cores = core_numbers(*induced_graph(*graph.csr, subgraphs))

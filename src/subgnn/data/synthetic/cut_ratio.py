@@ -70,7 +70,7 @@ def complete_graphs(count: int, size: int, rng: np.random.Generator) -> graphs.S
     for wanted in edges.tolist():
         kept = np.concatenate([path, rng.choice(optional, max(0, wanted - len(path)), replace=False)])
         drawn.append((size, left[kept], right[kept]))
-    return graphs.SmallGraphs.of(drawn)
+    return graphs.end_to_end(drawn)
 
 
 @compiled

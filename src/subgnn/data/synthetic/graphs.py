@@ -137,29 +137,16 @@ def barabasi_albert(num_nodes: int, m: int, rng: np.random.Generator) -> Graph:
     return Graph.from_edges(*barabasi_albert_edges(num_nodes, m, rng), num_nodes=num_nodes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SmallGraphs:
-    """Small graphs, their nodes numbered end to end: graph i has the nodes ``offsets[i]`` to ``offsets[i + 1] - 1``."""
+SmallGraphs = tuple[Array, Array, Array]
+"""Small graphs, numbered end to end: graph i has the nodes offsets[i] to offsets[i + 1] - 1; and tails and heads."""
 
-    offsets: Array
-    tails: Array
-    heads: Array
 
-    @classmethod
-    def of(cls, graphs: Iterable[tuple[int, Array | list[int], Array | list[int]]]) -> SmallGraphs:
-        """Lay graphs, each given as its number of nodes, tails and heads, end to end."""
-        offsets, tails, heads = [0], [], []
-        for size, own_tails, own_heads in graphs:
-            tails.append(np.asarray(own_tails, np.int64) + offsets[-1])
-            heads.append(np.asarray(own_heads, np.int64) + offsets[-1])
-            offsets.append(offsets[-1] + size)
-        none = [np.empty(0, np.int64)]
-        return cls(np.array(offsets, np.int64), np.concatenate(tails or none), np.concatenate(heads or none))
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes of all graphs."""
-        return int(self.offsets[-1])
+def end_to_end(graphs: Iterable[tuple[int, Array | list[int], Array | list[int]]]) -> SmallGraphs:
+    """Lay graphs, each given as its number of nodes, tails and heads, end to end."""
+    sizes, *ends = zip(*graphs, strict=True)
+    offsets = np.append(0, np.cumsum(sizes))
+    tails, heads = (np.concatenate([np.add(*pair) for pair in zip(offsets[:-1], part, strict=True)]) for part in ends)
+    return offsets, tails, heads
 
 
 def with_edges(
@@ -182,4 +169,4 @@ def with_edges(
 
 def plant(graph: Graph, small: SmallGraphs, nodes: Array) -> Graph:
     """PLANT: lay small graphs onto ``nodes``, one for each of theirs, as the union of node and edge sets."""
-    return with_edges(graph, nodes[small.tails], nodes[small.heads])
+    return with_edges(graph, nodes[small[1]], nodes[small[2]])
