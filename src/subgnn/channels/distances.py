@@ -91,6 +91,9 @@ def distances_to(
     open_pairs: list[_Pairs] = []
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
     owner, bounds = _units(components.lengths, wanted)
+    cutoff, cap = 2 if len(work.graph.neighbors) < _LARGE else UNBOUNDED, _EDGES
+    if work.settings.own_hops == "bounded":
+        cutoff, cap = HOP_CUTOFF, HOP_EDGES
 
     def report(units: int) -> None:
         share_done = len(components) * units // max(1, len(owner))
@@ -101,7 +104,7 @@ def distances_to(
         end = run.stop
         nodes, first = components.take(owner[run]), int(bounds[run.start])
         anchors = Ragged(wanted.values[first : bounds[end]], bounds[run.start : end + 1] - first)
-        hops, still_open = _near(work, nodes, anchors)
+        hops, still_open = near_hops(*work.graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
         # A run for each anchor, over the nodes of its component.
         sizes = np.repeat(nodes.lengths, anchors.lengths)
         starts, known = np.cumsum(sizes) - sizes, (hops >= 0) & ~still_open
@@ -120,14 +123,6 @@ def distances_to(
     report(len(owner))
     reached = counts / np.repeat(components.lengths, wanted.lengths)
     return (sums / np.maximum(counts, 1)).astype(np.float32), reached.astype(np.float32)
-
-
-def _near(work: Work, nodes: Ragged, anchors: Ragged) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Hops of all pairs as far as their surroundings determine them, and which pairs remain open."""
-    if work.settings.own_hops == "bounded":
-        return near_hops(*work.graph.csr, nodes, anchors, cutoff=HOP_CUTOFF, cap=HOP_EDGES)
-    cutoff = 2 if len(work.graph.neighbors) < _LARGE else UNBOUNDED
-    return near_hops(*work.graph.csr, nodes, anchors, cutoff=cutoff, cap=_EDGES)
 
 
 def _far(work: Work, pairs: list[_Pairs]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

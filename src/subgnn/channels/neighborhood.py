@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Channel, NodeAnchors, OwnAnchors, PatchAnchors, Similarity, Work
-from subgnn.config.settings import PrepareSettings
 from subgnn.errors import UserError
 from subgnn.kernels.borders import BYTES_AN_EDGE, heaviest_borders, sample_borders
 from subgnn.kernels.draws import node_set_keys, sample_members
@@ -65,13 +64,14 @@ def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
     return OwnAnchors(nodes, weights[:, 0] > 0, weights)
 
 
-def _border_similarity(settings: PrepareSettings) -> str:
-    return "hops" if settings.border_anchors == "drawn" else "weight"
-
-
 SIDES = {
     "internal": Channel(similarity="constant", anchors=OwnAnchors, sample=sample_components, output="state"),
-    "border": Channel(similarity=_border_similarity, anchors=OwnAnchors, sample=sample_border, output="state"),
+    "border": Channel(
+        similarity=lambda settings: "hops" if settings.border_anchors == "drawn" else "weight",
+        anchors=OwnAnchors,
+        sample=sample_border,
+        output="state",
+    ),
 }
 
 

@@ -34,12 +34,9 @@ def hops_from(work: Work, sources: NDArray[np.int32], nodes: NDArray[np.int32]) 
         return hop_distances(*work.graph.csr, sources, nodes).T
     room = BYTES_A_NODE * work.graph.num_nodes + WORD * work.graph.num_nodes
     fits = room <= share(0.5)
-
-    def of_word(begin: int) -> NDArray[np.int32]:
-        return _hops_of_word(work, sources[begin : begin + WORD], nodes, fits=fits)
-
+    words = [sources[begin : begin + WORD] for begin in range(0, len(sources), WORD)]
     with ThreadPoolExecutor(workers(room, int(numba.get_num_threads()))) as pool:
-        return np.concatenate(list(pool.map(of_word, range(0, len(sources), WORD))), axis=1)
+        return np.concatenate(list(pool.map(lambda word: _hops_of_word(work, word, nodes, fits=fits), words)), axis=1)
 
 
 def _hops_of_word(work: Work, sources: Array, nodes: Array, *, fits: bool) -> NDArray[np.int32]:

@@ -5,7 +5,6 @@ Walks over a patch, inside it or between it and its border, go through an LSTM t
 by time warping: gamma = 1 / (1 + DTW) of the sorted degree sequences of component and patch.
 """
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -20,18 +19,10 @@ from subgnn.kernels.walks import border_walks, graph_walks, inside_walks
 from subgnn.ragged import Ragged
 
 
-def sample_inside(work: Work) -> list[SharedAnchors]:
-    """Patches, and walks inside each."""
-    return _sample(work, inside_walks)
-
-
-def sample_border(work: Work) -> list[SharedAnchors]:
-    """Patches, and walks between each and its border."""
-    return _sample(work, partial(border_walks, hops=work.settings.hops))
-
-
-def _sample(work: Work, walk: Callable[..., Ragged]) -> list[SharedAnchors]:
+def sample(work: Work) -> list[SharedAnchors]:
+    """Patches, and walks inside each, or between each and its border, by the channel's side."""
     csr, settings, beta = work.graph.csr, work.settings, work.settings.beta
+    walk = inside_walks if work.channel.side == "internal" else partial(border_walks, hops=settings.hops)
     found: list[SharedAnchors] = []
     for layer in range(work.layers):
         key, count = work.key(f"anchors/{work.channel.kind}/{layer}"), work.channel.num_anchors
@@ -76,8 +67,5 @@ def sorted_rows(rows: Ragged) -> Ragged:
     return Ragged(rows.values[np.lexsort((rows.values, rows.row_ids))], rows.offsets)
 
 
-SIDES = {
-    "internal": Channel(similarity="warping", anchors=PatchAnchors, sample=sample_inside),
-    "border": Channel(similarity="warping", anchors=PatchAnchors, sample=sample_border),
-}
+SIDES = {side: Channel(similarity="warping", anchors=PatchAnchors, sample=sample) for side in ("internal", "border")}
 WARPING = Similarity(measure={PatchAnchors: warping})

@@ -109,6 +109,12 @@ class Columns:
         what = f"no column {excerpt(given)}" if not same else f"{len(same)} columns are called {excerpt(given)}"
         raise DataError(what, where=table.where, hint=choices(given, table.titles))
 
+    def add(self, table: Table, roles: Sequence[str], found: dict[str, str]) -> None:
+        """Add the columns of further roles to those that are found, as far as there are any."""
+        for role in roles:
+            if (title := self.find(table, role, list(found.values()))) is not None:
+                found[role] = title
+
     def find_ends(self, table: Table) -> tuple[str, str] | None:
         """The columns of a table of edges: those named, a pair of likely titles, or else the first two."""
         if self.source is None and self.target is None:

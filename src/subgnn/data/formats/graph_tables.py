@@ -44,8 +44,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 
     Columns that are not named are guessed from likely titles, with a note; the ends are else the first two.
     """
-    refuse = None if options.problems is None else options.refuse
-    whole, columns = read_table(source, encoding=options.encoding, refuse=refuse), options.columns
+    whole, columns = read_table(source, encoding=options.encoding, problems=options.problems), options.columns
     table, found = _edge_columns(whole, options)
     titled = table is whole
     if len(table) == 0:
@@ -93,10 +92,7 @@ def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, 
     first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, ends)
     found = dict(zip(("source", "target"), ends, strict=True))
     if first == "titles":
-        for role in _ATTRIBUTES:
-            title = columns.find(table, role, list(found.values()))
-            if title is not None:
-                found[role] = title
+        columns.add(table, _ATTRIBUTES, found)
         return table, found
     told = [cell.strip() for cell in (table.header or ())[:2]]
     table = table.without_header()
@@ -166,8 +162,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     Nodes that only the table has are added, with a warning. Others get the mean of each number and no category. The
     column of node ids is the named one, a likely title, or the first.
     """
-    refuse = None if options.problems is None else options.refuse
-    table, header = read_table(source, encoding=options.encoding, refuse=refuse), ""
+    table, header = read_table(source, encoding=options.encoding, problems=options.problems), ""
     title = options.columns.find(table, "node_id")
     if title is None and table.header is not None and table.titles[0]:
         numbers = any(strings.parse_number(cell) is not None for cell in table.titles[1:])

@@ -135,8 +135,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[s
         if (table is not None and len(table.titles) == 1) or node_share(cell, find_separator(cell, graph), graph) > 0:
             return _from_lines(path, graph, options, wanted)
     if table is None:
-        refuse = None if options.problems is None else options.refuse
-        table = read_table(path, encoding=options.encoding, refuse=refuse)
+        table = read_table(path, encoding=options.encoding, problems=options.problems)
     return _from_table(table, graph, options, wanted)
 
 
@@ -154,10 +153,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     roles = list(wanted)
     if options.label_table is not None:  # whose columns may be named, too
         roles = [role for role in roles if role != "label" and getattr(columns, role) in (None, *table.titles)]
-    for role in roles:
-        title = columns.find(table, role, list(found.values()))
-        if title is not None:
-            found[role] = title
+    columns.add(table, roles, found)
     if node is None:
         lacking = [role for role in ("subgraph", "node") if role not in found]
         raise missing(table.where, table.titles, lacking, list(found.values()))

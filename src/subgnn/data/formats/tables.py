@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, csv
 
+from subgnn.data.dataset import Problems
 from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
 from subgnn.data.strings import parse_number
 from subgnn.data.values import check_times, parse_times
@@ -224,11 +225,11 @@ def reason(error: Exception) -> str:
     return ascii(" ".join(str(error).split())[:100])[1:-1]
 
 
-def read_table(source: Source, *, encoding: str | None = None, refuse: Refuse | None = None) -> Table:
+def read_table(source: Source, *, encoding: str | None = None, problems: Problems | None = None) -> Table:
     """Read a table from a file, whose kind is found by its content, or from a data frame.
 
     The first line of text or of a sheet is taken as the header. Text is UTF-8, or UTF-16 with its mark, unless an
-    ``encoding`` is given. A row with another number of columns is an error, or goes to ``refuse``.
+    ``encoding`` is given. A row with another number of columns is an error, or goes to ``problems``.
     """
     if not isinstance(source, str | Path):
         return _from_frame(source)
@@ -245,7 +246,7 @@ def read_table(source: Source, *, encoding: str | None = None, refuse: Refuse | 
             return _read_excel(path)
         if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
             return _read_json_lines(path)
-        return _read_text(path, begin, encoding, refuse)
+        return _read_text(path, begin, encoding, problems)
     except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error, plain_csv.Error) as error:
         if "UTF8" in str(error) or isinstance(error, UnicodeError):
             what = f"this is not text in {encoding or 'UTF-8'}"
@@ -366,7 +367,7 @@ def _json_cell(value: Any, where: str) -> str | list[str] | None:
     return None if value is None else json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | None) -> Table:
+def _read_text(path: Path, begin: bytes, encoding: str | None, problems: Problems | None) -> Table:
     if begin.startswith(b"%%MatrixMarket"):
         hint = "read it with scipy.io.mmread, and pass the matrix to subgnn.from_scipy"
         raise DataError("this is a matrix, not a table", where=str(path), hint=hint)
@@ -380,7 +381,7 @@ def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | 
     if delimiter == " ":
         lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
         rows = [(number, cells) for number, line in enumerate(lines, skipped + 1) if (cells := line.split())]
-        return _from_rows(str(path), _equal_rows(path, rows, refuse), delimiter)
+        return _from_rows(str(path), _equal_rows(path, rows, problems), delimiter)
     header = next(plain_csv.reader(lines, delimiter=delimiter), None)
     if header is None:
         raise DataError("the file is empty", where=str(path), hint=ACCEPTED)
@@ -413,7 +414,7 @@ def _read_text(path: Path, begin: bytes, encoding: str | None, refuse: Refuse | 
             text = read_bytes(path).decode(encoding).split("\n", skipped)[skipped]
             reader = plain_csv.reader(io.StringIO(text), delimiter=delimiter)
             rows = [(reader.line_num + skipped, cells) for cells in reader if cells]
-            return _from_rows(str(path), _equal_rows(path, rows, refuse), delimiter)
+            return _from_rows(str(path), _equal_rows(path, rows, problems), delimiter)
     first = [str(column[0]).removeprefix("\ufeff") for column in data.columns]
     names = [cell.strip() for cell in first]
     names[0] = names[0].removeprefix("#").strip() if len(first) > 1 and not names[0][1:].isdigit() else names[0]
@@ -445,17 +446,17 @@ def find_delimiter(lines: Sequence[str], path: Path) -> str:
     return " " if len(spaced) == 1 and spaced.pop() > 1 else "\t"
 
 
-def _equal_rows(path: Path, rows: list[tuple[int, list[str]]], refuse: Refuse | None) -> list[list[str]]:
+def _equal_rows(path: Path, rows: list[tuple[int, list[str]]], problems: Problems | None) -> list[list[str]]:
     """Rows, given with their lines, that have as many columns as the first; the first other one is an error, or all."""
     width = len(rows[0][1])
     unequal = [(number, cells) for number, cells in rows if len(cells) != width]
     for number, cells in unequal:
-        more = f", as {len(unequal) - 1:,} more" if len(unequal) > 1 and refuse is None else ""
+        more = f", as {len(unequal) - 1:,} more" if len(unequal) > 1 and problems is None else ""
         count = f"{len(cells)} column{'s' * (len(cells) != 1)}{more}"
         what = f"this row has {count}, but the first has {width} ({excerpt(' '.join(cells))})"
         hint = "give every row as many; quote cells that contain the separator"
         error = UnequalRows(what, where=f"{path}:{number}", hint=hint)
-        if refuse is None:
+        if problems is None:
             raise error
-        refuse(error)
+        problems.add(error)
     return [cells for _, cells in rows if len(cells) == width]
