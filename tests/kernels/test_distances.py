@@ -1,6 +1,4 @@
-"""Hop distances against networkx, and their reductions against plain means and minima."""
-
-from itertools import accumulate
+"""Hop distances against networkx."""
 
 import networkx as nx
 import numpy as np
@@ -8,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.distances import hop_distances, pair_distances, reduce_table
+from subgnn.kernels.distances import hop_distances, pair_distances
 from tests.kernels.graphs import SmallGraph, graphs, lists, make_graph, many, ragged
 
 
@@ -60,32 +58,3 @@ def test_levels_that_are_pushed_and_levels_that_are_pulled(degree):
     sources = np.random.default_rng(0).integers(0, n, 70)
     found = hop_distances(*graph.csr, sources)
     assert found.tolist() == distances(graph, sources.tolist())
-
-
-hops = st.integers(-1, 40)
-
-
-def reduced(distances: list[int]) -> tuple[float, float]:
-    """Distance and fraction for the hops of a component's nodes to one anchor."""
-    reaching = [d for d in distances if d >= 0]
-    if not reaching:
-        return 0.0, 0.0
-    return float(np.float32(sum(reaching) / len(reaching))), float(np.float32(len(reaching) / len(distances)))
-
-
-def offsets(lengths: list[int]) -> np.ndarray:
-    return np.array([0, *accumulate(lengths)], np.int64)
-
-
-@many
-@given(data=st.data())
-def test_shared_anchors(data):
-    nodes, anchors = data.draw(st.integers(1, 12)), data.draw(st.integers(0, 5))
-    row = st.lists(hops, min_size=anchors, max_size=anchors)
-    table = np.array(data.draw(st.lists(row, min_size=nodes, max_size=nodes)), np.int32).reshape(nodes, anchors)
-    components = data.draw(st.lists(st.lists(st.integers(0, nodes - 1), min_size=1, max_size=8), max_size=6))
-    slots = np.array([slot for component in components for slot in component], np.int64)
-    distance, fraction = reduce_table(table, slots, offsets([len(c) for c in components]))
-    wanted = [[reduced(table[component, a].tolist()) for a in range(anchors)] for component in components]
-    assert distance.tolist() == [[d for d, _ in row] for row in wanted]
-    assert fraction.tolist() == [[f for _, f in row] for row in wanted]

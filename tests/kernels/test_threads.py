@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn.kernels.borders import border_sets, heaviest_borders, sample_borders
-from subgnn.kernels.distances import hop_distances, pair_distances, reduce_table
+from subgnn.kernels.distances import hop_distances, pair_distances
 from subgnn.kernels.draws import (
     induced_block,
     node_set_keys,
@@ -58,7 +58,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "induced_block": lambda: induced_block(*CSR, SETS[0]),
     "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
-    "reduce_table": lambda: reduce_table(hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets),
     "induced_graph": lambda: induced_graph(*CSR, ROWS),
     "inside_degrees": lambda: inside_degrees(*CSR, ROWS),
     "shapes": lambda: shapes(*CSR, ROWS),

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numba
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarity, Work
@@ -20,7 +21,7 @@ from subgnn.channels.stored_hops import hops_from
 from subgnn.data.graph import Graph
 from subgnn.errors import MemoryLimitError
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
-from subgnn.kernels.distances import BYTES_A_NODE, WORD, pair_distances, reduce_table
+from subgnn.kernels.distances import BYTES_A_NODE, WORD, pair_distances
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.ragged import Ragged, runs
@@ -42,14 +43,17 @@ _EDGES = 1024
 def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[NDArray[np.float32]]:
     """Similarities of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
     nodes, slots = np.unique(components.values, return_inverse=True)
+    shape = len(components), len(nodes)
+    members = scipy.sparse.csr_array((np.ones(len(slots), np.int32), slots, components.offsets), shape)
     sources = np.concatenate([a.nodes for a in anchors])
     gamma = np.empty((len(components), len(sources)), np.float32)
     table = min(TABLE_AT_ONCE, share(0.05) // 4)
     most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
         hops = hops_from(work, sources[part], nodes)
-        distance, reached = reduce_table(hops, slots, components.offsets)
-        gamma[:, part] = reached / (1 + distance)
+        counts, sums = members @ (hops >= 0).astype(np.int32), members @ np.maximum(hops, 0)
+        distance, reached = sums / np.maximum(counts, 1), counts / components.lengths[:, None]
+        gamma[:, part] = reached.astype(np.float32) / (1 + distance.astype(np.float32))
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     return [np.ascontiguousarray(layer) for layer in np.split(gamma, cuts, axis=1)]
 

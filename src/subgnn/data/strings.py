@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +29,26 @@ ALIASES = "aliases"
 """The column of node names that holds further names of a node, separated by ``|``."""
 
 
+class _Texts(Sequence[str]):
+    """Texts by number; a slice is a list."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, row: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: SupportsIndex | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self._text(i) for i in range(*row.indices(len(self)))]
+        return self._text(index(row))
+
+    @abstractmethod
+    def _text(self, row: int) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Strings(Sequence[str]):
+class Strings(_Texts):
     """A column of text: UTF-8 bytes end to end; a slice is a list."""
 
     rows: Ragged
@@ -56,14 +75,8 @@ class Strings(Sequence[str]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, row: SupportsIndex) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: SupportsIndex | slice) -> str | list[str]:
-        if isinstance(row, slice):
-            return [self[i] for i in range(*row.indices(len(self)))]
-        return bytes(self.rows[index(row)]).decode("utf-8", "replace")
+    def _text(self, row: int) -> str:
+        return bytes(self.rows[row]).decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
         whole = self.rows.values.tobytes()
@@ -71,7 +84,7 @@ class Strings(Sequence[str]):
         return (whole[a:b].decode("utf-8", "replace") for a, b in pairwise(ends))
 
 
-class NodeNames(Sequence[str]):
+class NodeNames(_Texts):
     """Names of the nodes: one or more text columns, a row per node; a slice is a list.
 
     A node is found by its name in the primary column; if there is no such name, by the value of another column, by
@@ -110,13 +123,7 @@ class NodeNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self.primary)
 
-    @overload
-    def __getitem__(self, node: SupportsIndex) -> str: ...
-    @overload
-    def __getitem__(self, node: slice) -> list[str]: ...
-    def __getitem__(self, node: SupportsIndex | slice) -> str | list[str]:
-        if isinstance(node, slice):
-            return [self[i] for i in range(*node.indices(len(self)))]
+    def _text(self, node: int) -> str:
         return self._shown[node] or self.primary[node] or f"#{range(len(self))[node]}"
 
     @cached_property

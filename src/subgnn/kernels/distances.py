@@ -174,33 +174,3 @@ def pair_distances(offsets: Array, neighbors: Array, sources: Array, targets: Ra
     if out.size:
         _pair_distances(_word_bounds(len(sources)), graph, sources, sets(targets), out)
     return Ragged(out, targets.offsets)
-
-
-@compiled_parallel
-def _reduce_table(
-    begin: int, end: int, table: Array, slots: Array, rows: Array, distance: Array, reached: Array
-) -> None:
-    columns = table.shape[1]
-    for c in range(begin, end):
-        total, count = np.zeros(columns), np.zeros(columns, np.int64)
-        for i in range(rows[c], rows[c + 1]):
-            for a in range(columns):
-                hops = table[slots[i], a]
-                if hops >= 0:
-                    total[a] += hops
-                    count[a] += 1
-        for a in range(columns):
-            if count[a] > 0:
-                distance[c, a], reached[c, a] = total[a] / count[a], count[a] / (rows[c + 1] - rows[c])
-
-
-def reduce_table(table: Array, slots: Array, rows: Array) -> tuple[Array, Array]:
-    """Mean hops (C, anchors) over a component's nodes that reach the anchor, and their fraction; 0 if none does.
-
-    ``table`` (nodes, anchors) has the hops of each wanted node, -1 where there is no path; ``slots`` are the nodes of
-    the components as places in it, and ``rows`` says where each component begins.
-    """
-    distance, reached = (np.zeros((len(rows) - 1, table.shape[1]), np.float32) for _ in range(2))
-    given = frozen(table, np.int32), frozen(slots, np.int64), frozen(rows, np.int64)
-    _reduce_table(len(rows) - 1, *given, distance, reached)
-    return distance, reached

@@ -75,19 +75,16 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
     if problems.num_errors:
         return None
     if not rows:
-        problems.error(str(path), "no nodes", f"{accepted}; or leave the file out")
-        return None
+        raise DataError("no nodes", where=str(path), hint=f"{accepted}; or leave the file out")
     count = max(rows) + 1
     if count > plausible_nodes(len(rows)):
         what = f"node {max(rows)} in a table of {len(rows)} lines"
-        problems.error(str(path), what, "ids run from 0 without large gaps")
-        return None
+        raise DataError(what, where=str(path), hint="ids run from 0 without large gaps")
     width = max(map(len, rows.values()))
     titles = header[1 : width + 1] if header else []
     titles += [f"column{i + 2}" if i else "name" for i in range(len(titles), width)]
     if len(set(titles)) < len(titles):
-        problems.error(f"{path}:1", "two columns have the same name", "name each column differently")
-        return None
+        raise DataError("two columns have the same name", where=f"{path}:1", hint="name each column differently")
     table = [rows.get(node, []) for node in range(count)]
     columns = {title: Strings.of(row[i] if i < len(row) else "" for row in table) for i, title in enumerate(titles)}
     return NodeNames(columns, primary="name" if "name" in columns else titles[0])
@@ -111,7 +108,7 @@ class _FolderReader:
         problems, declared = self.problems, self._card_int("num_nodes")
         if declared is None and self.names is not None:
             declared = len(self.names)
-        edges = self._read_edges(declared, staging)
+        edges = self._collect(lambda: self._read_edges(declared, staging))
         features = self._collect(self._read_features)
         num_nodes = declared
         if declared is None and edges is not None:
@@ -173,28 +170,25 @@ class _FolderReader:
         if path is None:
             what = "no such file" if folder.is_dir() else "no such folder"
             where = str(folder / EDGES if folder.is_dir() else folder)
-            problems.error(where, what, f"a dataset folder holds {EDGES} and {SUBGRAPHS}")
-            return None
+            raise DataError(what, where=where, hint=f"a dataset folder holds {EDGES} and {SUBGRAPHS}")
         self.edge_path, before, file = path, problems.num_errors, (path, self.id_base)
-        edges: EdgeList | EdgeStore | None = self._collect(
-            lambda: read_edge_list(*file, problems) if staging is None else stage_edge_list(*file, problems, staging)
+        edges: EdgeList | EdgeStore = (
+            read_edge_list(*file, problems) if staging is None else stage_edge_list(*file, problems, staging)
         )
-        if edges is None or problems.num_errors > before:
+        if problems.num_errors > before:
             return None
         limit = declared if declared is not None else plausible_nodes(edges.num_edges)
         if edges.num_nodes > limit:
             line, node = first_beyond(*file, limit)
             gaps = "" if declared is not None else ", without large gaps; for other ids use data convert"
             hint = f"ids run {self.id_base}..{limit - 1 + self.id_base}{gaps}"
-            problems.error(f"{path}:{line}", f"node {node} is not in the graph", hint)
-            return None
+            raise DataError(f"node {node} is not in the graph", where=f"{path}:{line}", hint=hint)
         attributes = find_file(folder, EDGE_ATTRIBUTES)
         if attributes is None:
             return edges
         if not isinstance(edges, EdgeList):
-            problems.error(str(attributes), "types and times of edges are read into memory, not staged on disk")
-            return None
-        return self._collect(lambda: _with_attributes(edges, attributes))
+            raise DataError("types and times of edges are read into memory, not staged on disk", where=str(attributes))
+        return _with_attributes(edges, attributes)
 
     def _read_features(self) -> NDArray[Any] | None:
         path = self.folder / FEATURES

@@ -40,28 +40,19 @@ def too_much_unpacked(limit: int, where: str) -> DataError:
     return DataError(what, where=where, hint="unpack it by hand if you trust it")
 
 
-class _Unpacked(io.RawIOBase):
+class _Unpacked(gzip.GzipFile):
     """A gzip file that raises :class:`DataError` once it has unpacked to more than the limit."""
 
     def __init__(self, raw: IO[bytes], path: Path) -> None:
-        self._raw, self._file, self._path = raw, gzip.GzipFile(fileobj=raw), path
-        self._limit = unpacked_limit(path.stat().st_size)
-        self._unpacked = 0
-
-    def readable(self) -> bool:
-        return True
+        super().__init__(fileobj=raw)
+        self.myfileobj = cast(Any, raw)  # which is then closed with this
+        self._path, self._limit = path, unpacked_limit(path.stat().st_size)
 
     def readinto(self, buffer: Any) -> int:
-        got = int(self._file.readinto(buffer))
-        self._unpacked += got
-        if self._unpacked > self._limit:
+        got = super().readinto(buffer)
+        if self.tell() > self._limit:
             raise too_much_unpacked(self._limit, str(self._path))
         return got
-
-    def close(self) -> None:
-        self._file.close()
-        self._raw.close()
-        super().close()
 
 
 def open_unpacked(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
