@@ -219,16 +219,12 @@ class Ranker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completion:
-    """The best candidates for one subgraph, the likeliest first; ties by row number.
-
-    ``links`` (k,) are the numbers of their neighbours in the subgraph, and ``contributions`` (k, groups) the terms of
-    the log odds by :data:`GROUPS`.
-    """
+    """The best candidates for one subgraph, the likeliest first; ties by row number."""
 
     nodes: NDArray[np.int64]
     probabilities: Floats
-    links: NDArray[np.int64]
-    contributions: Floats
+    links: NDArray[np.int64]  # (k,) numbers of neighbours in the subgraph
+    contributions: Floats  # (k, groups) terms of the log odds by :data:`GROUPS`
 
     @property
     def reasons(self) -> list[str]:

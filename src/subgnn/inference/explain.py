@@ -60,12 +60,8 @@ OnExplained = Callable[[Predictor, Query, int, Explanation | None], None]
 class Explainer:
     """Explains the predictions of any model; whatever does not depend on the subgraphs is computed once.
 
-    Args:
-        background: training subgraphs, whose mean vectors (:meth:`Predictor.mean_vectors`) replace masked channels.
-            Without them, 0 does.
-        reference: the mean vectors (networks, width) instead of a background.
-        max_nodes: leave out single nodes only in subgraphs of at most this many nodes.
-        max_anchors: list this many anchors for each subgraph, those that matter most.
+    The mean vectors of the training subgraphs in ``background``, or ``reference`` (networks, width), replace masked
+    channels; without them, 0 does. Single nodes are left out in subgraphs of at most ``max_nodes``.
     """
 
     def __init__(
@@ -346,9 +342,7 @@ def write_explanations(
 ) -> Query:
     """Explain the predictions for a file of subgraphs, call ``on_explained`` for each, and return the subgraphs.
 
-    JSON and JSON lines hold one object per subgraph; other tables one row per node, component, channel and anchor, with
-    its contribution to every class. A subgraph without nodes in the graph has no explanation. ``record`` is a file to
-    append a line about each explained answer to.
+    JSON has an object per subgraph, tables a row per node, component, channel and anchor; none without known nodes.
     """
     form = files.output_format(others=[".json"])
     explainer = Explainer.of_run(files.open(run), max_nodes=max_nodes, max_anchors=max_anchors)

@@ -67,50 +67,36 @@ class ComponentContribution(Contribution):
 
 @dataclass(frozen=True, slots=True)
 class ChannelContribution(Contribution):
-    """A part of the subgraph's vector.
+    """A part of the subgraph's vector."""
 
-    ``level`` is ``channel`` (position: both sides), ``subchannel`` (position/internal), or ``part`` for everything
-    else: z0, topology, size, baseline (the scores that a network corrects), or ``channels`` for a network that adds its
-    channels up.
-    """
-
-    name: str
-    level: str
+    name: str  # such as position, position/internal, z0, topology, size, baseline (scores that a network corrects)
+    level: str  # ``channel`` (both sides), ``subchannel`` (one), or ``part`` for everything else
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorContribution(Contribution):
-    """An anchor of a layer and subchannel: a node, or the nodes of a patch.
-
-    A node that was drawn several times is one anchor. ``draw`` is the number of its draw of anchors, ``similarity`` the
-    greatest similarity to any component, and ``slot`` its first position among the subchannel's anchors. Several
-    networks share their anchors: contributions, and learned similarities, are means over networks.
-    """
+    """An anchor of a layer and subchannel: a node, also if drawn several times, or a patch; means over networks."""
 
     channel: str
     layer: int
-    slot: int
+    slot: int  # its first position among the anchors of the subchannel
     nodes: tuple[int, ...]
     names: tuple[str, ...]
-    similarity: float
+    similarity: float  # the greatest to any component
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticContribution(Contribution):
-    """A statistic that the model decides by, beside those of the training subgraphs.
-
-    Nine tenths of them are from ``low`` to ``high``; ``share_below`` and ``share_above`` have a lower and a higher
-    value. ``edges`` are those that make it, where they are known.
-    """
+    """A statistic that the model decides by, beside those of the training subgraphs."""
 
     name: str
     value: float
     median: float
-    low: float
-    high: float
-    share_below: float
+    low: float  # nine tenths of the training subgraphs are from here
+    high: float  # to here
+    share_below: float  # of training subgraphs
     share_above: float
-    edges: tuple[tuple[str, str], ...]
+    edges: tuple[tuple[str, str], ...]  # that make it, where they are known
 
     def in_words(self) -> str:
         """The value beside those of training subgraphs."""
@@ -136,41 +122,25 @@ class MemberContribution(Contribution):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A prediction and the contributions to it.
-
-    Args:
-        nodes, names: the nodes of the subgraph.
-        label: as ``predict`` writes it.
-        classes: the order of contributions; ``value`` alone for real-valued labels.
-        logits: one per class; for real-valued labels the value, in its own unit.
-        probabilities: one per class; none for real-valued labels.
-        by_node, by_component: from leaving them out. Empty if that is impossible; ``notes`` say why.
-        by_statistic: from replacing a statistic by its median, for a model that decides by statistics.
-        by_member: from leaving out a member of a portfolio; the heaviest first.
-        by_channel: from replacing a part of the subgraph's vector by ``reference``.
-        by_anchor: from masking an anchor; those that matter most come first.
-        reference: ``training mean``, ``zero``, or empty for a model without channels.
-        member: the member of a portfolio whose channels and anchors were masked; contributions are to the portfolio.
-        notes: what is missing, and why.
-    """
+    """A prediction and the contributions to it: from leaving out nodes, components and members, and from masking."""
 
     nodes: tuple[int, ...]
     names: tuple[str, ...]
     method: str
     task: TaskName
-    label: str
-    classes: tuple[str, ...]
-    logits: Values
-    probabilities: Values
-    by_node: tuple[NodeContribution, ...] = ()
+    label: str  # as ``predict`` writes it
+    classes: tuple[str, ...]  # the order of contributions; ``value`` alone for real-valued labels
+    logits: Values  # one per class; for real-valued labels the value, in its own unit
+    probabilities: Values  # one per class; none for real-valued labels
+    by_node: tuple[NodeContribution, ...] = ()  # empty if it cannot be left out, and ``notes`` say why
     by_component: tuple[ComponentContribution, ...] = ()
-    by_statistic: tuple[StatisticContribution, ...] = ()
-    by_member: tuple[MemberContribution, ...] = ()
-    by_channel: tuple[ChannelContribution, ...] = ()
-    by_anchor: tuple[AnchorContribution, ...] = ()
-    reference: str = ""
-    member: str = ""
-    notes: tuple[str, ...] = ()
+    by_statistic: tuple[StatisticContribution, ...] = ()  # with the median instead
+    by_member: tuple[MemberContribution, ...] = ()  # the heaviest first
+    by_channel: tuple[ChannelContribution, ...] = ()  # with ``reference`` instead of a part of the subgraph's vector
+    by_anchor: tuple[AnchorContribution, ...] = ()  # those that matter most come first
+    reference: str = ""  # ``training mean``, ``zero``, or empty for a model without channels
+    member: str = ""  # of a portfolio, whose channels and anchors were masked; contributions are to the portfolio
+    notes: tuple[str, ...] = ()  # what is missing, and why
 
     def of_class(self, contributions: Sequence[float], name: str | None = None) -> float:
         """The contribution to one class, by default the predicted one, or to the value."""

@@ -42,20 +42,15 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgraphInputs:
-    """The inputs of one network for one subgraph.
-
-    Shapes:
-        initial: (C, d), z^(0) of the components. gammas: [layer][channel] (C, n_A), their similarities to anchors.
-        anchors: the anchors' vectors, as :meth:`SubGNN.anchor_vectors` returns them.
-    """
+    """The inputs of one network for one subgraph."""
 
     model: SubGNN
     batch: Batch
     prepared: Prepared
     rows: NDArray[np.int64]
-    initial: Tensor
-    gammas: list[list[Tensor]]
-    anchors: list[list[Tensor]]
+    initial: Tensor  # (C, d), z^(0) of the components
+    gammas: list[list[Tensor]]  # [layer][channel] (C, n_A), their similarities to anchors
+    anchors: list[list[Tensor]]  # the anchors' vectors, of :meth:`SubGNN.anchor_vectors`
 
     @property
     def size(self) -> int:

@@ -90,10 +90,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """Scales, ticks (value and text) and labels, as :func:`number_axes` and :func:`row_axes` choose them.
-
-    If ``by_row``, the y axis has names of rows instead of numbers; with ``names_above``, each above its row.
-    """
+    """Scales, ticks (value and text) and labels, as :func:`number_axes` and :func:`row_axes` choose them."""
 
     x: Scale
     y: Scale
@@ -101,8 +98,8 @@ class Axes:
     y_label: str
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
-    by_row: bool = False
-    names_above: bool = False
+    by_row: bool = False  # the y axis has names of rows instead of numbers
+    names_above: bool = False  # each above its row
 
     @property
     def top(self) -> float:
@@ -154,19 +151,16 @@ def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure; screen readers read its description.
-
-    ``rules`` are vertical lines as (x, kind), and ``columns`` tooltips over the whole height as (x, title).
-    """
+    """A figure; screen readers read its description."""
 
     caption: str
     description: str
     axes: Axes
     _: KW_ONLY
-    rules: Sequence[tuple[float, str]] = ()
+    rules: Sequence[tuple[float, str]] = ()  # vertical lines as (x, kind)
     lines: Sequence[Line] = ()
     marks: Sequence[Mark] = ()
-    columns: Sequence[tuple[float, str]] = ()
+    columns: Sequence[tuple[float, str]] = ()  # tooltips over the whole height as (x, title)
     key: Sequence[Key] = ()
 
     @property

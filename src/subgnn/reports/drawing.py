@@ -39,12 +39,9 @@ _TRANSFORMS = ("translate", "scale")
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Nodes and edges as plain values, and their numbers before any were left out.
+    """Nodes and edges as plain values, and their numbers before any were left out."""
 
-    The kind of a node is ``inside``, ``border`` (one hop away) or ``anchor`` (farther away); it is an anchor of its
-    ``channels``; ``x`` and ``y`` are in pixels.
-    """
-
+    # The ``kind`` is inside, border (one hop away) or anchor (farther away, of ``channels``); x and y are in pixels.
     nodes: list[dict[str, Any]]
     edges: list[dict[str, Any]]
     num_components: int

@@ -33,31 +33,20 @@ FOLDS = "folds"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """A run and its outputs.
-
-    ``split`` was scored: test or, without a test split, val; for a portfolio then :data:`FOLDS`, with the out-of-fold
-    outputs of the first repeat. Real-valued targets and outputs are in standard deviations of the training targets;
-    ``in_unit`` converts them back. A baseline has no network; that of a portfolio is of its heaviest member with
-    channels. In an ensemble, ``records`` and ``network`` are those of the first network.
-
-    Shapes:
-        rows: (n,) subgraphs of the split.
-        outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
-        out_of_fold: calibrated probabilities of a portfolio, and their targets, of all repeats.
-    """
+    """A run and its outputs; real values are in standard deviations of the training targets."""
 
     result: RunResult
-    records: list[dict[str, Any]]
+    records: list[dict[str, Any]]  # epochs; in an ensemble, of the first network
     dataset: Dataset
     recipe: Recipe
     predictor: Predictor
-    network: SubGNN | None
-    split: str
-    rows: NDArray[np.int64]
-    outputs: Tensor
-    targets: Tensor
+    network: SubGNN | None  # the first one; of a portfolio, that of its heaviest member with channels
+    split: str  # that was scored: test or, without it, val; for a portfolio then :data:`FOLDS`, the first repeat
+    rows: NDArray[np.int64]  # (n,) subgraphs of the split
+    outputs: Tensor  # (n, outputs)
+    targets: Tensor  # (n,) or (n, classes)
     train_targets: Tensor
-    out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None
+    out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None  # probabilities and targets of all repeats
 
     @property
     def shown(self) -> Checkpoint:

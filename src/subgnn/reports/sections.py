@@ -92,10 +92,9 @@ def _number(value: float | None) -> str:
 
 
 def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
-    """The leaderboard of a portfolio: sentences, the chart, the table, and the candidates without a score.
+    """The leaderboard of a portfolio: sentences, chart, table, and candidates without a score; ``word`` is the metric.
 
-    The score of the final answer is that of the chosen rule, out of fold: its weights were selected on other folds than
-    those it is scored on. ``word`` is the name of the metric.
+    The score of the final answer is out of fold: weights were selected on other folds than those it is scored on.
     """
     rows, curve = result.leaderboard, result.learning_curve
     scored = [row for row in rows if row.score is not None]

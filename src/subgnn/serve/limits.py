@@ -15,38 +15,24 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of the server, with the status of the answer to a request that exceeds them.
+    """The limits of the server, with the status of the answer to a request that exceeds them."""
 
-    Args:
-        target_bytes, header_bytes, body_bytes: path and query (414), all headers (431) and body (413) of a request.
-        subgraphs, nodes: subgraphs of a request, and their nodes in total (422).
-        table_subgraphs, table_nodes: the same for a table (422).
-        explained: subgraphs of a request for explanations (422).
-        left_out: nodes of a subgraph whose nodes are left out one by one in explanations.
-        quick_nodes: nodes of a request that uses the quick lane.
-        seconds: from a complete request to its answer (503).
-        body_seconds: for a request to arrive completely (408).
-        waiting, connections: requests that wait in each lane, and open connections (503).
-        drawn: nodes of a drawing besides those of the subgraph.
-        found: nodes in the answer to a search.
-    """
-
-    target_bytes: int = 8_192
-    header_bytes: int = 16_384
-    body_bytes: int = 1_000_000
-    subgraphs: int = 256
-    nodes: int = 10_000
-    table_subgraphs: int = 2_000
-    table_nodes: int = 100_000
-    explained: int = 8
-    left_out: int = 200
-    quick_nodes: int = 1_000
-    seconds: float = 30.0
-    body_seconds: float = 10.0
-    waiting: int = 256
-    connections: int = 1_000
-    drawn: int = 200
-    found: int = 50
+    target_bytes: int = 8_192  # of path and query (414)
+    header_bytes: int = 16_384  # of all headers (431)
+    body_bytes: int = 1_000_000  # (413)
+    subgraphs: int = 256  # of a request (422)
+    nodes: int = 10_000  # of all subgraphs of a request (422)
+    table_subgraphs: int = 2_000  # (422)
+    table_nodes: int = 100_000  # (422)
+    explained: int = 8  # subgraphs of a request for explanations (422)
+    left_out: int = 200  # nodes of a subgraph that are left out one by one in explanations
+    quick_nodes: int = 1_000  # of a request that uses the quick lane
+    seconds: float = 30.0  # from a complete request to its answer (503)
+    body_seconds: float = 10.0  # for a request to arrive completely (408)
+    waiting: int = 256  # requests in each lane (503)
+    connections: int = 1_000  # that are open (503)
+    drawn: int = 200  # nodes of a drawing besides those of the subgraph
+    found: int = 50  # nodes in the answer to a search
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

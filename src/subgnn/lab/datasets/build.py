@@ -37,12 +37,7 @@ class BuiltDataset:
 def build(
     name: str, files: Files, *, options: Mapping[str, Any] | None = None, seed: int = 0, on_step: OnStep = ignore
 ) -> BuiltDataset:
-    """Build a real dataset, with a card that states sources, licences, settings and counts.
-
-    Args:
-        files: the source files, by their key in the builder.
-        options: settings that are changed, as values or as text.
-    """
+    """Build a dataset from files by key; its card states sources, licences, settings (``options``) and counts."""
     if name not in BUILDERS:
         raise DataError(f"unknown dataset '{name}'", where="name", hint=choices(name, BUILDERS))
     builder = BUILDERS[name]

@@ -35,32 +35,24 @@ SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A dataset without its card; ``dropped`` counts what was left out, by reason.
-
-    ``titles`` of subgraphs are for the second column of subgraph_names.tsv. ``versions`` and ``files`` are those of
-    sources, by key, as far as files state a version, and unless the file is the given path.
-    """
+    """A dataset without its card."""
 
     graph: Graph
     subgraphs: SubgraphSet
-    dropped: Mapping[str, int]
-    titles: Sequence[str] | None = None
-    versions: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    dropped: Mapping[str, int]  # how much was left out, by reason
+    titles: Sequence[str] | None = None  # of subgraphs, for the second column of subgraph_names.tsv
+    versions: Mapping[str, str] = field(default_factory=dict)  # of sources by key, as far as files state one
+    files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # of sources by key, unless the given path
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """A real dataset that can be built: its default settings, and the keys of sources that may be missing.
-
-    ``settings`` is a dataclass with a field ``fractions``. ``build`` takes the files by key, the settings, the seed and
-    a function that is called with each step.
-    """
+    """A real dataset that can be built."""
 
     name: str
-    settings: Any
-    build: Callable[[Files, Any, int, OnStep], Draft]
-    optional: tuple[str, ...] = ()
+    settings: Any  # the defaults: a dataclass with a field ``fractions``
+    build: Callable[[Files, Any, int, OnStep], Draft]  # from files by key, settings and seed
+    optional: tuple[str, ...] = ()  # keys of sources that may be missing
 
     @property
     def sources(self) -> dict[str, dict[str, str]]:

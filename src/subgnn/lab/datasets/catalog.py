@@ -18,10 +18,7 @@ _HOW = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A dataset of the paper with the paper's numbers; ``how`` is the command that gets it.
-
-    ``subgraphs`` is the mean and standard deviation over subgraphs of each of :data:`COLUMNS`, for synthetic datasets.
-    """
+    """A dataset of the paper with the paper's numbers."""
 
     name: str
     kind: Literal["synthetic", "real"]
@@ -31,8 +28,8 @@ class CatalogEntry:
     num_subgraphs: int
     num_labels: int
     task: str
-    how: str
-    subgraphs: dict[str, tuple[float, float]] | None = None
+    how: str  # the command that gets it
+    subgraphs: dict[str, tuple[float, float]] | None = None  # mean and deviation of :data:`COLUMNS`, if synthetic
 
 
 _ENTRIES = read_toml(Path(__file__).with_name("catalog.toml"), "catalog")

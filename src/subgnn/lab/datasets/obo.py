@@ -28,13 +28,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Ontology:
-    """Terms by id, a directed acyclic graph that points at parents.
-
-    Example:
-        >>> leaf, root = Term("X:2", is_a=("X:1",)), Term("X:1")
-        >>> sorted(Ontology({"X:1": root, "X:2": leaf}).ancestors()["X:2"])
-        ['X:1', 'X:2']
-    """
+    """Terms by id, a directed acyclic graph that points at parents."""
 
     terms: dict[str, Term]
     version: str = ""

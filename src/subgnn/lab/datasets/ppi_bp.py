@@ -37,20 +37,13 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class PpiBpSettings:
-    """Which gene sets are subgraphs.
-
-    Args:
-        labels: the GO terms that each label stands for; a term under exactly one label, by is_a and part_of, has it.
-        min_genes, max_genes: genes of a set that are in the interactome.
-        max_overlap: a set that shares this much of the smaller one with a larger kept set is dropped.
-        excluded_evidence: codes that do not count; by default IEA (made by a program) and ND (no data).
-    """
+    """Which gene sets are subgraphs; a term under exactly one label, by is_a and part_of, has it."""
 
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(FUNCTIONS))
-    min_genes: Count = 5
+    min_genes: Count = 5  # of a set, that are in the interactome
     max_genes: Count = 160
-    max_overlap: Probability = 0.7
-    excluded_evidence: tuple[str, ...] = ("IEA", "ND")
+    max_overlap: Probability = 0.7  # a set that shares this much of the smaller one with a larger kept set is dropped
+    excluded_evidence: tuple[str, ...] = ("IEA", "ND")  # made by a program; no data
     fractions: Fractions = (0.8, 0.1, 0.1)
 
 
@@ -75,8 +68,7 @@ def read_gene_symbols(path: Path) -> dict[str, str]:
 def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Interactome:
     """The largest component of an interactome, a CSV file whose first two columns are gene ids, under a header or not.
 
-    Self loops, repeated pairs and, where the symbols of human genes are given, other ids are dropped and counted. Nodes
-    are numbered in the order of their gene ids.
+    Self loops, repeated pairs and ids without one of the ``symbols`` are dropped and counted.
     """
     pairs, dropped = _read_pairs(path, symbols)
     if not len(pairs):
@@ -119,11 +111,7 @@ def _read_pairs(path: Path, known: Collection[str] | None) -> tuple[NDArray[np.i
 
 
 def read_annotations(path: Path, excluded_evidence: Collection[str]) -> tuple[dict[str, set[str]], dict[str, int]]:
-    """The human genes directly annotated with each biological process, by term, and counts of dropped rows, by reason.
-
-    The file is NCBI's gene2go, which names genes by their NCBI Gene ids. Annotations of other species, of other aspects
-    than biological process, negated ones and those with excluded evidence are dropped.
-    """
+    """The human genes directly annotated with each biological process, and counts of dropped rows of gene2go."""
     genes: dict[str, set[str]] = {}
     dropped: dict[str, int] = {}
     wanted = ("tax_id", "GeneID", "GO_ID", "Evidence", "Qualifier", "Category")
@@ -219,13 +207,7 @@ def _drop_overlapping(candidates: Sequence[_GeneSet], max_overlap: float) -> lis
 
 
 def class_splits(labels: Sequence[str], fractions: Fractions, rng: np.random.Generator) -> list[str]:
-    """A split drawn class by class: val and test get their share of each class, rounded half up, train the rest.
-
-    Example:
-        >>> splits = class_splits(["a"] * 25 + ["b"] * 4, (0.8, 0.1, 0.1), np.random.default_rng(0))
-        >>> [splits.count(split) for split in ("train", "val", "test")]
-        [23, 3, 3]
-    """
+    """A split drawn class by class: val and test get their share of each class, rounded half up, train the rest."""
     splits = ["train"] * len(labels)
     for label in sorted(set(labels)):
         rows = rng.permutation([i for i, given in enumerate(labels) if given == label]).tolist()

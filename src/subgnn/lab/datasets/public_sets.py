@@ -38,23 +38,14 @@ _COLOURED = re.compile(r"([0-9]{1,9}(?:,[0-9]{1,9})*)\s+([0-9]{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class SetSettings:
-    """Which sets are labelled, and which nodes the graph has.
+    """Which sets are labelled, and which nodes the graph has."""
 
-    Args:
-        min_nodes, max_nodes: of a labelled set.
-        classes: the most frequent ones are kept; 0 keeps all.
-        subgraphs: labelled sets that are drawn; 0 takes all.
-        min_sets: sets that a node without a label has to be in.
-        graph_nodes: at most so many nodes, the most frequent ones, join sets.
-        fractions: of train, val and test.
-    """
-
-    min_nodes: Count = 3
+    min_nodes: Count = 3  # of a labelled set
     max_nodes: Count = 1_000
-    classes: int = 0
-    subgraphs: int = 4_000
-    min_sets: Count = 2
-    graph_nodes: Count = 50_000
+    classes: int = 0  # the most frequent ones are kept; 0 keeps all
+    subgraphs: int = 4_000  # labelled sets that are drawn; 0 takes all
+    min_sets: Count = 2  # that a node without a label has to be in
+    graph_nodes: Count = 50_000  # at most so many nodes, the most frequent ones, join sets
     fractions: Fractions = (0.6, 0.2, 0.2)
 
 

@@ -150,21 +150,13 @@ _MAPPINGS = ("E", "BTNT")  # how an OMIM entry relates to the Orphanet entries w
 
 @dataclass(frozen=True, slots=True)
 class RareDiseaseSettings:
-    """Which diseases become subgraphs, what their labels are, and the edges of the graph.
+    """Which diseases become subgraphs, what their labels are, and the edges of the graph."""
 
-    Args:
-        labels: the Orphanet entries whose descendants have each label.
-        multi_label: keep all labels of a disease; otherwise one with several is dropped.
-        min_phenotypes: phenotypes of a disease that are in the graph.
-        min_shared_genes: causal genes that two phenotypes with an edge have in common.
-        fractions: of train, val and test; all forms of a disorder are in one part.
-    """
-
-    labels: Mapping[str, str]
-    multi_label: bool
-    min_phenotypes: Count = 3
-    min_shared_genes: Count = 2
-    fractions: Fractions = (0.8, 0.1, 0.1)
+    labels: Mapping[str, str]  # the Orphanet entry whose descendants have each label
+    multi_label: bool  # keep all labels of a disease; otherwise one with several is dropped
+    min_phenotypes: Count = 3  # of a disease, that are in the graph
+    min_shared_genes: Count = 2  # causal genes that two phenotypes with an edge have in common
+    fractions: Fractions = (0.8, 0.1, 0.1)  # all forms of a disorder are in one part
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,15 +265,6 @@ def labelled_group_split(
 
     What a split lacks of a label is 1 - (what it has) / (its share); a group goes where the sum of this over its items'
     labels is largest. The items themselves count as one more label.
-
-    Args:
-        groups: the group of each item.
-        labels: the label or labels of each item.
-
-    Example:
-        >>> given = labelled_group_split("aabbccdd", [["x"]] * 8, (0.5, 0.25, 0.25), np.random.default_rng(0))
-        >>> sorted(given[::2]), given[::2] == given[1::2]
-        (['test', 'train', 'train', 'val'], True)
     """
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     place = {label: i for i, label in enumerate(sorted({label for given in labels for label in given}))}

@@ -30,19 +30,15 @@ _READ_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Mean ranks and scores of the models that have a score on every dataset, the best first.
-
-    ``groups`` are the first and last place of each largest set of neighbours that do not differ; ``p`` is that of the
-    Friedman test, None for fewer than three models or two datasets.
-    """
+    """Mean ranks and scores of the models that have a score on every dataset, the best first."""
 
     models: tuple[str, ...]
     ranks: tuple[float, ...]
     means: tuple[float, ...]
     datasets: tuple[str, ...]
-    p: float | None
+    p: float | None  # of the Friedman test; None for fewer than three models or two datasets
     critical_difference: float | None
-    groups: tuple[tuple[int, int], ...]
+    groups: tuple[tuple[int, int], ...]  # first and last place of each largest set of neighbours that do not differ
 
     def rank(self, model: str) -> float | None:
         """The mean rank of a model; None if it misses a dataset."""
@@ -54,12 +50,6 @@ def rank_models(scores: pd.DataFrame) -> Ranking:
 
     By the Nemenyi test, two of k models on n datasets differ at the level of 5 % if their mean ranks are further apart
     than ``q(.05, k) sqrt(k (k + 1) / (6 n))``, with q the studentized range over sqrt(2) (Demšar, JMLR 2006).
-
-    Example:
-        >>> scores = pd.DataFrame([[0.9, 0.5], [0.8, 0.5], [0.1, None]], ["a", "b", "c"], ["x", "y"])
-        >>> found = rank_models(scores)
-        >>> found.models, found.ranks
-        (('a', 'b'), (1.25, 1.75))
     """
     whole = scores.dropna()
     values = whole.to_numpy(np.float64)
@@ -90,10 +80,9 @@ def rank_models(scores: pd.DataFrame) -> Ranking:
 
 
 def pair_over_datasets(scores: pd.DataFrame, ours: str) -> list[dict[str, Any]]:
-    """One model against each other one over the datasets that both have: mean difference, wins, losses and p.
+    """One model against each other one over the datasets of both: mean difference, wins, losses and two-sided p.
 
-    ``sign_p`` is that of the sign test, ``p`` that of Wilcoxon's signed ranks, both two-sided and without ties; None
-    where no dataset differs.
+    ``sign_p`` is that of the sign test, ``p`` that of Wilcoxon's signed ranks; None where no dataset differs.
     """
     found = []
     for other in (name for name in scores.index if name != ours):
@@ -119,15 +108,10 @@ def pair_over_datasets(scores: pd.DataFrame, ours: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """What a model's predictions add to its score, the mean over its runs.
+    """What a model's predictions add to its score, the mean over its runs."""
 
-    Shapes:
-        subgraphs: (n,) rows of the dataset that were predicted, in order.
-        units: (n,) equal for subgraphs of one group or with equal nodes, which depend on each other.
-    """
-
-    subgraphs: NDArray[np.int64]
-    units: NDArray[np.int64]
+    subgraphs: NDArray[np.int64]  # (n,) rows of the dataset that were predicted, in order
+    units: NDArray[np.int64]  # (n,) equal for subgraphs of one group or with equal nodes, which depend on each other
     terms: ScoreTerms
 
 

@@ -258,8 +258,7 @@ def _map(
 def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress) -> None:
     """Pretrain embeddings once for all runs that use them, then prepare subgraphs once that several runs need.
 
-    A portfolio does both by itself, for those of its candidates that its budget has room for. A failure here occurs
-    again, and is reported, in the runs themselves.
+    A portfolio does both by itself. A failure here occurs again, and is reported, in the runs themselves.
     """
     if cache_limit() == 0:
         return

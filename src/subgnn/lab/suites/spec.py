@@ -38,22 +38,15 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A dataset: generated, or read from a folder that is given when the suite is run.
-
-    Args:
-        instance: the seed of the generator.
-        like: the dataset whose recipes and published numbers apply; by default itself.
-        folder_of: the dataset whose folder it is read from, if none is given under its name.
-        split: of its runs, instead of the protocol's.
-    """
+    """A dataset: generated, or read from a folder that is given when the suite is run."""
 
     name: str
     generate: str = ""
-    instance: Seed = 0
+    instance: Seed = 0  # of the generator
     options: dict[str, Any] = field(default_factory=dict)
-    like: str = ""
-    folder_of: str = ""
-    split: Literal["", "random", "stored", "published", "folds"] = ""
+    like: str = ""  # the dataset whose recipes and published numbers apply; by default itself
+    folder_of: str = ""  # the dataset whose folder it is read from, if none is given under its name
+    split: Literal["", "random", "stored", "published", "folds"] = ""  # instead of the protocol's
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +62,15 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A recipe with a label.
-
-    Args:
-        recipe: its name; ``{dataset}`` is replaced by the dataset's. ``package.module:NAME`` is a model of a plug-in.
-        otherwise: the recipe for datasets that have none of that name.
-        tune: lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
-        variant_of: the model whose variants share a row of the benchmark, which shows the best on validation.
-        seeds: the most runs on a given split, such as one of a model without randomness; 0 is the protocol's number.
-    """
+    """A recipe with a label; in its name, ``{dataset}`` is replaced. ``package.module:NAME`` is of a plug-in."""
 
     label: str
     recipe: str
-    otherwise: str = ""
+    otherwise: str = ""  # the recipe for datasets that have none of that name
     set: tuple[str, ...] = ()
-    tune: tuple[tuple[str, ...], ...] = ()
-    variant_of: str = ""
-    seeds: int = 0
+    tune: tuple[tuple[str, ...], ...] = ()  # lists of overrides to choose among on validation, in every run
+    variant_of: str = ""  # the model whose variants share a row of the benchmark, which shows the best on validation
+    seeds: int = 0  # the most runs on a given split; 0 is the protocol's number
     published: Published = field(default_factory=Published)
 
 

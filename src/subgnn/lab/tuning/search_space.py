@@ -33,12 +33,7 @@ class SearchSpace:
     dimensions: dict[str, BaseDistribution]
 
     def apply(self, recipe: Recipe, value_of: Callable[[str, BaseDistribution, Any], Any]) -> Recipe:
-        """The recipe with other values.
-
-        Args:
-            value_of: the value of a parameter from its name, such as ``model.head[0]``, its distribution and the
-                recipe's own value.
-        """
+        """The recipe with the values of its parameters, from their names, distributions and own values."""
         wanted: dict[str, Any] = {path.partition(".")[0]: {} for path in self.dimensions}
         wanted.pop("channels", None)
         content = parse_recipe(wanted | recipe.plain(), recipe.name).plain()
