@@ -15,17 +15,16 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe, is_list_of_sets, is_table
-from subgnn.api.run import train
+from subgnn.api.run import as_query, train
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
-from subgnn.data.formats.members import Members
 from subgnn.data.graph import Graph
-from subgnn.data.read_tables import match_nodes
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
+from subgnn.inference.answers import Query
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -73,9 +72,9 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._own_labels(X, graph) if y is None else y
         if labels is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        members, nodes = self._matched(X, graph)
-        subgraphs = self._labelled(nodes, labels)
-        subgraphs = replace(subgraphs, names=Strings.of(members.names) if members.named else None)
+        query = self._query(X, graph)
+        subgraphs, names = self._labelled(query.matched.nodes, labels), query.members.names
+        subgraphs = replace(subgraphs, names=Strings.of(names) if query.members.named else None)
         if y is None and isinstance(X, SubgraphSet):
             subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups, times=X.times)
         given = self.random_state
@@ -99,21 +98,19 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Subgraphs) -> NDArray[np.float32]:
         """The vector of each subgraph, as the head of the model receives it (n, width)."""
         check_is_fitted(self)
-        return self.run_.predictor.embeddings(self._matched(X, self.run_.graph)[1])
+        return self.run_.predictor.embeddings(self._query(X, self.run_.graph).matched.nodes)
 
     def _scores(self, X: Subgraphs) -> NDArray[np.float32]:
         check_is_fitted(self)
-        return self.run_.predictor.probabilities(self._matched(X, self.run_.graph)[1])
+        return self.run_.predictor.probabilities(self._query(X, self.run_.graph).matched.nodes)
 
-    def _matched(self, X: Subgraphs, graph: Graph) -> tuple[Members, Ragged]:
+    def _query(self, X: Subgraphs, graph: Graph) -> Query:
         """Subgraphs as they are written and as rows of the graph, each with at least one node."""
-        options = ReadOptions(unknown=self.unknown)
-        members = as_members(X, graph, options)
-        matched = match_nodes(members, graph, options)
-        matched.warn()
-        if len(matched.empty):
-            raise DataError("none of its nodes is in the graph", where=members.place(int(matched.empty[0])))
-        return members, matched.nodes
+        query = as_query(X, graph, self.unknown)
+        if len(query.matched.empty):
+            where = query.members.place(int(query.matched.empty[0]))
+            raise DataError("none of its nodes is in the graph", where=where)
+        return query
 
     def _own_labels(self, X: Subgraphs, graph: Graph) -> Any:
         """The labels of a set of subgraphs, of a list of sets, or in a table; None if there are none."""

@@ -171,32 +171,28 @@ def update_trained_run(
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
 
 
-def _print_leaderboard(result: RunResult) -> None:
-    title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
-    cells = []
-    for row in (row for row in result.leaderboard if row.score is not None):
-        interval = "" if row.low is None else f"{row.low:.3f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{row.high:.3f}"
-        weight = f"{row.weight:.2f}" if row.weight else ""
-        cells.append((row.name, f"{row.score:.3f}", interval, weight, f"{row.seconds:.1f}", row.note))
-    print_table(title, ("candidate", "score", "95 % interval", "weight", "seconds", "note"), cells)
-    for row in result.leaderboard:
-        if row.score is None:
-            print_line(f"no score: {row.name} ({row.note})")
-    if result.judged:
-        print_line(f"candidates were compared on {result.judged:,} of the subgraphs, and the chosen fitted to all")
-    members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
-    print_line(f"chosen: {result.chosen} ({', '.join(members)})")
-    print_line(result.signal)
-    if result.learning_curve is not None:
-        print_line(result.learning_curve.sentence)
-
-
 def print_result(result: RunResult) -> None:
     """Print the scores of a run by split."""
     from subgnn.task import metric_text
 
     if result.is_portfolio:
-        _print_leaderboard(result)
+        title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
+        cells = []
+        for row in (row for row in result.leaderboard if row.score is not None):
+            interval = "" if row.low is None else f"{row.low:.3f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{row.high:.3f}"
+            weight = f"{row.weight:.2f}" if row.weight else ""
+            cells.append((row.name, f"{row.score:.3f}", interval, weight, f"{row.seconds:.1f}", row.note))
+        print_table(title, ("candidate", "score", "95 % interval", "weight", "seconds", "note"), cells)
+        for row in result.leaderboard:
+            if row.score is None:
+                print_line(f"no score: {row.name} ({row.note})")
+        if result.judged:
+            print_line(f"candidates were compared on {result.judged:,} of the subgraphs, and the chosen fitted to all")
+        members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
+        print_line(f"chosen: {result.chosen} ({', '.join(members)})")
+        print_line(result.signal)
+        if result.learning_curve is not None:
+            print_line(result.learning_curve.sentence)
     shown = {"train": result.train, "val": result.val, "test": result.test}
     metrics = [name for name in result.test or result.val if name != "loss"]
     rows = [

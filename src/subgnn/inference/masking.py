@@ -31,13 +31,7 @@ class Anchor:
     layer: int
     channel: int
     nodes: tuple[int, ...]
-    components: NDArray[np.int64]
-    slots: NDArray[np.int64]
-
-    @property
-    def positions(self) -> tuple[Tensor, Tensor]:
-        """Its positions, as indices of the last two dimensions."""
-        return torch.from_numpy(self.components), torch.from_numpy(self.slots)
+    positions: tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,12 +67,13 @@ class SubgraphInputs:
                     keys = np.broadcast_to(shared.keys, similar.shape)
                 elif own is not None:
                     keys, similar = own.nodes[self.rows], similar & own.present[self.rows][:, None]
-                components, slots = np.nonzero(similar)
+                places = np.nonzero(similar)
                 found, group = np.unique(keys[similar], return_inverse=True)
                 by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
-                for key, positions in zip(found.tolist(), by_key, strict=True):
+                for key, some in zip(found.tolist(), by_key, strict=True):
                     nodes = (key,) if shared is None else shared.nodes_of(key)
-                    yield Anchor(layer, channel, nodes, components[positions], slots[positions])
+                    components, slots = (torch.from_numpy(place[some]) for place in places)
+                    yield Anchor(layer, channel, nodes, (components, slots))
 
     def outputs_without(self, anchors: Sequence[Anchor]) -> Tensor:
         """Outputs with each anchor masked in its layer and channel (anchors, outputs), each in its own copy."""
@@ -158,7 +153,7 @@ class Masking:
             contribution = AnchorContribution(
                 channel=self._predictor.spec.channels[anchor.channel].name,
                 layer=anchor.layer,
-                slot=int(anchor.slots.min()),
+                slot=int(anchor.positions[1].min()),
                 nodes=anchor.nodes,
                 names=names_of(self._predictor.graph, anchor.nodes),
                 similarity=float(torch.stack(similar).mean(dim=0).max()),

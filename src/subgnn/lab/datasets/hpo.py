@@ -68,21 +68,10 @@ def read_hpo(folder: Path | None = None) -> HpoRelease:
             raise DataError(f"it has no {name}" if folder.is_dir() else "no such folder", where=str(folder), hint=hint)
         files.append(path)
     ontology = read_obo(files[0])
-    diseases, dropped = _read_diseases(files[1], ontology)
-    causal: dict[str, set[str]] = {}
-    for row in read_columns(files[2], ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
-        if row["ncbi_gene_id"].isdigit():
-            causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
-    return HpoRelease(ontology, diseases, causal, tuple(files), dropped)
-
-
-def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], dict[str, int]]:
-    merged = ontology.merged()
-    names: dict[str, str] = {}
-    phenotypes: dict[str, set[str]] = {}
+    merged, names, phenotypes = ontology.merged(), dict[str, str](), dict[str, set[str]]()
     dropped: dict[str, int] = {}
     wanted = ("database_id", "disease_name", "qualifier", "hpo_id", "frequency", "aspect")
-    for row in read_columns(path, wanted, hint=_NEW_COLUMNS):
+    for row in read_columns(files[1], wanted, hint=_NEW_COLUMNS):
         disease, name, qualifier, given, frequency, aspect = (row[title] for title in wanted)
         # The last row of a disease carries its newest name.
         names[disease] = name
@@ -95,8 +84,13 @@ def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], 
         if not is_dropped(dropped, reasons):
             phenotypes.setdefault(disease, set()).add(term)
     if not phenotypes:
-        raise DataError("no phenotype of any disease", where=str(path), hint=f"dropped: {dropped}")
-    return {id_: Disease(id_, names[id_], frozenset(terms)) for id_, terms in phenotypes.items()}, dropped
+        raise DataError("no phenotype of any disease", where=str(files[1]), hint=f"dropped: {dropped}")
+    diseases = {id_: Disease(id_, names[id_], frozenset(terms)) for id_, terms in phenotypes.items()}
+    causal: dict[str, set[str]] = {}
+    for row in read_columns(files[2], ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
+        if row["ncbi_gene_id"].isdigit():
+            causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
+    return HpoRelease(ontology, diseases, causal, tuple(files), dropped)
 
 
 def is_never(frequency: str) -> bool:

@@ -72,12 +72,15 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         result = train(dataset, recipe, folder, resume=True, report=False, **options)
         if result.interrupted:  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
+        subgraphs, targets = dataset.subgraphs, np.asarray(dataset.subgraphs.targets)
+        learned, true = (targets[subgraphs.indices(split)] for split in ("train", "test"))
+        guess = np.broadcast_to(task_of(subgraphs.task).constant(learned), true.shape)
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             **{name: getattr(result, name) for name in _FROM_RESULT},
             "calibration_error": _save_predictions(folder, dataset, result.device),
-            "majority": _constant_score(dataset),
-            "tested": len(dataset.subgraphs.indices("test")),
+            "majority": score_terms(guess, true, subgraphs.task).score if len(true) else None,
+            "tested": len(true),
             "total_seconds": time.perf_counter() - begin,
             **_peak_memory(),
             "commit": _commit(),
@@ -116,14 +119,6 @@ def _save_predictions(folder: Path, dataset: Dataset, device: str) -> float | No
     with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **kept)
     return calibration_error(task, kept["probabilities"], kept["targets"])
-
-
-def _constant_score(dataset: Dataset) -> float | None:
-    """The test score of the most frequent class, or mean, of the training split; None without a test split."""
-    subgraphs, targets = dataset.subgraphs, np.asarray(dataset.subgraphs.targets)
-    train, true = (targets[subgraphs.indices(split)] for split in ("train", "test"))
-    guess = np.broadcast_to(task_of(subgraphs.task).constant(train), true.shape)
-    return score_terms(guess, true, subgraphs.task).score if len(true) else None
 
 
 @lru_cache(maxsize=2)

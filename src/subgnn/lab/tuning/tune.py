@@ -92,7 +92,16 @@ def tune(
         "space": json_digest({key: repr(one) for key, one in space.dimensions.items()}),
         "folds": folds,
     }
-    own = _own_values(space, recipe)
+    values: dict[str, tuple[Any, Any]] = {}  # of the first trial: the recipe's, as far as they lie in the space
+    space.apply(recipe, lambda key, one, value: values.setdefault(key, (one, value))[1])
+    if not values:
+        what = f"nothing in it can be changed in the recipe {recipe.name}"
+        raise UserError(what, where=f"search space {space.name}", hint="name settings, or subchannels of the recipe")
+    own = {
+        key: value
+        for key, (one, value) in values.items()
+        if (value in one.choices if hasattr(one, "choices") else one.low <= value <= one.high)
+    }
     url = _storage_url(storage, out.resolve())
     there = names_in(out)
     if there != [] and not {"study.db", *FILES.values()}.intersection(there or []):
@@ -132,20 +141,6 @@ def tune(
             on_progress("trials", trials - missing, trials)
             opened.optimize(objective, missing, timeout, catch=(Exception,), callbacks=[enough])
         return _write_result(opened, space, recipe, pool.given, out, url)
-
-
-def _own_values(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
-    """The recipe's values of the parameters of its trials, as far as they lie in the space."""
-    found: dict[str, tuple[Any, Any]] = {}
-    space.apply(recipe, lambda key, one, value: found.setdefault(key, (one, value))[1])
-    if not found:
-        what = f"nothing in it can be changed in the recipe {recipe.name}"
-        raise UserError(what, where=f"search space {space.name}", hint="name settings, or subchannels of the recipe")
-    return {
-        key: value
-        for key, (one, value) in found.items()
-        if (value in one.choices if hasattr(one, "choices") else one.low <= value <= one.high)
-    }
 
 
 def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
