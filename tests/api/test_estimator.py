@@ -206,10 +206,10 @@ class Numbers:
         vars(self).pop("run_", None)
         return super().fit(sets_of(X), y)
 
-    def _matched(self, X, graph):
+    def _query(self, X, graph):
         if hasattr(self, "run_"):
             X = sets_of(validate_data(self, X, reset=False))
-        return super()._matched(X, graph)
+        return super()._query(X, graph)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

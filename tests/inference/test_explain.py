@@ -188,7 +188,7 @@ def test_a_masked_anchor_has_similarity_0(model):
         changed = [list(layer) for layer in whole.channels]
         seen = changed[anchor.layer][anchor.channel]
         similarity = seen.similarity.clone()
-        similarity[anchor.components, anchor.slots] = 0
+        similarity[anchor.positions] = 0
         changed[anchor.layer][anchor.channel] = replace(seen, similarity=similarity)
         without = network(replace(whole, channels=changed))[0].detach().numpy()
         item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]

@@ -109,8 +109,6 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
     page = render(
         "compare.html",
         title=title,
-        lead=f"{len(runs)} runs side by side.",
-        contents=[("runs", "Runs"), ("scores", "Scores"), ("settings", "Settings")],
         header=HEADER,
         rows=[
             ("./" + quote(Path(page).as_posix()) if page else "", run.cells())

@@ -46,27 +46,10 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         ]
         for name in constant
     ]
-    absent = [name for name, values in {"leaderboard": board, "curves": curves}.items() if not values]
-    contents = [
-        ("run", "Overview"),
-        ("leaderboard", "Leaderboard"),
-        ("curves", "Learning curves"),
-        ("predictions", "Scores by class" if found.classes else "Predictions"),
-        ("table", "Predictions" if found.classes else "Table"),
-        ("subgraphs", "Examples"),
-        ("calibration", "Calibration"),
-        ("reproduce", "Reproduce"),
-    ]
     return render(
         "run.html",
-        title=f"{result.recipe} on {dataset.name}, seed {result.seed}",
-        lead=f"Method {found.recipe.method}: training data, settings, scores and predictions.",
-        contents=[pair for pair in contents if pair[0] not in absent],
         run=found,
-        result=result,
-        graph=dataset.graph,
-        task=found.task,
-        split=found.scored_on,
+        sections=sections,
         names=names,
         sizes=[f"{len(dataset.subgraphs.indices(split)):,} {name}" for split, name in SPLIT_NAMES.items()],
         columns=[names[split] for split in columns],
@@ -83,13 +66,6 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         threshold=None if report is None else (*sections.threshold_table(report), threshold_notes(report)),
         leaderboard=board,
         curves=curves,
-        confusion=sections.confusion_values(found) if found.task.one_class else None,
-        classes=sections.class_rows(found) if found.classes else [],
-        class_header=[found.task.word, *sections.CLASS_HEADER],
-        table_of=sections.prediction_values(found),
-        scatter=sections.scatter_chart(found) if found.task.real else None,
-        examples=sections.example_groups(found),
-        calibration=sections.calibration_values(found),
         command=line,
         needs_file=needs_file,
         settings=recipe_toml(found.recipe),

@@ -24,7 +24,6 @@ _COSTS = {"seconds": "seconds", "MB": "memory_mb", "GPU MB": "gpu_memory_mb"}
 
 def benchmark_page(benchmark: Benchmark) -> str:
     """The page."""
-    sections = {"tables": "Table", "dots": "Intervals", "ranks": "Ranks", "seconds": "Seconds", "datasets": "Datasets"}
     parts, runs = [_Part(benchmark, protocol) for protocol in benchmark.protocols], benchmark.runs
     done = runs[runs["failure"].eq("")]
     commits, devices = (", ".join(sorted(filter(None, done[kind].unique()))) for kind in ("commit", "device"))
@@ -33,7 +32,6 @@ def benchmark_page(benchmark: Benchmark) -> str:
         "subgnn.lab",
         title=benchmark.suite.title,
         lead=" ".join(benchmark.suite.note.split()),
-        contents=[*sections.items(), ("missing", "Missing runs")],
         done=len(done),
         models=with_labels(runs)["label"].nunique(),
         commits=commits,
