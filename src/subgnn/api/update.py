@@ -101,14 +101,7 @@ def update_run(
 
 
 def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
-    """Two sets of subgraphs of one task, one after the other; classes of the second that are new come last.
-
-    Example:
-        >>> sets = [SubgraphSet.from_lists([[0]], labels=[label], num_nodes=1) for label in ("b", "a")]
-        >>> both = joined(*(replace(one, task="multi-class") for one in sets))
-        >>> both.classes, both.targets.tolist()
-        (('b', 'a'), [0, 1])
-    """
+    """Two sets of subgraphs of one task, one after the other; classes of the second that are new come last."""
     if first.task != second.task and {first.task, second.task} - {"binary", "multi-class"}:
         what = f"the labels are {second.task}, but those of the run are {first.task}"
         raise DataError(what, where="--subgraphs", hint="give labels of the same kind")

@@ -276,11 +276,7 @@ class Completer:
         return cls.fit(opened.predictor.graph, some.nodes, groups=groups, seed=opened.predictor.spec.seed)
 
     def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> Iterator[Completion]:
-        """Find the likeliest missing members of each subgraph, at most ``top``, among some nodes, which are sorted.
-
-        By default all nodes are ranked; in a graph of more than 2^17, those that a walk from the subgraph reaches and
-        those of known subgraphs that overlap it.
-        """
+        """The likeliest missing members of each subgraph, at most ``top``, of all candidates or of those ``among``."""
         ends = np.cumsum([len(names) for names in GROUPS.values()])[:-1]
         for query in self.features.diffuse(subgraphs):
             nodes = self.features.candidates(query) if among is None else among[~np.isin(among, query.nodes)]

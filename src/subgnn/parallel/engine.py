@@ -70,14 +70,11 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no result, in one line, with the traceback, if there is one.
+    """Why there is no result."""
 
-    ``error`` is the exception, where its message is enough: a :class:`UserError`, or an :class:`OSError` of a file.
-    """
-
-    message: str
-    details: str = ""
-    error: BaseException | None = None
+    message: str  # in one line
+    details: str = ""  # the traceback, if there is one
+    error: BaseException | None = None  # where its message is enough: a UserError, or an OSError of a file
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:

@@ -223,11 +223,7 @@ def _figure(svg: str) -> Any:
 
 
 def picture(drawing: Drawing, why: Explanation | None = None) -> Picture:
-    """Render a drawing; if it is explained, with rings for contributions of nodes to the predicted class or value.
-
-    Nodes with at least a twentieth of the largest contribution get one, wider for larger ones: solid towards the class,
-    dashed away from it.
-    """
+    """Render a drawing; if explained, with rings as wide as contributions: solid towards the class, else dashed."""
     nodes, rings = drawing.nodes, {}
     if why is not None:
         pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}

@@ -284,11 +284,7 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
 
 
 def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Titles and drawings of the most confident correct predictions, of each class in turn, and of wrong ones.
-
-    With several labels, a prediction is correct if all are; its probability is the product over labels. For real
-    values, the predictions with the smallest and the largest errors.
-    """
+    """Titles and drawings of confident correct predictions, of each class in turn, and of wrong ones, or by error."""
     if run.task.real:
         predicted = run.in_unit(run.outputs[:, 0])
         error = np.abs(run.in_unit(run.targets) - predicted)

@@ -122,10 +122,7 @@ class PhenotypeGraph:
 
 
 def build_phenotype_graph(release: HpoRelease, min_shared_genes: int = 2) -> PhenotypeGraph:
-    """Join phenotypes that share causal genes, and parents with children: live terms under the root, by is_a.
-
-    A gene belongs to a phenotype where a disease that it causes is annotated with that phenotype directly.
-    """
+    """Join live phenotypes under the root by is_a, and those whose own diseases share enough causal genes."""
     ontology = release.ontology
     if ROOT not in ontology.terms:
         raise DataError(f"it has no term {ROOT}", where=TERMS, hint="this is the root of all phenotypes")
