@@ -130,7 +130,7 @@ def evaluate(
     """Evaluate a run in memory; missing outputs are computed. ``where`` its epochs are from, for errors."""
     predictor = predictor or Predictor(run.checkpoint, dataset.graph.undirected(), tables=run.tables)
     spec, subgraphs, folds, network = run.checkpoint.spec, dataset.subgraphs, run.out_of_fold, None
-    split = "test" if len(subgraphs.indices("test")) else "val"
+    split = "val" if subgraphs.splits is None or not len(subgraphs.indices("test")) else "test"
     if split == "val" and folds is not None:  # the members of the final answer have seen all subgraphs
         split, rows, train, outputs = FOLDS, folds[1], folds[1], folds[0][0].astype(np.float32)
     else:

@@ -36,6 +36,8 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     line, needs_file = command(found.recipe, result)
     names = SPLIT_NAMES | ({"val": "out of fold"} if result.is_portfolio else {})
     columns, constant = ["val", "test"] if found.split == "test" else ["val"], found.constant()
+    splits = {} if dataset.subgraphs.splits is None else SPLIT_NAMES
+    sizes = [f"{len(dataset.subgraphs.indices(split)):,} {name}" for split, name in splits.items()]
     low, high = found.interval()
     rows = [
         [
@@ -51,7 +53,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         run=found,
         sections=sections,
         names=names,
-        sizes=[f"{len(dataset.subgraphs.indices(split)):,} {name}" for split, name in SPLIT_NAMES.items()],
+        sizes=", ".join(sizes) or f"{len(dataset.subgraphs):,}, without splits",
         columns=[names[split] for split in columns],
         rows=rows,
         constant=constant,
