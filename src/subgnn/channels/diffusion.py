@@ -158,8 +158,9 @@ def diffuse_nearby(
     epsilon = push_bound(walks, damping, edges) / walks.volume
     chance = walks.chance(damping) if walks.graph.directed else None
     threads = int(numba.get_num_threads())
-    # A thread's table has at most four places of 24 bytes for a node, and there are as many nodes as edges, at most.
-    at_once = workers(96 * edges, threads)
+    # A thread has a table of at most four places of 8 bytes for a node, 72 bytes beside it, and 12 for an edge of a
+    # round; there are as many nodes as edges, at most.
+    at_once = workers(128 * edges, threads)
     step, limit = (64, None) if at_once == threads else (at_once, at_once)
     scale = walks.volume if chance is None else 1.0
     nodes, ratios, lengths = [np.empty(0, np.int32)], [np.empty(0, np.float32)], np.zeros(len(sets), np.int64)

@@ -32,7 +32,6 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
-from subgnn.kernels.nearby_distances import slot
 from subgnn.ragged import Ragged
 
 Pair = tuple[Array, Array]
@@ -168,79 +167,105 @@ def push(
     return out
 
 
-@compiled
-def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tuple[Array, Array, Array, Array]:
-    size = 2 * len(keys)
-    new_keys, new_stamp = np.full(size, -1, np.int32), np.zeros(size, np.int32)
-    new_estimate, new_residual = np.zeros(size, np.float64), np.zeros(size, np.float64)
-    for i in range(len(keys)):
-        if keys[i] != -1:
-            at = slot(new_keys, keys[i])
-            new_keys[at], new_stamp[at] = keys[i], stamp[i]
-            new_estimate[at], new_residual[at] = estimate[i], residual[i]
-    return new_keys, new_estimate, new_residual, new_stamp
+Met = tuple[Array, Array, Array, Array, Array, Array, Array]
+"""The nodes that a walk met, in order: their ids, places in the table, degrees, last rounds, estimates and residuals;
+and the table, an open hash table of ids and of places in this order, in one number each."""
+_HASH, _PLACE = np.uint64(0x9E3779B97F4A7C15), np.int64(2**32 - 1)
 
 
 @compiled
-def _push_one(graph: Csr, weights: Array, degrees: Array, chance: Array, members: Array, walk: Walk) -> Pair:
-    """The nodes that were met, in rising order, and their estimates over degrees."""
+def _room(met: Met, count: int, size: int) -> Met:
+    """Arrays for ``size`` nodes, that hold the first ``count``."""
+    nodes, _, degree, turns, estimate, residual, _ = met
+    wide = 64
+    while wide < 2 * size:
+        wide *= 2
+    half, table = wide // 2, np.full(wide, -1, np.int64)
+    new_nodes, new_places = np.empty(half, np.int32), np.empty(half, np.int64)
+    new_degree, new_turns = np.empty(half, np.float32), np.empty(half, np.int32)
+    new_estimate, new_residual = np.empty(half, np.float64), np.empty(half, np.float64)
+    for k in range(count):
+        at = _place(table, nodes[k])
+        table[at] = (np.int64(nodes[k]) << 32) | k
+        new_nodes[k], new_places[k], new_degree[k], new_turns[k] = nodes[k], at, degree[k], turns[k]
+        new_estimate[k], new_residual[k] = estimate[k], residual[k]
+    return new_nodes, new_places, new_degree, new_turns, new_estimate, new_residual, table
+
+
+@compiled
+def _place(table: Array, node: int) -> Any:
+    """Where a node is in the table, or the free place, which holds -1, where it would be."""
+    mask = len(table) - 1
+    at = np.int64((np.uint64(node) * _HASH) >> np.uint64(32)) & mask
+    while table[at] != -1 and table[at] >> 32 != node:
+        at = (at + 1) & mask
+    return at
+
+
+@compiled
+def _push_one(graph: Csr, weights: Array, degrees: Array, members: Array, walk: Walk, met: Met) -> tuple[int, Met]:
+    """How many nodes are met, and these.
+
+    Loops that fetch what is far apart in memory do nothing else, so that the processor waits for many numbers at once.
+    """
     offsets, neighbors = graph
-    loop, damping, epsilon = walk
-    size = 64
-    while size < 4 * len(members):
-        size *= 2
-    keys, stamp = np.full(size, -1, np.int32), np.zeros(size, np.int32)
-    estimate, residual = np.zeros(size, np.float64), np.zeros(size, np.float64)
-    for v in members:
-        at = slot(keys, v)
-        keys[at] = v
-        residual[at] = 1 / len(members)
+    _, damping, epsilon = walk
+    if 2 * len(members) > len(met[6]):
+        met = _room(met, 0, len(members))
+    nodes, places, degree, turns, estimate, residual, table = met
+    for k in range(len(members)):
+        at = _place(table, members[k])
+        table[at] = (np.int64(members[k]) << 32) | k
+        nodes[k], places[k], degree[k], turns[k] = members[k], at, degrees[members[k]], 0
+        estimate[k], residual[k] = 0, 1 / len(members)
     count, turn = len(members), 0
-    changed = members.copy()
+    changed: Array = np.arange(count)
     while len(changed) > 0:
         turn += 1
-        amounts, reach = np.zeros(len(changed), np.float64), 0
-        for i in range(len(changed)):
-            u = changed[i]
-            at = slot(keys, u)
-            given = residual[at]
-            if degrees[u] == 0:
-                estimate[at] += given
-                residual[at] = 0
-            elif given >= epsilon * degrees[u]:
-                estimate[at] += (1 - damping) * given
-                residual[at] = 0
-                amounts[i] = damping * given / degrees[u]
-                reach += offsets[u + 1] - offsets[u]
-        arrived, num_arrived = np.empty(reach, np.int32), 0
-        for i in range(len(changed)):
-            if amounts[i] == 0:
-                continue
-            for e in range(offsets[changed[i]], offsets[changed[i] + 1]):
-                v = neighbors[e]
-                at = slot(keys, v)
-                if keys[at] == -1:
-                    if 2 * count >= len(keys):
-                        keys, estimate, residual, stamp = _enlarge(keys, estimate, residual, stamp)
-                        at = slot(keys, v)
-                    keys[at] = v
+        pushed, amounts, num_pushed, reach = np.empty_like(changed), np.empty(len(changed), np.float64), 0, 0
+        for k in changed:
+            given = residual[k]
+            if degree[k] == 0:
+                estimate[k] += given
+                residual[k] = 0
+            elif given >= epsilon * degree[k]:
+                estimate[k] += (1 - damping) * given
+                residual[k] = 0
+                pushed[num_pushed], amounts[num_pushed] = nodes[k], damping * given / degree[k]
+                num_pushed += 1
+        ends = np.empty(num_pushed, np.int64)
+        for i in range(num_pushed):
+            reach += offsets[pushed[i] + 1] - offsets[pushed[i]]
+            ends[i] = reach
+        heads, edge = np.empty(reach, np.int32), 0
+        for i in range(num_pushed):
+            for e in range(offsets[pushed[i]], offsets[pushed[i] + 1]):
+                heads[edge] = neighbors[e]
+                edge += 1
+        if 2 * (count + reach) > len(table):
+            met = _room(met, count, count + reach)
+            nodes, places, degree, turns, estimate, residual, table = met
+        known, arrived, num_arrived, edge = count, np.empty(reach, np.int64), 0, 0
+        for i in range(num_pushed):
+            first = offsets[pushed[i]] - edge
+            while edge < ends[i]:
+                at = _place(table, heads[edge])
+                k = table[at] & _PLACE
+                if table[at] == -1:
+                    k = count
+                    table[at] = (np.int64(heads[edge]) << 32) | k
+                    nodes[k], places[k], turns[k], estimate[k], residual[k] = heads[edge], at, 0, 0, 0
                     count += 1
-                residual[at] += amounts[i] if len(weights) == 0 else amounts[i] * weights[e]
-                if stamp[at] != turn:
-                    stamp[at] = turn
-                    arrived[num_arrived] = v
+                residual[k] += amounts[i] if len(weights) == 0 else amounts[i] * weights[first + edge]
+                if turns[k] != turn:
+                    turns[k] = turn
+                    arrived[num_arrived] = k
                     num_arrived += 1
+                edge += 1
+        for k in range(known, count):
+            degree[k] = degrees[nodes[k]]
         changed = arrived[:num_arrived]
-    nodes = np.sort(keys[keys != -1])
-    ratios = np.empty(len(nodes), np.float64)
-    for i in range(len(nodes)):
-        at, degree = slot(keys, nodes[i]), degrees[nodes[i]]
-        found = estimate[at] + (1 - damping) * residual[at]
-        if len(chance) > 0:
-            ratios[i] = found / chance[nodes[i]]
-        else:
-            ratios[i] = found / (degree if degree > 0 else loop)
-    return nodes, ratios
+    return count, met
 
 
 @compiled_parallel
@@ -249,13 +274,36 @@ def _push_all(begin: int, end: int, graph: Csr, given: Triple, family: Sets, wal
     members, rows = family
     out_nodes, out_ratios, counts = out
     most = out_nodes.shape[1]
+    loop, damping, _ = walk
+    small, large = np.empty(0, np.int32), np.empty(0, np.float64)
+    met = _room(
+        (small, np.empty(0, np.int64), np.empty(0, np.float32), small, large, large, np.empty(0, np.int64)), 0, 32
+    )
     for c in range(begin, end):
-        nodes, ratios = _push_one(graph, weights, degrees, chance, members[rows[c] : rows[c + 1]], walk)
-        if len(nodes) > most:
-            kept = ratios >= np.partition(ratios, len(nodes) - most)[len(nodes) - most]
-            nodes, ratios = nodes[kept], ratios[kept]
-        # In single precision: sums that differ by the order of their terms alone are ties.
-        order = np.argsort(-ratios.astype(np.float32), kind="mergesort")[:most]
+        count, met = _push_one(graph, weights, degrees, members[rows[c] : rows[c + 1]], walk, met)
+        nodes, places, degree, _, estimate, residual, table = met
+        ratios = np.empty(count, np.float64)
+        for k in range(count):
+            found = estimate[k] + (1 - damping) * residual[k]
+            if len(chance) > 0:
+                ratios[k] = found / chance[nodes[k]]
+            else:
+                ratios[k] = found / (degree[k] if degree[k] > 0 else loop)
+        least = np.partition(ratios, count - most)[count - most] if count > most else 0.0
+        # The largest first, then the lower node. In single precision: sums that differ by the order of their terms
+        # alone are ties.
+        bits = ratios.astype(np.float32).view(np.int32)
+        order, kept = np.empty(count, np.int64), 0
+        for k in range(count):
+            if ratios[k] >= least:
+                order[kept] = (-np.int64(bits[k]) << 32) | nodes[k]
+                kept += 1
+        order = np.sort(order[:kept])[:most]
         counts[c] = len(order)
-        for k in range(len(order)):
-            out_nodes[c, k], out_ratios[c, k] = nodes[order[k]], ratios[order[k]]
+        for i in range(len(order)):
+            node = order[i] & _PLACE
+            out_nodes[c, i], out_ratios[c, i] = node, ratios[table[_place(table, node)] & _PLACE]
+        if len(table) > 8 * count + 64:  # a hub was met: a large table would slow down the others
+            met = _room(met, 0, count)
+        for k in range(count):
+            table[places[k]] = -1
