@@ -68,7 +68,7 @@ def test_measures(seed, at_once, large, edges, how, data):
         for name, value in (
             ("PAIRS_AT_ONCE", at_once),
             ("OPEN_AT_ONCE", at_once),
-            ("_LARGE", large),
+            ("_SMALL", large),
             ("_EDGES", edges),
             ("HOP_CUTOFF", 1000),
             ("HOP_EDGES", 10**5),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from subgnn import Graph
-from subgnn.channels import stored_hops
+from subgnn.channels import distances
 from subgnn.channels.channel import Work
-from subgnn.channels.stored_hops import hops_from
+from subgnn.channels.distances import hops_from
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataWarning
 from subgnn.kernels.distances import hop_distances
@@ -19,9 +19,9 @@ from tests.models.subgnn.examples import random_graph
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path))
-    monkeypatch.setattr(stored_hops, "LARGE", 0)
-    monkeypatch.setattr(stored_hops, "WORD", 3)
-    monkeypatch.setattr(stored_hops, "BLOCK", 4)
+    monkeypatch.setattr(distances, "LARGE", 0)
+    monkeypatch.setattr(distances, "WORD", 3)
+    monkeypatch.setattr(distances, "BLOCK", 4)
     return tmp_path / "hops"
 
 
@@ -38,8 +38,8 @@ def test_hops_are_those_of_a_search_and_are_searched_for_once(folder, monkeypatc
     assert not folder.exists()
     found = ask(graph, sources, nodes)
     assert len(list(folder.iterdir())) == 2  # a file for each word of sources
-    monkeypatch.setattr(stored_hops, "hops_to_all", None)
-    monkeypatch.setattr(stored_hops, "hop_distances", None)
+    monkeypatch.setattr(distances, "hops_to_all", None)
+    monkeypatch.setattr(distances, "hop_distances", None)
     again, others = ask(graph, sources, nodes), ask(graph, sources, range(12))
     for hops in (found, again, others[nodes]):
         assert hops.dtype == wanted.dtype
@@ -74,7 +74,7 @@ def test_paths_that_are_too_long_for_a_byte_are_searched_for(folder, monkeypatch
     nodes = [0, 1, length, length + 1]
     for _ in range(2):
         assert ask(path, [0], nodes).tolist() == [[0], [1], [length], [-1]]
-        monkeypatch.setattr(stored_hops, "hops_to_all", None)  # not even tried again
+        monkeypatch.setattr(distances, "hops_to_all", None)  # not even tried again
     (kept,) = folder.iterdir()
     assert (kept.stat().st_size > 400) == (length == 253)
 
@@ -85,9 +85,9 @@ def test_nothing_is_kept_without_room_for_it(folder, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
     np.testing.assert_array_equal(ask(graph, [0, 3], [1, 2]), wanted)
     monkeypatch.delenv("SUBGNN_CACHE_LIMIT")
-    monkeypatch.setattr(stored_hops, "BYTES_A_NODE", 10**9)
+    monkeypatch.setattr(distances, "BYTES_A_NODE", 10**9)
     with memory_limit("1GB"):
         np.testing.assert_array_equal(ask(graph, [0, 3], [1, 2]), wanted)
-    monkeypatch.setattr(stored_hops, "LARGE", 10**9)
+    monkeypatch.setattr(distances, "LARGE", 10**9)
     np.testing.assert_array_equal(ask(graph, [0, 3], [1, 2]), wanted)
     assert not folder.exists()

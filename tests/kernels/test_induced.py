@@ -25,12 +25,17 @@ def test_induced_subgraphs_are_numbered_by_place(case):
     graph, sets = case
     base = csr(*graph.csr)
     near = graph.networkx.adj
+    whole_offsets, whole_neighbors = induced_graph(*graph.csr, ragged(sets))
+    begin = 0
     for nodes in sets:
         wanted = [[place for place, u in enumerate(nodes) if u in near[v]] for v in nodes]
         members = frozen(nodes, np.int32)
         local_offsets, local_neighbors = induced_csr(base, members)
         assert np.diff(local_offsets).tolist() == [len(row) for row in wanted]
         assert local_neighbors.tolist() == [place for row in wanted for place in row]
+        entries = slice(whole_offsets[begin], whole_offsets[begin + len(nodes)])
+        assert whole_neighbors[entries].tolist() == [begin + place for row in wanted for place in row]
+        begin += len(nodes)
         scratch = np.empty(len(nodes), np.int32)
         for v in range(graph.num_nodes):
             found = inside_row(base, members, v, scratch)

@@ -2,14 +2,22 @@
 
 The mean is over the nodes that reach the anchor, and gamma is multiplied by their fraction; it is 0 if none does.
 
-Searches go from shared anchors across the graph (:mod:`subgnn.channels.stored_hops`). Most own anchors are near, and
-:func:`~subgnn.kernels.nearby_distances.near_hops` finds them; for the pairs it leaves open, searches go from the nodes
-of components or from the anchors, whichever are fewer. With ``prepare.own_hops = "bounded"`` an open pair has the least
-of its bound and the detour by a landmark, one of the nodes with most neighbours: d(u, a) <= min over l of d(u, l) +
-d(l, a) (Potamias et al., 2009). Work is cut into units of a component and some of its anchors.
+Searches go from shared anchors across the graph. A search serves 64 sources and passes over the whole graph; on a
+large one it is stored in the cache folder, because predictions need hops from the same shared anchors and landmarks.
+A file for 64 sources has a byte for each node and source. Only the wanted rows are read: every :data:`BLOCK` rows have
+a checksum, which is compared then.
+
+Most own anchors are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them; for the pairs it leaves
+open, searches go from the nodes of components or from the anchors, whichever are fewer. With ``prepare.own_hops =
+"bounded"`` an open pair has the least of its bound and the detour by a landmark, one of the nodes with most neighbours:
+d(u, a) <= min over l of d(u, l) + d(l, a) (Potamias et al., 2009).
 """
 
+import hashlib
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -17,15 +25,20 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarity, Work
-from subgnn.channels.stored_hops import hops_from
 from subgnn.data.graph import Graph
-from subgnn.errors import MemoryLimitError
+from subgnn.errors import DataError, MemoryLimitError
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
-from subgnn.kernels.distances import BYTES_A_NODE, WORD, pair_distances
+from subgnn.kernels.distances import BYTES_A_NODE, NO_PATH, WORD, hop_distances, hops_to_all, pair_distances
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.ragged import Ragged, runs
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
+LARGE = 5_000_000
+"""The fewest entries of a graph's rows for which searches are stored; on smaller graphs they take under a second."""
+BLOCK = 64
+_STORED = Format("subgnn-hops", "file of hops", "measuring subgraphs of a large graph writes one", "remove it")
 TABLE_AT_ONCE = 64_000_000  # numbers of a table of hops to shared anchors, each an int32
 OWN_AT_ONCE = 1_000_000  # components
 PAIRS_AT_ONCE = 2_000_000
@@ -36,8 +49,58 @@ HOP_CUTOFF, HOP_EDGES = 4, 1024
 LANDMARKS = 64
 """How many nodes with the most neighbours the detours of bounded hops pass through."""
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
-_LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
+_SMALL = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
 _EDGES = 1024
+
+
+def hops_from(work: Work, sources: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Hops (T, S) from each source to each node, -1 where there is no path."""
+    if not (work.cache and len(work.graph.neighbors) >= LARGE and cache_limit() > 0):
+        return hop_distances(*work.graph.csr, sources, nodes).T
+    room = BYTES_A_NODE * work.graph.num_nodes + WORD * work.graph.num_nodes
+    fits = room <= share(0.5)
+    words = [sources[begin : begin + WORD] for begin in range(0, len(sources), WORD)]
+    with ThreadPoolExecutor(workers(room, int(numba.get_num_threads()))) as pool:
+        return np.concatenate(list(pool.map(lambda word: _hops_of_word(work, word, nodes, fits=fits), words)), axis=1)
+
+
+def _hops_of_word(work: Work, sources: Array, nodes: Array, *, fits: bool) -> NDArray[np.int32]:
+    """Hops (T, S) from at most 64 sources: from the cache folder, or by a search that is kept there if it fits."""
+    # The file is a function of the edges and of the sources, in their order.
+    key = hashlib.sha256(work.graph.content_hash.encode() + np.ascontiguousarray(sources, "<i4").tobytes())
+    path = cache_path("hops", key.hexdigest())
+    found = lookup(path, lambda: _read(path, work.graph.num_nodes, nodes, len(sources)))
+    if found is None and fits:
+        table = hops_to_all(*work.graph.csr, sources)
+        # An empty table says that some paths are too long for a byte.
+        kept = np.empty((0, len(sources)), np.uint8) if table is None else table
+        sums = [zlib.crc32(kept[begin : begin + BLOCK].data) for begin in range(0, len(kept), BLOCK)]
+        store(path, encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED))
+        found = None if table is None else _as_hops(table[nodes])
+    if found is None or len(found) < len(nodes):
+        return hop_distances(*work.graph.csr, sources, nodes).T
+    return found
+
+
+def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> NDArray[np.int32]:
+    """The rows of given nodes, verified; none if the file has no rows."""
+    arrays = read_arrays(path, _STORED, mapped="r", verify=False).arrays
+    hops, sums = (arrays.get(name, np.empty(0)) for name in ("hops", "sums"))
+    rows = len(hops)
+    if hops.dtype != np.uint8 or hops.shape[1:] != (width,) or rows not in (0, num_nodes):
+        raise DataError(f"it has hops of the shape {hops.shape}", where=str(path))
+    if sums.dtype != np.int64 or sums.shape != (-(-rows // BLOCK),):
+        raise DataError(f"it has {len(sums)} checksums", where=str(path))
+    if not rows:
+        return np.empty((0, width), np.int32)
+    for block in np.unique(nodes // BLOCK).tolist():
+        if zlib.crc32(hops[block * BLOCK : (block + 1) * BLOCK].data) != sums[block]:
+            raise DataError("the content does not match its checksum", where=str(path))
+    return _as_hops(hops[nodes])
+
+
+def _as_hops(stored: NDArray[np.uint8]) -> NDArray[np.int32]:
+    return np.where(stored == NO_PATH, -1, stored.astype(np.int32))
 
 
 def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[NDArray[np.float32]]:
@@ -95,7 +158,7 @@ def distances_to(
     open_pairs: list[_Pairs] = []
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
     owner, bounds = _units(components.lengths, wanted)
-    cutoff, cap = 2 if len(work.graph.neighbors) < _LARGE else UNBOUNDED, _EDGES
+    cutoff, cap = 2 if len(work.graph.neighbors) < _SMALL else UNBOUNDED, _EDGES
     if work.settings.own_hops == "bounded":
         cutoff, cap = HOP_CUTOFF, HOP_EDGES
 

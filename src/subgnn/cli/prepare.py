@@ -192,7 +192,7 @@ def tune_recipe(
     with extra_package("optuna", extra="tune", feature="tune"):
         import optuna  # noqa: F401
     from subgnn.data.formats import read_dataset
-    from subgnn.lab.tuning.search_space import find_space
+    from subgnn.lab.tuning.tune import find_space
     from subgnn.models.recipes import find_recipe
 
     chosen = find_recipe(recipe, settings or ())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.lab.datasets.obo import read_obo
+from subgnn.lab.datasets.builder import read_obo
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from tests.lab.datasets.samples import gene2go
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets.build import BUILDERS, BuiltDataset, build
+from subgnn.lab.datasets.builder import Ontology, Term
 from subgnn.lab.datasets.hpo import Disease, HpoRelease, build_phenotype_graph
-from subgnn.lab.datasets.obo import Ontology, Term
 from subgnn.lab.datasets.rare_diseases import (
     Disorder,
     LabelledDisease,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.lab.datasets.obo import Ontology, Term, read_obo
+from subgnn.lab.datasets.builder import Ontology, Term, read_obo
 from tests.lab.datasets.samples import obo
 
 TERMS = [

@@ -9,7 +9,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import UserError
-from subgnn.lab.tuning.search_space import find_space, parse_space, space_names
+from subgnn.lab.tuning.tune import find_space, parse_space, space_names
 from subgnn.models.recipes import find_recipe
 from tests.training.examples import recipe
 

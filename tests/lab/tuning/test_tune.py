@@ -12,8 +12,7 @@ from subgnn.api.train_recipe import train
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.lab.tuning import tune as tuning
-from subgnn.lab.tuning.search_space import parse_space, space_names
-from subgnn.lab.tuning.tune import FILES, tune
+from subgnn.lab.tuning.tune import FILES, parse_space, space_names, tune
 from subgnn.models.recipes import find_recipe
 from tests.pages import ROOT
 from tests.results import result

@@ -9,7 +9,7 @@ import torch
 
 from subgnn import Ragged
 from subgnn.errors import UserError
-from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.kernels.induced import induced_graph
 from subgnn.models.baselines.known_subgraphs import (
     LinkEncoder,
     degree_bins,
@@ -65,15 +65,14 @@ ROWS = Ragged.from_rows([[0, 1, 2], [3, 4, 5], [2, 3, 7], [7], [0, 4]])
 
 
 def walks_of(graph, rows, *, seed=0, walks=6, length=7):
-    induced = induced_graphs(graph, rows)
-    return induced, inside_walks(induced, walks, length, seed=seed)
+    return inside_walks(rows, induced_graph(*graph.csr, rows), walks, length, seed=seed)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_walks_stay_inside_and_follow_edges(seed):
     graph, rows = random_graph(seed), random_subgraphs(seed)
-    induced, walks = walks_of(graph, rows, seed=seed)
-    for subgraph, texts in zip(rows, documents(walks, induced.nodes.values), strict=True):
+    walks = walks_of(graph, rows, seed=seed)
+    for subgraph, texts in zip(rows, documents(walks, rows.values), strict=True):
         inside = set(subgraph.tolist())
         for text in texts:
             walk = [int(word) for word in text]
@@ -84,30 +83,29 @@ def test_walks_stay_inside_and_follow_edges(seed):
 
 
 def test_a_walk_at_a_node_without_neighbours_inside_is_that_node():
-    induced, walks = walks_of(two_triangles(), ROWS)
-    texts = documents(walks, induced.nodes.values)
+    texts = documents(walks_of(two_triangles(), ROWS), ROWS.values)
     assert all(text == ["7"] for text in texts[3])
     assert {tuple(text) for text in texts[4]} == {("0",), ("4",)}
 
 
 def test_degrees_over_size_in_bins():
-    induced = induced_graphs(two_triangles(), ROWS)
-    assert degree_bins(induced, 10).tolist() == [6, 6, 6, 6, 6, 6, 3, 3, 0, 0, 0, 0]
+    bins = degree_bins(ROWS, induced_graph(*two_triangles().csr, ROWS), 10)
+    assert bins.tolist() == [6, 6, 6, 6, 6, 6, 3, 3, 0, 0, 0, 0]
 
 
 def test_the_same_shape_gives_the_same_structural_documents_and_other_nodes():
-    induced, walks = walks_of(two_triangles(), ROWS)
-    structural, nodes = documents(walks, degree_bins(induced, 10)), documents(walks, induced.nodes.values)
+    graph = two_triangles()
+    walks, bins = walks_of(graph, ROWS), degree_bins(ROWS, induced_graph(*graph.csr, ROWS), 10)
+    structural, nodes = documents(walks, bins), documents(walks, ROWS.values)
     assert structural[0] == structural[1]
     assert structural[0] != structural[2]
     assert not {w for t in nodes[0] for w in t} & {w for t in nodes[1] for w in t}
 
 
 def test_a_subgraph_walks_the_same_in_any_company():
-    graph = two_triangles()
-    _, together = walks_of(graph, ROWS)
-    induced, alone = walks_of(graph, ROWS.take([2]))
-    assert documents(alone, induced.nodes.values)[0] == documents(together, ROWS.values)[2]
+    some = ROWS.take([2])
+    together, alone = walks_of(two_triangles(), ROWS), walks_of(two_triangles(), some)
+    assert documents(alone, some.values)[0] == documents(together, ROWS.values)[2]
 
 
 def test_doc2vec_repeats_and_tells_documents_apart(monkeypatch):

@@ -9,7 +9,7 @@ from subgnn import Ragged
 from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.peers.subgraph_graph import S2NSettings, edges_between, meetings, standard_of
+from subgnn.models.peers.s2n import S2NSettings, edges_between, meetings, standard_of
 from subgnn.models.registry import MODELS
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
@@ -37,7 +37,7 @@ def dense_weights(counts, mean, deviation, settings):
 def test_meetings_and_edges_are_those_of_dense_matrices(seed, monkeypatch):
     graph, left = random_graph(seed), random_subgraphs(seed)
     right = left.take(np.arange(len(left))[::2])
-    monkeypatch.setattr("subgnn.models.peers.subgraph_graph._ROWS", 3)
+    monkeypatch.setattr("subgnn.models.peers.s2n._ROWS", 3)
     wanted = dense_meetings(graph, left, right)
     np.testing.assert_array_equal(np.concatenate([b.toarray() for b in meetings(graph, left, right)]), wanted)
     mean, deviation = standard_of(graph, right)

@@ -19,8 +19,7 @@ from subgnn.data.formats.text import find_file
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.errors import DataError, MissingExtra
-from subgnn.lab.datasets.builder import is_dropped, read_columns
-from subgnn.lab.datasets.obo import Ontology, read_obo
+from subgnn.lab.datasets.builder import Ontology, is_dropped, read_columns, read_obo
 
 ROOT = "HP:0000118"  # of all phenotypes
 TERMS, PHENOTYPES, GENES = "hp.obo", "phenotype.hpoa", "phenotype_to_genes.txt"

@@ -20,8 +20,18 @@ from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.builder import Builder, Draft, Files, Fractions, OnStep, is_dropped, read_columns, source_lines
-from subgnn.lab.datasets.obo import Ontology, read_obo
+from subgnn.lab.datasets.builder import (
+    Builder,
+    Draft,
+    Files,
+    Fractions,
+    OnStep,
+    Ontology,
+    is_dropped,
+    read_columns,
+    read_obo,
+    source_lines,
+)
 from subgnn.rng import stream
 
 HUMAN = "9606"

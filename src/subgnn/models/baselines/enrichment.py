@@ -8,9 +8,9 @@ If its nodes were drawn at random, it would have as many with probability
 
 and its score is -log10 p. There are four tests a class, with m = 1, 2, 4 and 8: a single annotation counts where
 subgraphs are few, and nodes that come up again count where they are many. Logits are a weighted sum of the four
-scores, plus a share of the log of the class's frequency; the weights are fitted to held-out scores
-(:mod:`~subgnn.models.baselines.scores`). A label of several has the scores of subgraphs with it less those of subgraphs
-without it, and real values those of subgraphs above the mean less those of subgraphs below it.
+scores, plus a share of the log of the class's frequency; the weights are fitted to scores of five
+folds of the training split, each from counts of the other four. A label of several has the scores of subgraphs with it
+less those of subgraphs without it, and real values those of subgraphs above the mean less those of subgraphs below it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
-from subgnn.models.baselines.scores import fit_scales, held_out_scores, indicators
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats
+from subgnn.models.kernel_machines.regression import draw_inner_folds, fit_scales, indicators
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayNetwork, Table, TensorModel, is_sorted_below
@@ -110,14 +110,15 @@ class EnrichmentNetwork(ArrayNetwork):
         targets = examples.targets.cpu().numpy()[examples.train]
         high = indicators(targets, examples.task, len(self.bias))
         sides = [high] if len(self.levels) == 1 else [high, 1 - high]
-
-        def score(rest: NDArray[np.bool_], held: NDArray[np.bool_]) -> Floats:
+        fold = draw_inner_folds(len(targets), self.seed, "enrichment/folds")
+        scores = np.zeros((len(TIMES), len(targets), len(self.bias)))
+        for i in np.unique(fold):
+            held = fold == i
+            rest = ~held if len(targets) > 1 else held
             fitted = rows[rest]
             known = np.flatnonzero(fitted.sum(axis=0))
             levels = [set_levels(fitted[:, known], side[rest]) for side in sides]
-            return enrichment_scores(rows[held][:, known], levels, total)
-
-        scores = held_out_scores(len(targets), self.seed, score, name="enrichment/folds")
+            scores[:, held] = enrichment_scores(rows[held][:, known], levels, total)
         scale, bias = fit_scales(scores, targets, examples.task, examples.train_weights)
         self.arrays["levels"] = np.stack([set_levels(rows, side) for side in sides])
         self.arrays["scale"][:], self.arrays["bias"][:] = scale, bias

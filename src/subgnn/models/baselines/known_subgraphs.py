@@ -34,7 +34,8 @@ from torch.nn import functional
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, extra_package
-from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
+from subgnn.kernels.arrays import Csr
+from subgnn.kernels.induced import induced_graph
 from subgnn.models.heads import HeadedNetwork, make_head
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
@@ -230,9 +231,9 @@ class Sub2VecModel(KnownSubgraphsModel):
         self.words = words
 
     def embed(self, data: TrainingData, recipe: Recipe, nodes: Ragged) -> NDArray[np.float32]:
-        induced = induced_graphs(data.graph, nodes)
-        walks = inside_walks(induced, _WALKS, _WALK_LENGTH, seed=data.seed)
-        words = {"n": nodes.values, "s": degree_bins(induced, _BINS)}
+        induced = induced_graph(*data.graph.csr, nodes)
+        walks = inside_walks(nodes, induced, _WALKS, _WALK_LENGTH, seed=data.seed)
+        words = {"n": nodes.values, "s": degree_bins(nodes, induced, _BINS)}
         parts = [
             document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, seed=data.seed)
             for kind in self.words
@@ -240,24 +241,23 @@ class Sub2VecModel(KnownSubgraphsModel):
         return np.concatenate(parts, axis=1)
 
 
-def inside_walks(induced: InducedGraphs, walks: int, length: int, *, seed: int) -> NDArray[np.int64]:
+def inside_walks(nodes: Ragged, induced: Csr, walks: int, length: int, *, seed: int) -> NDArray[np.int64]:
     """Uniform random walks (n, walks, length) inside every subgraph, as members of it; -1 after a walk has ended."""
-    draws = stream(seed, "baselines/walks").random((length, walks))
-    sizes, first = induced.nodes.lengths[:, None], induced.nodes.offsets[:-1, None]
-    out = np.full((len(induced.nodes), walks, length), _END, np.int64)
-    at = first + (draws[0] * sizes).astype(np.int64)  # (n, walks)
+    (offsets, neighbors), draws = induced, stream(seed, "baselines/walks").random((length, walks))
+    degrees, out = np.diff(offsets), np.full((len(nodes), walks, length), _END, np.int64)
+    at = nodes.offsets[:-1, None] + (draws[0] * nodes.lengths[:, None]).astype(np.int64)  # (n, walks)
     out[:, :, 0] = at
-    alone = induced.degrees[at] == 0
+    alone = degrees[at] == 0
     for step in range(1, length):
-        chosen = induced.offsets[at] + (draws[step] * induced.degrees[at]).astype(np.int64)
-        at = np.where(alone, at, induced.neighbors[np.where(alone, 0, chosen)]) if len(induced.neighbors) else at
+        chosen = offsets[at] + (draws[step] * degrees[at]).astype(np.int64)
+        at = np.where(alone, at, neighbors[np.where(alone, 0, chosen)]) if len(neighbors) else at
         out[:, :, step] = np.where(alone, _END, at)
     return out
 
 
-def degree_bins(induced: InducedGraphs, bins: int) -> NDArray[np.int64]:
+def degree_bins(nodes: Ragged, induced: Csr, bins: int) -> NDArray[np.int64]:
     """floor(bins * internal degree / size) of every member (total,), from 0 to bins - 1."""
-    return bins * induced.degrees // induced.nodes.lengths[induced.nodes.row_ids]
+    return np.asarray(bins * np.diff(induced[0]) // nodes.lengths[nodes.row_ids])
 
 
 def documents(walks: NDArray[np.int64], words: NDArray[np.integer]) -> list[list[list[str]]]:

@@ -24,7 +24,8 @@ from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.encoders import gin_layers
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, moved_vectors, node_vectors
-from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
+from subgnn.kernels.arrays import Csr
+from subgnn.kernels.induced import induced_graph
 from subgnn.models.examples import HostSource, Source
 from subgnn.models.heads import HeadedNetwork, make_head
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
@@ -51,15 +52,12 @@ class NodeBatch:
 
 
 class NodeSets(HostSource):
-    """The nodes of each subgraph, as places in the node table, and the edges among them where they are given."""
+    """The nodes of each subgraph, as places in the node table, and their induced graph where it is given."""
 
-    def __init__(self, places: Ragged, induced: InducedGraphs | None = None) -> None:
+    def __init__(self, places: Ragged, induced: Csr | None = None) -> None:
         self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
-        self.degrees, self.neighbors = np.zeros(len(self.nodes), np.int32), np.empty(0, np.int32)
-        self.edge_first = np.zeros_like(self.first)
-        if induced is not None:
-            self.degrees, self.neighbors = induced.degrees.astype(np.int32), induced.neighbors.astype(np.int32)
-            self.edge_first = induced.offsets[self.first]
+        offsets, self.neighbors = induced or (np.zeros(len(self.nodes) + 1, np.int64), np.empty(0, np.int32))
+        self.degrees, self.edge_first = np.diff(offsets).astype(np.int32), offsets[self.first]
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -133,7 +131,7 @@ class NodePooling(TensorModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
-        return NodeSets(Ragged(places, nodes.offsets), induced_graphs(graph, nodes) if self.takes_edges else None)
+        return NodeSets(Ragged(places, nodes.offsets), induced_graph(*graph.csr, nodes) if self.takes_edges else None)
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they would have started from."""

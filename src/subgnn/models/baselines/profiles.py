@@ -31,7 +31,6 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import times_of
-from subgnn.models.baselines.scores import draw_inner_folds, fit_scales, indicators
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.kernel_machine import (
@@ -44,6 +43,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
+from subgnn.models.kernel_machines.regression import draw_inner_folds, fit_scales, indicators
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces, used_columns
 from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
 from subgnn.models.spec import Checkpoint, Weights

@@ -125,7 +125,7 @@ class TopologyModel(TensorModel):
 
     def network(self, checkpoint: Checkpoint) -> Any:
         if self.uses_tensors(checkpoint.spec):
-            from subgnn.models.baselines.statistics_head import StatisticsHead
+            from subgnn.models.heads import StatisticsHead
 
             return StatisticsHead(checkpoint)
         return StatisticsTrees(checkpoint)

@@ -5,7 +5,9 @@ X^T S X + P with X = [rows, 1], S the weights of rows and P = 1/C for all column
 rows that are known by K. The output for row i of a fit without row i follows from the fit to all rows:
 y_i - (y_i - f_i) / (1 - h_i), with h_i = s_i x_i (X^T S X + P)^-1 x_i^T; in terms of K it is y_i - a_i / Q_ii, with
 Q = G - G 1 1^T G / 1^T G 1 and G = (K + (C S)^-1)^-1. Outputs of classes and labels become logits by a scale (classes),
-or a scale and an offset for each label, fitted to these left-out outputs.
+or a scale and an offset for each label, fitted to these left-out outputs. Models that count subgraphs have no left-out
+outputs: they score each of five folds by what was counted in the other four (:func:`draw_inner_folds`), and
+:func:`fit_scales` is fitted to these scores.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +28,12 @@ from subgnn.models.kernel_machines.newton import (
     row_blocks,
     softmax,
 )
+from subgnn.rng import stream
 from subgnn.task import TaskName, task_of
 
 Objective = Callable[[Floats], tuple[float, Floats]]
 _NEVER = -20.0  # the logit of a class that the training split does not have
+_FOLDS = 5
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
 
 
@@ -291,3 +295,47 @@ def fit_label_scale(scores: Floats, labels: NDArray[Any], weights: Floats) -> tu
     start = [1.0, float(scipy.special.logit(np.average(y, weights=weights)))]
     found = minimise_in_box(loss, start, [(0, 50), (-50, 50)])
     return float(found[0] / unit), float(found[1])
+
+
+def indicators(targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
+    """1 for a class or label that a subgraph has, or for a value above the mean, else 0 (n, outputs)."""
+    kind = task_of(task)
+    if kind.real:
+        return np.asarray(targets > targets.mean(), np.float64)[:, None]
+    return np.asarray(kind.indicators(targets, outputs), np.float64)
+
+
+def draw_inner_folds(count: int, seed: int, name: str) -> NDArray[np.int64]:
+    """The fold of each of ``count`` training subgraphs, drawn from a random stream of a name."""
+    return stream(seed, name).permutation(count) % min(_FOLDS, max(2, count))
+
+
+def fit_scales(scores: Floats, targets: NDArray[Any], task: TaskName, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Scales a (P, outputs) and a bias b (outputs,), so that sum over p of a_p scores_p + b are logits, or values.
+
+    Classes have one scale for each of the P scores, and a share of the log of their frequency as bias. Labels, each,
+    and values have the same scale for all P scores.
+
+    Shapes:
+        scores: (P, n, outputs), of held-out subgraphs. weights: (n,), or (n, labels).
+    """
+    kind, (count, _, outputs) = task_of(task), scores.shape
+    if kind.real:
+        centred = scores.sum(axis=0)[:, 0]
+        mean = centred.mean()
+        centred = centred - mean
+        slope = max(float(centred @ targets) / max(float(centred @ centred), 1e-12), 0.0)
+        return np.full((count, 1), slope), np.array([targets.mean() - slope * mean])
+    if kind.several:
+        each = np.ones(scores.shape[1:]) if weights is None else weights
+        total = scores.sum(axis=0)
+        pairs = np.array([fit_label_scale(total[:, k], targets[:, k], each[:, k]) for k in range(outputs)])
+        return np.repeat(pairs[None, :, 0], count, axis=0), pairs[:, 1]
+    frequency = np.bincount(targets, weights=weights, minlength=outputs)
+    there = frequency > 0
+    prior = np.log(np.where(there, frequency / frequency.sum(), 1.0))
+    shares = np.broadcast_to(prior[there], (1, len(targets), int(there.sum())))
+    parts = np.concatenate([scores[:, :, there], shares])
+    loss = softmax_loss(parts, kind.indicators(targets, outputs)[:, there], weights)
+    *scales, trust = minimise_in_box(loss, [5.0 / count] * count + [1.0], [(0, 200)] * count + [(0, 3)])
+    return np.repeat(np.array(scales)[:, None], outputs, axis=1), np.where(there, trust * prior, _NEVER)

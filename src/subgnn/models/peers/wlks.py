@@ -44,7 +44,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.subgraphs import with_absent
 from subgnn.errors import DataError, UserError
-from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.kernels.induced import induced_graph
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_arrays, wrong_node_sets
@@ -102,10 +102,10 @@ def subgraph_colours(graph: Graph, nodes: Ragged, tables: list[Table]) -> list[C
     """The colours of ``nodes.values`` after each round, each subgraph refined by itself; adds to each round's table."""
     found: list[list[Colours]] = [[np.empty(0, np.int32)] for _ in tables]
     for members in nodes.batches(_AT_ONCE) if tables else ():
-        induced = induced_graphs(graph, members)
+        induced = induced_graph(*graph.csr, members)
         colours = np.zeros(len(members.values), np.int32)
         for table, of_round in zip(tables, found, strict=True):
-            colours = refine(induced.offsets, induced.neighbors, colours, table)
+            colours = refine(*induced, colours, table)
             of_round.append(colours)
     return [np.concatenate(of_round) for of_round in found]
 
