@@ -150,22 +150,9 @@ class TableOptions:
         self, id_base: int | None, on_note: Callable[[str], None], problems: Problems | None = None
     ) -> ReadOptions:
         """The options as the readers of files take them."""
-        from subgnn.data.formats.format import Columns, LabelFormat, ReadOptions
+        from subgnn.data.formats.format import COLUMN_OPTIONS, Columns, LabelFormat, ReadOptions
         from subgnn.data.subgraphs import parse_task
 
-        columns = Columns(
-            source=self.source,
-            target=self.target,
-            weight=self.weight,
-            type=self.edge_type,
-            time=self.edge_time,
-            subgraph=self.subgraph_column,
-            node=self.node_column,
-            label=self.label_column,
-            split=self.split_column,
-            subgraph_time=self.time_column,
-            node_id=self.node_id,
-        )
         labels, separator = None, self.label_separator
         if separator is not None and not separator.strip():
             what = f"{excerpt(separator)} cannot separate labels"
@@ -175,18 +162,7 @@ class TableOptions:
             if separator is not None and labels.stated_task != "multi-label":
                 what = f"labels of task {self.task} are not separated"
                 raise UserError(what, where="--label-separator", hint="pass --task multilabel")
-        return ReadOptions(
-            id_base,
-            labels,
-            columns,
-            self.directed,
-            self.encoding,
-            self.unknown,
-            on_note,
-            repeated=self.repeated,
-            label_table=self.labels,
-            unlabelled=self.unlabelled,
-            keep_na=self.keep_na,
-            aliases=self.aliases,
-            problems=problems,
-        )
+        columns = Columns({role: getattr(self, option) for role, option in COLUMN_OPTIONS.items()})
+        known = {one.name: getattr(self, one.name) for one in fields(ReadOptions) if hasattr(self, one.name)}
+        stated = known | {"id_base": id_base, "labels": labels, "columns": columns, "label_table": self.labels}
+        return ReadOptions(**stated, on_note=on_note, problems=problems)

@@ -67,7 +67,7 @@ _ROLES = {
         ("subgraph_time", "time", "--time-column", _TIMES),
         ("absent", "absent", "", "absent absent_nodes"),
         ("node_id", "node", "--node-id", f"id node node_id name node_name {_GENES}"),
-        ("alias", "alias", "--aliases", "alias aliases synonym synonyms alias_symbol prev_symbol previous_symbol"),
+        ("alias", "alias", "", "alias aliases synonym synonyms alias_symbol prev_symbol previous_symbol"),
     )
 }
 _NODE_WORDS = {
@@ -79,30 +79,20 @@ _NODE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Column titles that the caller names, in upper or lower case; None to guess one."""
+COLUMN_OPTIONS = {role: one.option.removeprefix("--").replace("-", "_") for role, one in _ROLES.items() if one.option}
+"""The option that names the column of a role, as a keyword."""
 
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
-    subgraph: str | None = None
-    node: str | None = None
-    label: str | None = None
-    split: str | None = None
-    node_id: str | None = None
-    type: str | None = None
-    time: str | None = None
-    subgraph_time: str | None = None
-    absent: str | None = None
+
+class Columns(dict[str, str | None]):
+    """Column titles that the caller names, in upper or lower case, by role; others are guessed."""
 
     def find(self, table: Table, role: str, taken: Sequence[str] = ()) -> str | None:
         """The title of the column for a role: the named one, or the most likely that is not taken by another role."""
-        given = getattr(self, role)
+        given = self.get(role)
         if given is None:
             return likely_title([title for title in table.titles if title not in taken], role)
         if given in table.titles:
-            return str(given)
+            return given
         same = [title for title in table.titles if title.casefold() == given.strip().casefold()]
         if len(same) == 1:
             return same[0]
@@ -117,13 +107,12 @@ class Columns:
 
     def find_ends(self, table: Table) -> tuple[str, str] | None:
         """The columns of a table of edges: those named, a pair of likely titles, or else the first two."""
-        if self.source is None and self.target is None:
+        if not self.explicit("source", "target"):
             known = {_plain(title): title for title in reversed(table.titles)}
             pair = next(((known[a], known[b]) for a, b in _PAIRS if a in known and b in known), None)
             if pair is not None:
                 return pair
-        source = None if self.source is None else self.find(table, "source")
-        target = None if self.target is None else self.find(table, "target")
+        source, target = (self.find(table, role) if self.explicit(role) else None for role in ("source", "target"))
         rest = [title for title in table.titles[:2] if title not in (source, target)]
         if (source is None) + (target is None) > len(rest):
             return None
@@ -156,7 +145,7 @@ class Columns:
 
     def explicit(self, *roles: str) -> bool:
         """Whether the caller names the column of one of these roles."""
-        return any(getattr(self, role) is not None for role in roles)
+        return any(self.get(role) is not None for role in roles)
 
 
 def _plain(title: str) -> str:
@@ -242,7 +231,7 @@ class ReadOptions:
     """What the caller states about a file, beyond what the file states itself.
 
     ``id_base`` is the first id, and ``labels`` how labels are written; by default what the dataset card says.
-    ``columns.weight`` is also the edge attribute of a graph file. ``on_note`` gets lines about what was guessed.
+    The column of weights is also the edge attribute of a graph file. ``on_note`` gets lines about what was guessed.
     ``verify`` checks all of a file, even if it is known to be intact. ``label_table`` has names of subgraphs and
     labels, perhaps several rows for a name. Subgraphs without a label (``unlabelled``) are left out, or kept to be
     predicted; ``keep_na`` takes ``NA`` for a class. ``problems`` lists what is wrong, in place of an error for the

@@ -49,7 +49,7 @@ def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions)
     """The table, without a header if names stand there, and its columns by role: named, likely, or of names."""
     known, columns = set(subgraphs), options.columns
     found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}
-    names = None if columns.subgraph is None or columns.subgraph not in table.titles else columns.subgraph
+    names = columns["subgraph"] if columns.get("subgraph") in table.titles else None
     if names is None:
         shares = {}
         for title in table.titles:

@@ -178,7 +178,7 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
     # A networkx graph states itself whether it is directed.
     if options.directed and not given.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
-    weight = options.columns.weight or networkx_weight(given, options.on_note)
+    weight = options.columns.get("weight") or networkx_weight(given, options.on_note)
     graph = from_networkx(given, weight=weight, repeated=options.repeated)
     others = {key: value for _, _, data in given.edges(data=True) for key, value in data.items() if key != weight}
     others.pop(likely_title(list(map(str, others)), "weight"), None)  # which has a note already

@@ -152,7 +152,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
         found["node"] = node
     roles = list(wanted)
     if options.label_table is not None:  # whose columns may be named, too
-        roles = [role for role in roles if role != "label" and getattr(columns, role) in (None, *table.titles)]
+        roles = [role for role in roles if role != "label" and columns.get(role) in (None, *table.titles)]
     columns.add(table, roles, found)
     if node is None:
         lacking = [role for role in ("subgraph", "node") if role not in found]
@@ -194,7 +194,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
     """The column with the largest share of nodes of the graph, at least half; a title that is named is another's."""
-    named = {str(each).casefold() for each in (columns.subgraph, columns.label, columns.split) if each is not None}
+    named = {str(columns.get(role)).casefold() for role in ("subgraph", "label", "split") if columns.explicit(role)}
     shares, titles = {}, table.titles
     for title in titles[:_MAX_GUESSED]:
         if titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
@@ -344,7 +344,7 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
         lists.append(genes)
     if not names:
         raise DataError("no subgraphs", where=str(path), hint="a line for each set is needed")
-    label, others = options.columns.label if options.label_table is None else None, {"description": about}
+    label, others = options.columns.get("label") if options.label_table is None else None, {"description": about}
     if label is not None and label.casefold() != "description":
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
