@@ -79,8 +79,8 @@ def test_an_interrupt_in_a_callback_is_not_lost():
 CONVERT = """
 import sys, time
 import subgnn.data.convert as module
-def read(*_, staging, **__):
-    (staging.folder / "edges").write_text("half")
+def read(*_, store, **__):
+    (store.folder / "edges").write_text("half")
     print("inside", flush=True)
     time.sleep(300)
 module.read_folder = read

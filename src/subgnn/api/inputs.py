@@ -14,7 +14,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.libraries import graph_from_object
-from subgnn.data.formats.members import Members, read_members
+from subgnn.data.formats.members import Members, encode_texts, read_members
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.read_tables import read_graph, read_graph_of
@@ -128,21 +128,16 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
     else:
         hint = "accepted: lists of nodes, names with lists of nodes, a SubgraphSet, a data frame or a path"
         raise DataError(f"a {type(subgraphs).__name__}", where=_WHERE, hint=hint)
-    places: dict[str, int] = {}
-
-    def encoded(given: list[list[str]]) -> Ragged:
-        return Ragged.from_rows([[places.setdefault(text, len(places)) for text in texts] for texts in given])
-
     lacking = absent_of(rows) if isinstance(rows, Ragged) else None
-    encoded_rows, absent = encoded(lists), None if lacking is None else encoded(_written(lacking, graph))
-    if not encoded_rows.lengths.all():
-        where = f"{_WHERE}: row {int(np.argmin(encoded_rows.lengths)) + 1}"
+    texts, places, absent = encode_texts(lists, None if lacking is None else _written(lacking, graph))
+    if not places.lengths.all():
+        where = f"{_WHERE}: row {int(np.argmin(places.lengths)) + 1}"
         raise DataError("empty subgraph", where=where, hint="at least one node is needed")
     return Members(
         where=_WHERE,
-        names=[" ".join(texts) for texts in lists] if names is None else names,
-        texts=list(places),
-        nodes=encoded_rows,
+        names=list(map(" ".join, lists)) if names is None else names,
+        texts=texts,
+        nodes=places,
         rows=range(1, len(lists) + 1),
         named=names is not None,
         others=others,

@@ -14,20 +14,12 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from subgnn.cli.answers import (
-    complete_subgraphs,
-    draw_subgraphs,
-    embed_subgraphs,
-    explain_subgraphs,
-    predict_subgraphs,
-    search_subgraphs,
-)
+from subgnn.cli import answers, runs
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info, list_recipes
 from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes, tune_recipe
-from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs, verify_records
 from subgnn.cli.train import train_run, update_trained_run
 from subgnn.config.plugins import allow_plugin, is_plugin
 from subgnn.errors import UserError, excerpt
@@ -37,19 +29,19 @@ from subgnn.versions import __version__
 _VERBS: dict[str, dict[str, tuple[Callable[..., Any] | typer.Typer, str]]] = {
     "Train and use a model": {
         "train": (train_run, "Find and train the best model for your labelled subgraphs."),
-        "predict": (predict_subgraphs, "Predict the labels of new subgraphs."),
-        "explain": (explain_subgraphs, "Show why: what each node, component and channel contributes."),
-        "draw": (draw_subgraphs, "Draw a subgraph in its surroundings."),
-        "complete": (complete_subgraphs, "Suggest nodes that are missing from a subgraph."),
-        "search": (search_subgraphs, "Find the known subgraphs that are most like a new one."),
-        "embed": (embed_subgraphs, "Turn subgraphs into vectors."),
-        "evaluate": (evaluate_run, "Score a trained model on a split of its data."),
+        "predict": (answers.predict_subgraphs, "Predict the labels of new subgraphs."),
+        "explain": (answers.explain_subgraphs, "Show why: what each node, component and channel contributes."),
+        "draw": (answers.draw_subgraphs, "Draw a subgraph in its surroundings."),
+        "complete": (answers.complete_subgraphs, "Suggest nodes that are missing from a subgraph."),
+        "search": (answers.search_subgraphs, "Find the known subgraphs that are most like a new one."),
+        "embed": (answers.embed_subgraphs, "Turn subgraphs into vectors."),
+        "evaluate": (runs.evaluate_run, "Score a trained model on a split of its data."),
         "update": (update_trained_run, "Fit a trained model again to a graph that has grown."),
-        "verify": (verify_records, "Check that recorded answers still come out the same."),
-        "report": (report_run, "Write a page on a trained model: scores, mistakes, drawings."),
-        "runs": (list_runs, "List and compare trained models."),
-        "serve": (serve_runs, "Answer over HTTP, with a web page to explore."),
-        "export": (export_run_file, "Pack a trained model into one file."),
+        "verify": (runs.verify_records, "Check that recorded answers still come out the same."),
+        "report": (runs.report_run, "Write a page on a trained model: scores, mistakes, drawings."),
+        "runs": (runs.list_runs, "List and compare trained models."),
+        "serve": (runs.serve_runs, "Answer over HTTP, with a web page to explore."),
+        "export": (runs.export_run_file, "Pack a trained model into one file."),
     },
     "Data": {
         "data": (data, "Convert, check, describe and split datasets, and get those of the paper."),

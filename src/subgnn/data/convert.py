@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Literal
 
 from subgnn.data.dataset import Dataset, Problems
-from subgnn.data.edge_store import MEMORY
+from subgnn.data.edge_store import MEMORY, EdgeStore
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE, SUFFIX, read_bundle, write_bundle
-from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.read_tables import read_tables
@@ -53,8 +52,8 @@ def convert(
         refuse_existing(destination, overwrite=overwrite)
         problems = Problems()
         with scratch_folder(destination) as scratch:  # where the graph is built, as it may be larger than memory
-            staging = Staging(scratch, memory, on_progress)
-            dataset = problems.require(read_folder(source, reading, problems, staging=staging), source)
+            store = EdgeStore(scratch, memory=memory, on_progress=on_progress)
+            dataset = problems.require(read_folder(source, reading, problems, store=store), source)
             on_progress("writing the bundle", 0, 1)
             write_bundle(dataset, destination, overwrite=overwrite)
         on_progress("writing the bundle", 1, 1)

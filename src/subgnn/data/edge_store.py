@@ -47,7 +47,7 @@ class EdgeStore:
     def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress = ignore) -> None:
         self.memory, self.on_progress = memory, on_progress
         self.num_edges = self.num_nodes = self._loops = 0
-        self._folder, self._width = folder, 0
+        self.folder, self._width = folder, 0
         self._leaving, self._entering = np.zeros(1, np.int64), np.zeros(1, np.int64)
         with self._open("edges", "wb"):
             pass
@@ -79,9 +79,9 @@ class EdgeStore:
         """Build the graph, and warn of edges that are dropped; the store cannot be used again."""
         plan = self._plan(num_nodes, self._leaving if directed else self._leaving + self._entering)
         self._distribute(plan, both=not directed)
-        (self._folder / "edges").unlink()
+        (self.folder / "edges").unlink()
         entries, mirrored, others = self._write_rows(plan, num_nodes)
-        (self._folder / "buckets").unlink()
+        (self.folder / "buckets").unlink()
         kept = self.num_edges - self._loops
         repeats = kept - entries if directed else kept - entries // 2 - mirrored
         if self._loops or repeats:
@@ -168,8 +168,8 @@ class EdgeStore:
         return entries, mirrored, others
 
     def _open(self, name: str, mode: str) -> IO[bytes]:
-        return (self._folder / name).open(mode)
+        return (self.folder / name).open(mode)
 
     def _map(self, name: str, dtype: Any) -> NDArray[Any]:
-        path = self._folder / name
+        path = self.folder / name
         return np.memmap(path, dtype, mode="r").view(np.ndarray) if path.stat().st_size else np.empty(0, dtype)

@@ -16,20 +16,18 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from subgnn.data.dataset import Problems
-from subgnn.data.edge_store import MEMORY, EdgeStore
+from subgnn.data.edge_store import EdgeStore
 from subgnn.data.formats.text import read_chunks
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, parse_number
 from subgnn.errors import excerpt
-from subgnn.parallel.progress import OnProgress, ignore
 
 _COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
 _COMMENTS, _FIRST_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$"), re.compile(rb"\S[^\n]*")
 _SIGNED_ID = re.compile(rb"(?m)^ *(\d+ +)?-")
 _NUMERALS = b"0123456789.eE+- \n"
 _LARGEST_ID, _LARGEST_WEIGHT = 2**31 - 2, float(np.finfo(np.float32).max)
-_CHUNK = 2**24
-_LARGEST_CHUNK, _SMALLEST_CHUNK = 2**24, 2**12
+_CHUNK, _SMALLEST_CHUNK = 2**24, 2**12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,23 +56,6 @@ class EdgeList:
         return Graph.from_edges(self.tails, self.heads, num_nodes=num_nodes, names=names, directed=directed, **more)
 
 
-@dataclass(frozen=True, slots=True)
-class Staging:
-    """Where a graph is built on disk, within how many bytes of memory, and how progress is reported."""
-
-    folder: Path
-    memory: int = MEMORY
-    on_progress: OnProgress = ignore
-
-    def chunks(self, path: Path) -> Iterator[bytes]:
-        """A file's text in chunks, with progress in megabytes of the file."""
-        size = max(_SMALLEST_CHUNK, min(_LARGEST_CHUNK, self.memory // 16))
-        total = path.stat().st_size // 10**6
-        for data, done in read_chunks(path, size):
-            yield data
-            self.on_progress("reading edges, MB", done // 10**6, total)
-
-
 def read_edge_list(path: Path, id_base: int, problems: Problems) -> EdgeList:
     """Read an edge list into memory; what is wrong with it goes to ``problems``."""
     reader = _EdgeReader(path, id_base, problems)
@@ -86,15 +67,14 @@ def read_edge_list(path: Path, id_base: int, problems: Problems) -> EdgeList:
     return EdgeList(tails, heads, np.concatenate(weights) if weights else None)
 
 
-def stage_edge_list(path: Path, id_base: int, problems: Problems, staging: Staging) -> EdgeStore:
+def store_edge_list(path: Path, id_base: int, problems: Problems, store: EdgeStore) -> None:
     """Read an edge list that may be larger than memory, a chunk at a time, and keep its edges on disk."""
-    reader = _EdgeReader(path, id_base, problems)
-    store = EdgeStore(staging.folder, memory=staging.memory, on_progress=staging.on_progress)
-    for data in staging.chunks(path):
+    reader, total = _EdgeReader(path, id_base, problems), path.stat().st_size // 10**6
+    for data, done in read_chunks(path, max(_SMALLEST_CHUNK, min(_CHUNK, store.memory // 16))):
         edges = reader.read(data)
         if not problems.num_errors:
             store.append(edges.tails, edges.heads, edges.weights)
-    return store
+        store.on_progress("reading edges, MB", done // 10**6, total)
 
 
 def first_beyond(path: Path, id_base: int, limit: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import EdgeStore
-from subgnn.data.formats.edge_list import EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
+from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list, store_edge_list
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.tables import read_table
@@ -39,10 +39,10 @@ T = TypeVar("T")
 
 
 def read_folder(
-    folder: Path, options: ReadOptions, problems: Problems, *, staging: Staging | None = None
+    folder: Path, options: ReadOptions, problems: Problems, *, store: EdgeStore | None = None
 ) -> Dataset | None:
-    """Read a dataset folder, or None if it cannot be used; with ``staging``, the graph is built on disk."""
-    return _FolderReader(folder, options, problems).read(staging)
+    """Read a dataset folder, or None if it cannot be used; with a ``store``, the graph is built on disk."""
+    return _FolderReader(folder, options, problems).read(store)
 
 
 def read_folder_graph(folder: Path) -> Graph:
@@ -103,12 +103,12 @@ class _FolderReader:
         self.names = None if path is None else self._collect(lambda: read_node_table(path, problems, self.id_base))
         self.labels = self._card_labels() if options.labels is None else options.labels
 
-    def read(self, staging: Staging | None, *, graph_alone: bool = False) -> Dataset | None:
+    def read(self, store: EdgeStore | None, *, graph_alone: bool = False) -> Dataset | None:
         """The dataset, or its graph alone, without subgraphs; None where something is wrong."""
         problems, declared = self.problems, self._card_int("num_nodes")
         if declared is None and self.names is not None:
             declared = len(self.names)
-        edges = self._collect(lambda: self._read_edges(declared, staging))
+        edges = self._collect(lambda: self._read_edges(declared, store))
         features = self._collect(self._read_features)
         num_nodes = declared
         if declared is None and edges is not None:
@@ -164,7 +164,7 @@ class _FolderReader:
             found = self._collect(lambda: parse_task(str(task), str(self.card_path)))
         return LabelFormat(found, separator, whole=self.card_path.is_file())
 
-    def _read_edges(self, declared: int | None, staging: Staging | None) -> EdgeList | EdgeStore | None:
+    def _read_edges(self, declared: int | None, store: EdgeStore | None) -> EdgeList | EdgeStore | None:
         problems, folder = self.problems, self.folder
         path = find_file(folder, EDGES)
         if path is None:
@@ -172,9 +172,9 @@ class _FolderReader:
             where = str(folder / EDGES if folder.is_dir() else folder)
             raise DataError(what, where=where, hint=f"a dataset folder holds {EDGES} and {SUBGRAPHS}")
         self.edge_path, before, file = path, problems.num_errors, (path, self.id_base)
-        edges: EdgeList | EdgeStore = (
-            read_edge_list(*file, problems) if staging is None else stage_edge_list(*file, problems, staging)
-        )
+        if store is not None:
+            store_edge_list(*file, problems, store)
+        edges = store or read_edge_list(*file, problems)
         if problems.num_errors > before:
             return None
         limit = declared if declared is not None else plausible_nodes(edges.num_edges)

@@ -280,7 +280,7 @@ def _wide(
         if title not in (found["node"], found.get("subgraph"), found.get("absent"))
     }
     called, rows = cells if names is None else names, [table.number(row) for row in range(len(lists))]
-    texts, nodes, lacking = _encode(lists, absent)
+    texts, nodes, lacking = encode_texts(lists, absent)
     made = Members(table.where, called, texts, nodes, labels, splits, rows, named=names is not None, absent=lacking)
     return replace(made, titles=_unused(table, found), others=others)
 
@@ -315,7 +315,7 @@ def _unused(table: Table, found: dict[str, str]) -> list[str]:
     return [title for title in table.titles if title not in found.values()]
 
 
-def _encode(
+def encode_texts(
     lists: Iterable[Sequence[str]], absent: Iterable[Sequence[str]] | None = None
 ) -> tuple[list[str], Ragged, Ragged | None]:
     """The texts of nodes, each once, and the places of those of each list, and of each list of absent nodes."""
@@ -348,7 +348,7 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
     if label is not None and label.casefold() != "description":
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
-    found = Members(str(path), names, *_encode(lists)[:2], about if label else None, None, lines, "line")
+    found = Members(str(path), names, *encode_texts(lists)[:2], about if label else None, None, lines, "line")
     return replace(found, titles=list(others), others=others)
 
 
@@ -395,7 +395,7 @@ def _from_lines(
     if "subgraph_time" in wanted and width > 3:
         times = read_times([row[3] for row in cells], place, problems)
     problems.stop()
-    texts, nodes, absent = _encode(lists, lacking if width > 4 else None)
+    texts, nodes, absent = encode_texts(lists, lacking if width > 4 else None)
     found = Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
     return replace(found, absent=absent)
 

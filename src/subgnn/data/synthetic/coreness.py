@@ -70,9 +70,7 @@ def copy_and_diverge(num_nodes: int, retention: float, most: int, key: np.uint64
                     return ends[:0], ends[:0], -1
                 if count == room:
                     room *= 2
-                    grown_ends, grown_before = np.empty(2 * room, np.int32), np.empty(2 * room, np.int64)
-                    grown_ends[: 2 * count], grown_before[: 2 * count] = ends[: 2 * count], before[: 2 * count]
-                    ends, before = grown_ends, grown_before
+                    ends, before = np.append(ends, np.empty_like(ends)), np.append(before, np.empty_like(before))
                 u = ends[h]
                 ends[2 * count], before[2 * count] = u, last[v]
                 ends[2 * count + 1], before[2 * count + 1] = v, last[u]

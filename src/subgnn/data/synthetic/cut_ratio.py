@@ -74,24 +74,11 @@ def complete_graphs(count: int, size: int, rng: np.random.Generator) -> graphs.S
 
 
 @compiled
-def _may_join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> bool:
-    """Whether a node has a use left, and shares no subgraph with a node that joined in this attempt.
-
-    ``usage`` is, for each node, in how many subgraphs it is and in which; and, for each subgraph, the last attempt that
-    took one of its nodes.
-    """
-    uses, subgraphs, met = usage
-    if uses[node] >= subgraphs.shape[1]:
-        return False
-    for j in range(uses[node]):  # noqa: SIM110
-        if met[subgraphs[node, j]] == attempt:
-            return False
-    return True
-
-
-@compiled
 def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int, key: np.uint64, out: Array) -> Any:
-    """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found."""
+    """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found.
+
+    ``met`` has, for each subgraph, the last attempt that took one of its nodes.
+    """
     n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
     uses, subgraphs, met = np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64)
     taken = np.zeros(n, np.int64)
@@ -108,9 +95,10 @@ def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int
                     first = out[s, 0]
                     u = neighbors[offsets[first] + uniform_below(state, offsets[first + 1] - offsets[first])]
                 degree = offsets[u + 1] - offsets[u]
-                if 0 < degree <= max_degree and taken[u] != attempt and _may_join(u, (uses, subgraphs, met), attempt):
-                    for j in range(uses[u]):
-                        met[subgraphs[u, j]] = attempt
+                own = subgraphs[u, : uses[u]]
+                may_join = uses[u] < max_uses and taken[u] != attempt and not (met[own] == attempt).any()
+                if may_join and 0 < degree <= max_degree:
+                    met[own] = attempt
                     out[s, found], taken[u] = u, attempt
                     found += 1
                     if found == size:
@@ -146,15 +134,6 @@ def planting_nodes(
 
 
 @compiled
-def _all_short(owned: Array, lo: int, hi: int, short: Array) -> bool:
-    """Whether every subgraph in ``owned[lo:hi]`` still lacks an edge."""
-    for j in range(lo, hi):  # noqa: SIM110
-        if short[owned[j]] == 0:
-            return False
-    return True
-
-
-@compiled
 def _share(owned: Array, begin: Array, u: int, v: int) -> bool:
     """Whether two nodes lie in one subgraph; both lists of subgraphs are sorted."""
     for i in range(begin[u], begin[u + 1]):  # noqa: SIM110
@@ -173,7 +152,7 @@ def _find_partner(
     start = uniform_below(state, len(free)) if len(free) else 0
     for t in range(_PARTNER_DRAWS + len(free)):
         v = uniform_below(state, n) if t < _PARTNER_DRAWS else free[(start + t) % len(free)]
-        if v == u or _share(owned, begin, u, v) or not _all_short(owned, begin[v], begin[v + 1], short):
+        if v == u or _share(owned, begin, u, v) or not (short[owned[begin[v] : begin[v + 1]]] > 0).all():
             continue
         key = min(u, v) * n + max(u, v)
         if key not in added and not contains(neighbors, offsets[u], offsets[u + 1], v):
@@ -211,7 +190,7 @@ def _draw_border_edges(
             u, v = np.int64(-1), np.int64(-1)
             for t in range(size):
                 u = np.int64(values[rows[s] + (start + t) % size])
-                if _all_short(owned, begin[u], begin[u + 1], short):
+                if (short[owned[begin[u] : begin[u + 1]]] > 0).all():
                     v = _find_partner(u, graph, members, short, added, state)
                     if v >= 0:
                         break
@@ -225,8 +204,7 @@ def _draw_border_edges(
             total += 1
             added.add(min(u, v) * n + max(u, v))
             for w in (u, v):
-                for j in range(begin[w], begin[w + 1]):
-                    short[owned[j]] -= 1
+                short[owned[begin[w] : begin[w + 1]]] -= 1
             going = True
     return tails[:total], heads[:total]
 
