@@ -8,21 +8,17 @@ continue. A value that many jobs use is given to :meth:`Engine.share` first.
 cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
 terminal reaches the parent only, which ends its workers. A worker whose parent is gone, for whatever reason, ends too.
 
-Importing torch and scikit-learn takes seconds of processor time. On Linux, an engine that knows what its workers will
-import (``preload``) starts one process that imports it, and forks that process for each worker. :func:`import_early`
-starts it before there is an engine.
+Importing torch and scikit-learn takes seconds of processor time. On Linux, workers of an engine that knows what they
+will import (``preload``) are forked from one process that has imported it. :func:`import_early` starts that process
+before there is an engine.
 """
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import pickle
 import signal
-import socket
-import struct
-import subprocess
 import sys
 import threading
 import time
@@ -33,11 +29,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
+from multiprocessing import forkserver, get_context, parent_process, set_forkserver_preload
 from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.util import Finalize
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, cast
+from types import ModuleType
+from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, cast
 
 from subgnn.errors import UserError
 from subgnn.parallel.interrupts import raise_on_signals
@@ -59,6 +57,7 @@ ON_GPU = 2
 
 # What libraries read when they are loaded; a waiting thread that spins takes a core from its neighbours.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
+ENVIRONMENT |= {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}  # no threads to fork
 TOO_LONG = "it took too long"
 """The message of a job that was killed because it took longer than allowed."""
 
@@ -183,9 +182,9 @@ class LocalEngine(Engine):
         self._folder: TemporaryDirectory[str] | None = None
         self._shared = 0
         self._idle: list[_Worker] = []
-        self._template = None
-        if preload and _CAN_FORK and processes > 1:
-            self._template = _early.pop(tuple(preload), None) or _Template(preload)
+        self._forks = bool(preload) and processes > 1 and sys.platform == "linux"
+        if self._forks:
+            import_early(preload)
 
     @property
     def slots(self) -> int:
@@ -252,15 +251,12 @@ class LocalEngine(Engine):
             if worker.is_alive():
                 return worker
             worker.end()
-        return _Worker(share_of_each(self.processes), self._template)
+        return _Worker(share_of_each(self.processes), forked=self._forks)
 
     def close(self) -> None:
         """End the workers, and remove what they shared."""
         _end_all(self._idle, grace=0.0)
         self._idle.clear()
-        if self._template is not None:
-            self._template.close()
-            self._template = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -285,17 +281,19 @@ def one_thread() -> Iterator[None]:
 
 
 class _Worker:
-    """A child process that runs one job after another."""
+    """A child process that runs one job after another; ``forked`` from the process that has imported modules."""
 
-    def __init__(self, memory: int, template: _Template | None) -> None:
+    def __init__(self, memory: int, *, forked: bool) -> None:
         self.pipe, theirs = Pipe()
-        forked = template.fork(theirs.fileno(), memory) if template is not None else None
-        call = f"run_worker({theirs.fileno()}, {memory})"
-        self._process: _Forked | subprocess.Popen[bytes] = forked or _interpreter(call, ENVIRONMENT, theirs.fileno())
+        context: Any = get_context("forkserver" if forked else "spawn")
+        self._process = context.Process(target=run_worker, args=(theirs, memory))
+        with _fresh_start():
+            self._process.start()
         theirs.close()  # so that the pipe ends with the worker
+        self._end_at_exit = Finalize(self, self._process.kill, exitpriority=0)
 
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return bool(self._process.is_alive())
 
     def send(self, function: Callable[[Any], Any], job: Any) -> None:
         with suppress(OSError):  # if the worker has ended, so does the wait for its result
@@ -306,7 +304,8 @@ class _Worker:
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
-            code = self._process.wait()
+            self._process.join()
+        code = self._process.exitcode
         if code >= 0:
             return Failure(f"the worker process ended by itself (exit code {code})")
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -319,155 +318,40 @@ class _Worker:
 
     def end(self, *, grace: float = _GRACE_SECONDS) -> None:
         """Wait for the worker to end, and kill it after ``grace`` seconds."""
+        self._end_at_exit.cancel()
         self.pipe.close()
-        try:
-            self._process.wait(grace)
-        except subprocess.TimeoutExpired:
+        self._process.join(grace)
+        if self._process.is_alive():
             self._process.kill()
-            self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+            self._process.join()
 
 
-def _interpreter(call: str, environment: dict[str, str], descriptor: int) -> subprocess.Popen[bytes]:
-    """A fresh interpreter that calls a function of this module, with the import path of this process."""
-    paths = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", f"from subgnn.parallel.engine import *; {call}"],
-        stdin=subprocess.PIPE,  # its end tells the process that this one is gone
-        env={**os.environ, **paths, **environment},
-        pass_fds=(descriptor,),
-        start_new_session=True,
-    )
-
-
-_REQUEST, _REPLY = struct.Struct("=4sq"), struct.Struct("=q")  # what to do and a number; the answer
-
-
-class _Template:
-    """A process that has imported modules, and forks itself for each worker.
-
-    It does so only while it has one thread: a lock that another thread holds would stay locked in the copy.
-    """
-
-    def __init__(self, modules: Sequence[str]) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        one_thread = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-        call = f"run_template({theirs.fileno()}, {tuple(modules)!r})"
-        self._process = _interpreter(call, ENVIRONMENT | one_thread, theirs.fileno())
-        theirs.close()
-
-    def fork(self, descriptor: int, memory: int) -> _Forked | None:
-        """Start a worker that has the given end of a pipe; None if it has to be a fresh interpreter."""
-        pid = self._ask(b"fork", memory, [descriptor])
-        return _Forked(pid, self) if pid > 0 else None
-
-    def exit_code(self, pid: int) -> int:
-        """How a worker ended that has ended."""
-        return self._ask(b"wait", pid, [])
-
-    def _ask(self, what: bytes, number: int, descriptors: Sequence[int]) -> int:
-        """The answer to a request; that of SIGKILL, which is negative, if the template is gone."""
-        try:
-            socket.send_fds(self._socket, [_REQUEST.pack(what, number)], descriptors)
-            answer = self._socket.recv(_REPLY.size)
-        except OSError:
-            answer = b""
-        return int(_REPLY.unpack(answer)[0]) if answer else -signal.SIGKILL
-
-    def close(self) -> None:
-        """End the template; workers go on."""
-        atexit.unregister(self.close)
-        self._socket.close()
-        self._process.kill()
-        self._process.wait()
-        cast(IO[bytes], self._process.stdin).close()
-
-
-_CAN_FORK = sys.platform == "linux" and hasattr(os, "pidfd_open")
-_early: dict[tuple[str, ...], _Template] = {}
+@contextmanager
+def _fresh_start() -> Iterator[None]:
+    """Start processes with one thread and this import path that ignore Ctrl-C and do not run the main module again."""
+    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    before = {name: os.environ.get(name) for name in (*ENVIRONMENT, "PYTHONPATH")}
+    main, signals = sys.modules["__main__"], signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    sys.modules["__main__"] = ModuleType("__main__")
+    os.environ.update(ENVIRONMENT, PYTHONPATH=paths)
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def import_early(modules: Sequence[str]) -> None:
-    """Start to import what the workers of the next engine with this ``preload`` need, while this process goes on."""
-    if _CAN_FORK and tuple(modules) not in _early:
-        _early[tuple(modules)] = template = _Template(modules)
-        atexit.register(template.close)
-
-
-class _Forked:
-    """A worker that was forked from a template: the part of :class:`subprocess.Popen` that is needed of it."""
-
-    stdin = None  # the worker reads that of its template
-
-    def __init__(self, pid: int, template: _Template) -> None:
-        self._pid, self._template = pid, template
-        self._code: int | None = None
-        self._descriptor = os.pidfd_open(pid)  # the template keeps the number from being used again
-
-    def poll(self) -> int | None:
-        if self._code is None and wait([self._descriptor], 0):
-            self._code = self._template.exit_code(self._pid)
-            os.close(self._descriptor)
-        return self._code
-
-    def wait(self, timeout: float | None = None) -> int:
-        if self._code is None and not wait([self._descriptor], timeout):
-            raise subprocess.TimeoutExpired(str(self._pid), timeout or 0.0)
-        return cast(int, self.poll())
-
-    def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: int) -> None:
-        if self.poll() is None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._descriptor, number)
-
-
-def run_template(descriptor: int, modules: Sequence[str]) -> None:
-    """Import modules, then fork this process when asked to: the main function of a template."""
-    for name in modules:
-        with suppress(ImportError):  # a job that needs it will report it
-            import_module(name)
-    with socket.socket(fileno=descriptor) as requests:
-        while True:
-            message, received, _, _ = socket.recv_fds(requests, _REQUEST.size, 1)
-            if not message:
-                return
-            what, number = _REQUEST.unpack(message)
-            if what == b"wait":
-                answer = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-            elif len(list(Path("/proc/self/task").iterdir())) > 1:
-                answer = 0
-            else:
-                answer = os.fork()
-                if answer == 0:
-                    requests.close()
-                    os.setsid()
-                    _run_and_exit(received[0], number)
-            for each in received:
-                os.close(each)
-            requests.send(_REPLY.pack(answer))
-
-
-def _run_and_exit(descriptor: int, memory: int) -> NoReturn:
-    """Run a worker, then end the process without what the template would do at its end."""
-    code = 1
-    try:
-        run_worker(descriptor, memory)
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    """Start the process that imports modules, and is forked for each worker of engines with this ``preload``."""
+    if sys.platform == "linux":
+        set_forkserver_preload(list(modules))
+        with _fresh_start():
+            forkserver.ensure_running()
 
 
 def _on_gpu(job: Any) -> bool:
@@ -496,11 +380,12 @@ def _send(pipe: Connection, value: Any) -> None:
     pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
-def run_worker(descriptor: int, memory: int) -> None:
+def run_worker(pipe: Connection, memory: int) -> None:
     """Run jobs until there are no more: the main function of a worker."""
+    os.setsid()
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     raise_on_signals()
-    pipe, working = Connection(descriptor), threading.Event()
+    working = threading.Event()
     working.set()
     threading.Thread(target=_end_with_parent, args=(working,), daemon=True).start()
     # The parent is gone or wants no more, or it reports the interrupt.
@@ -519,8 +404,7 @@ def run_worker(descriptor: int, memory: int) -> None:
 
 def _end_with_parent(working: threading.Event) -> None:
     """Wait for the end of the parent; then interrupt the job, and end this process if that takes long."""
-    while os.read(0, 1024):
-        pass
+    wait([cast(Any, parent_process()).sentinel])
     if working.is_set():  # while the interpreter shuts down, an exception would be printed
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_GRACE_SECONDS / 2)
